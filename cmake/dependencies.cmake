@@ -1,0 +1,26 @@
+# The only file that knows versions and spellings of what we link. Debian 12 is the floor.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+
+# Debian 12's re2 has only re2.pc, later ones a CMake package.
+find_package(re2 CONFIG QUIET)
+if(NOT TARGET re2::re2)
+  pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+  add_library(re2::re2 ALIAS PkgConfig::re2)
+endif()
+
+# libhs comes from vectorscan or hyperscan; both have only libhs.pc.
+pkg_check_modules(libhs REQUIRED IMPORTED_TARGET libhs)
+add_library(inquest_libhs ALIAS PkgConfig::libhs)
+
+# yaml-cpp 0.7 exports `yaml-cpp`, later ones `yaml-cpp::yaml-cpp`.
+if(NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(inquest_yaml INTERFACE)
+  target_link_libraries(inquest_yaml INTERFACE yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp ALIAS inquest_yaml)
+endif()

@@ -1,0 +1,347 @@
+// What the logs say happened: events, who wrote them and where they stand.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/time.h"
+
+namespace inquest {
+
+/// Where a line stands. `line` counts '\n' from 1; a progress bar's '\r' pieces share a line. `offset` in bytes.
+struct SourcePos {
+  std::uint32_t input = 0;
+  std::uint64_t line = 0;
+  std::uint64_t offset = 0;
+  auto operator<=>(const SourcePos&) const = default;
+};
+
+/// Who wrote a line. Absent knowledge stays absent.
+struct Origin {
+  std::optional<Known<GlobalRank>> rank;
+  std::optional<LocalRank> local_rank;
+  std::optional<Known<std::string>> host;
+  std::optional<std::int64_t> pid;
+  std::optional<int> cuda_dev;  ///< index inside CUDA_VISIBLE_DEVICES, as printed
+  std::string writer;           ///< the launcher's own tag, e.g. `[default3]`, `RayTrainWorker`; may be empty
+};
+
+/// One framed line, or a whole document. Views die when Consume returns.
+struct Record {
+  std::string_view text;  ///< without envelope, terminator and colour codes
+  Origin origin;
+  std::optional<Timestamp> at;
+  SourcePos where;
+};
+
+/// Which program's own prefix a line carries.
+enum class Component : std::uint8_t { kAny, kNccl, kC10, kElastic, kKernel, kSmi };
+std::string_view Name(Component component);
+
+// ---- what: NCCL ------------------------------------------------------------------------------------------------
+
+/// `NCCL version 2.21.5+cuda12.4`.
+struct NcclVersion {
+  static constexpr std::string_view kKind = "nccl-version";
+  std::string version;  ///< "2.21.5"
+  std::string cuda;     ///< "12.4", may be empty
+};
+
+/// Init START or COMPLETE of a communicator, its split or shrink children included.
+struct CommInit {
+  static constexpr std::string_view kKind = "comm-init";
+  bool complete = false;
+  std::string api;  ///< `ncclCommInitRank`, `ncclCommSplit`, ...; empty where not printed
+  std::uint64_t comm = 0;
+  GroupRank rank;
+  int nranks = 0;
+  std::optional<int> cuda_dev, nvml_dev;
+  std::optional<std::string> bus_id;  ///< normalised `0000:5d:00.0`
+  std::optional<std::uint64_t> comm_id;
+  std::optional<std::uint64_t> parent;
+  std::optional<int> color, key, split_count;
+};
+
+/// Destroy, Abort, Revoke or Finalize of a communicator.
+struct CommEnd {
+  static constexpr std::string_view kKind = "comm-end";
+  enum class How : std::uint8_t { kDestroy, kAbort, kRevoke };
+  How how = How::kDestroy;
+  bool complete = false;
+  std::uint64_t comm = 0;
+  std::optional<GroupRank> rank;
+};
+
+/// How two ranks of a communicator are connected; folded per block: `count` lines said the same.
+struct ChannelsVia {
+  static constexpr std::string_view kKind = "channels-via";
+  std::string via;  ///< `P2P/IPC`, `P2P/CUMEM`, `SHM/direct/direct`, `NET/IB/0/GDRDMA` cut at the device: `NET/IB/GDRDMA`
+  std::uint64_t count = 0;
+};
+
+/// A NCCL WARN line.
+struct NcclWarn {
+  static constexpr std::string_view kKind = "nccl-warn";
+  std::string site;  ///< `transport/net_ib.cc:95`
+  std::string text;
+};
+
+/// `init.cc:1358 -> 6 [Async thread]`.
+struct NcclReturn {
+  static constexpr std::string_view kKind = "nccl-return";
+  std::string site;
+  int result = 0;
+};
+
+/// `NCCL_X set by environment to Y`, or an `export NCCL_X=Y` seen.
+struct EnvironmentSet {
+  static constexpr std::string_view kKind = "environment";
+  std::string name, value;
+};
+
+// ---- what: PyTorch ---------------------------------------------------------------------------------------------
+
+/// The fields of WorkNCCL(...) as printed; absent fields were not printed.
+struct WorkFields {
+  std::optional<SeqId> seq;
+  std::string op;
+  std::optional<std::int64_t> numel_in, numel_out;
+  std::optional<std::vector<std::int64_t>> shape;
+  std::optional<std::int64_t> timeout_ms;
+};
+
+/// The watchdog, or a blocking wait, gave up on one operation.
+struct WorkTimedOut {
+  static constexpr std::string_view kKind = "work-timed-out";
+  enum class How : std::uint8_t { kWatchdog, kBlockingWait, kAsyncError, kQuoted };
+  How how = How::kWatchdog;  ///< kQuoted: repeated inside another message (`what():`, "terminated with exception")
+  std::optional<GroupRank> group_rank;  ///< of `[Rank r]`: local to the group, can be stale
+  WorkFields work;
+  std::optional<std::int64_t> ran_ms;
+};
+
+/// Where a rank's process group stood: work at fault, last enqueued, last completed. -1 (as printed): none ever.
+struct GroupStatus {
+  static constexpr std::string_view kKind = "group-status";
+  std::string pg_id, pg_guid, pg_desc;  ///< each may be empty
+  std::optional<GroupRank> group_rank;
+  std::optional<std::int64_t> failed_work, last_enqueued, last_completed;
+};
+
+/// "Received a dump signal ... from rank N", "First PG on this rank to signal dumping" (from absent).
+struct DumpSignal {
+  static constexpr std::string_view kKind = "dump-signal";
+  std::optional<GlobalRank> from;
+};
+
+/// The heartbeat monitor found the watchdog stuck.
+struct HeartbeatLost {
+  static constexpr std::string_view kKind = "heartbeat-lost";
+  std::optional<std::int64_t> seconds;
+};
+
+/// One line of a desync report: ranks that never joined, or finished / joined / started some collective.
+struct DesyncLine {
+  static constexpr std::string_view kKind = "desync";
+  enum class State : std::uint8_t { kNeverJoined, kNotFinished, kNotJoined, kFinished, kStarted, kTimedOut };
+  State state = State::kNeverJoined;
+  std::vector<int> ranks;  ///< of the group
+  std::string op;
+  std::optional<SeqId> seq;
+};
+
+/// One side of a DETAIL fingerprint mismatch.
+struct Fingerprint {
+  std::optional<SeqId> seq;
+  std::string op;
+  std::optional<std::vector<std::int64_t>> shape;
+  std::string dtype;
+};
+/// TORCH_DISTRIBUTED_DEBUG=DETAIL found two ranks in different collectives.
+struct FingerprintMismatch {
+  static constexpr std::string_view kKind = "fingerprint-mismatch";
+  GroupRank rank_a, rank_b;
+  Fingerprint a, b;
+};
+
+/// monitoredBarrier named the ranks that did not come.
+struct MonitoredBarrierFailed {
+  static constexpr std::string_view kKind = "monitored-barrier";
+  std::optional<GroupRank> printer;
+  std::vector<int> ranks;
+  std::optional<std::int64_t> timeout_ms;
+};
+
+/// A rank waited in vain for the ncclUniqueId that another rank publishes.
+struct UniqueIdWait {
+  static constexpr std::string_view kKind = "unique-id-wait";
+  GroupRank waiter, publisher;
+  std::string key, error;
+};
+
+/// barrier() guessed its device.
+struct GuessedDevice {
+  static constexpr std::string_view kKind = "guessed-device";
+  std::optional<GroupRank> group_rank;
+  int device = 0;
+};
+
+/// A rank reports its own device: `Process rank: 0, device: cuda:0`, `LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: [0,1]`.
+struct DeviceReported {
+  static constexpr std::string_view kKind = "device-reported";
+  std::optional<GlobalRank> rank;
+  int device = 0;
+};
+
+/// The job's size, as something printed it (world_size=..., nranks of the default communicator is not this).
+struct WorldSize {
+  static constexpr std::string_view kKind = "world-size";
+  int size = 0;
+};
+
+// ---- what: processes, exceptions, launchers --------------------------------------------------------------------
+
+/// A process ended, as its parent saw it.
+struct ProcessExit {
+  static constexpr std::string_view kKind = "process-exit";
+  std::optional<std::int64_t> pid;
+  std::optional<GlobalRank> rank;
+  std::optional<LocalRank> local_rank;
+  std::optional<std::string> host;
+  std::optional<int> exit_code;  ///< as printed where >= 0
+  std::optional<int> signal;     ///< 9 for exitcode -9, "Killed", 137
+  bool first_observed = false;   ///< torchelastic's "Root Cause (first observed failure)"
+  std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`
+};
+
+/// A launcher told a process to stop: a consequence, unless nothing else went wrong.
+struct SignalSent {
+  static constexpr std::string_view kKind = "signal-sent";
+  std::optional<std::int64_t> pid;
+  int signal = 15;
+};
+
+/// The agent, the scheduler or the user stopped the job.
+struct JobStopped {
+  static constexpr std::string_view kKind = "job-stopped";
+  std::string by;      ///< `agent-signal`, `slurm`, `keyboard`
+  std::string reason;  ///< `TIME LIMIT`, `PREEMPTION`, `SIGTERM`, ...; may be empty
+};
+
+/// An uncaught exception: the end of a traceback.
+struct ExceptionRaised {
+  static constexpr std::string_view kKind = "exception";
+  std::string type;     ///< `torch.OutOfMemoryError`
+  std::string message;  ///< first line
+  std::string frame;    ///< innermost frame of the user's own code, `train.py:84 in main`; else innermost of all
+  std::vector<std::string> stack;  ///< `file:line in function`, outermost first, at most 64
+  bool chained_first = false;      ///< a later traceback of the same chain follows; this one is nearer the cause
+  SourcePos begin;                 ///< the line "Traceback (most recent call last):"
+};
+
+/// A line that a rule asked for, or that stands next to one; `hits` are the ids that the sieve gave it.
+struct LogMessage {
+  static constexpr std::string_view kKind = "log-message";
+  Component component = Component::kAny;
+  std::string text;
+  std::vector<std::uint32_t> hits;
+};
+
+// ---- what: devices ---------------------------------------------------------------------------------------------
+
+/// One GPU of an nvidia-smi table.
+struct GpuSnapshot {
+  static constexpr std::string_view kKind = "gpu-snapshot";
+  int index = 0;
+  std::string name, bus_id;  ///< bus id normalised `0000:5d:00.0`
+  std::optional<int> utilization_percent, temperature_c;
+  std::optional<double> power_w, power_cap_w;
+  std::optional<std::int64_t> memory_used_mib, memory_total_mib;
+  bool error = false;  ///< some cell reads ERR!, "Unknown Error" or "GPU is lost"
+  std::string driver, cuda;
+  bool mig = false;
+};
+
+/// One process of an nvidia-smi table. The pid is the host's.
+struct GpuProcess {
+  static constexpr std::string_view kKind = "gpu-process";
+  int gpu_index = 0;
+  std::int64_t pid = 0;
+  std::string type, name;
+  std::optional<std::int64_t> memory_mib;
+};
+
+using What = std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
+                          WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
+                          MonitoredBarrierFailed, UniqueIdWait, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
+                          SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuProcess>;
+
+/// One thing that a record says happened.
+struct Event {
+  std::optional<Timestamp> at;
+  Origin origin;
+  SourcePos where;
+  std::string text;  ///< the line as cited: without envelope, at most kCitedBytes
+  What what;
+};
+inline constexpr std::size_t kCitedBytes = 1024;
+std::string_view KindOf(const What& what);
+
+/// An event at a record's place, by its writer.
+Event EventFrom(const Record& record, What what);
+
+// ---- collective calls (NCCL_DEBUG_SUBSYS=COLL): too many to be events ------------------------------------------
+
+/// What a call asks for. Equal on all ranks of a correct program, but for Send, Recv and Signal calls.
+struct CallDescriptor {
+  std::string op;  ///< `AllReduce`, as NCCL prints it
+  std::uint64_t count = 0;
+  std::int32_t datatype = 0, redop = 0, root = 0;
+  bool operator==(const CallDescriptor&) const = default;
+};
+
+/// Calls of one block, in line order. Indices refer to the vectors beside them.
+struct CallBatch {
+  struct Process {
+    std::string host;
+    std::int64_t pid = 0;
+    int cuda_dev = 0;                 ///< of its first line here
+    std::optional<Known<GlobalRank>> rank;  ///< of an envelope, never NCCL's own
+    std::optional<LocalRank> local_rank;
+    std::optional<Timestamp> last_at;
+    std::string last_text;            ///< its last call line here, cut at kCitedBytes
+    std::uint32_t last_line = 0;
+  };
+  struct Call {
+    std::uint32_t comm = 0;        ///< into comms
+    std::uint32_t descriptor = 0;  ///< into descriptors
+    std::uint32_t op_count = 0;    ///< low 32 bits
+    std::uint32_t line = 0;        ///< in the block, from 0
+  };
+  struct Comm {
+    std::uint32_t process = 0;  ///< into processes
+    std::uint64_t pointer = 0;
+    std::int32_t nranks = 0;    ///< 0: not printed
+  };
+  std::vector<Process> processes;
+  std::vector<Comm> comms;
+  std::vector<CallDescriptor> descriptors;
+  std::vector<Call> calls;
+};
+
+/// Takes what parsers find. Called from one thread, in the order of the inputs.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void Add(Event event) = 0;
+  /// Calls [begin, end) of a batch whose line 0 stands at `base`. All slices of a batch come in order.
+  virtual void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base) = 0;
+};
+
+}  // namespace inquest

@@ -1,0 +1,52 @@
+// A regular expression in RE2's syntax, with captures by name. The only door to RE2.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace re2 { class RE2; }
+
+namespace inquest {
+
+class Pattern {
+ public:
+  /// A match's captures: views into the text searched.
+  class Match {
+   public:
+    /// Group 0 is the match; empty where the group did not take part.
+    std::string_view text(std::size_t group) const { return group < groups_.size() ? groups_[group] : std::string_view(); }
+    bool has(std::size_t group) const { return group < groups_.size() && groups_[group].data() != nullptr; }
+    /// nullopt: absent, not a number, or out of range.
+    std::optional<std::int64_t> number(std::size_t group) const;
+
+   private:
+    friend class Pattern;
+    std::vector<std::string_view> groups_;
+  };
+
+  /// Aborts on a bad expression: for expressions in our own code.
+  explicit Pattern(const char* expression);
+  /// For expressions of users.
+  static Result<Pattern> Compile(std::string_view expression);
+  Pattern(Pattern&&) noexcept;
+  Pattern& operator=(Pattern&&) noexcept;
+  ~Pattern();
+
+  /// Searches anywhere in the text.
+  std::optional<Match> Search(std::string_view text) const;
+  bool Matches(std::string_view text) const;
+  /// Name of each group, by index; empty where it has none.
+  const std::vector<std::string>& group_names() const { return names_; }
+
+ private:
+  Pattern();
+  std::unique_ptr<re2::RE2> expression_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace inquest

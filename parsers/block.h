@@ -1,0 +1,66 @@
+// What scanning one block of an input yields: a plain value, the same on any thread or machine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/event.h"
+#include "parsers/sieve.h"
+
+namespace inquest {
+
+/// Where the bytes of an input went; `claimed + plain + damaged` is every byte read.
+struct Tally {
+  std::uint64_t bytes = 0, lines = 0;
+  std::uint64_t claimed = 0, plain = 0, damaged = 0;
+  void Add(const Tally& other);
+};
+
+/// A line that is worth a second look.
+struct KeptLine {
+  std::uint32_t line = 0;         ///< in the block, from 0
+  std::uint32_t offset = 0;       ///< in the block
+  std::uint32_t text = 0, size = 0;  ///< in BlockYield::arena
+  std::uint32_t hits = 0, hit_count = 0;  ///< in BlockYield::hits
+  bool context = false;           ///< kept only because it stands near another one, or near the block's end
+  bool damaged = false;           ///< control bytes, or longer than the cap and cut
+};
+
+/// Blocks of an input in order, folded: the calls parsed, the lines kept, every byte accounted for.
+struct BlockYield {
+  Tally tally;
+  CallBatch calls;
+  struct Via {
+    std::uint32_t process = 0;
+    std::string via;
+    std::uint64_t count = 0;
+    std::uint32_t line = 0;  ///< of the first
+  };
+  std::vector<Via> vias;
+  std::vector<KeptLine> kept;        ///< by line
+  std::vector<std::uint32_t> hits;   ///< sieve ids
+  std::string arena;
+  std::uint64_t nccl_lines = 0;      ///< lines with NCCL's prefix that were folded or dropped as known
+};
+
+/// Bytes of the longest line that is read whole; the rest of a longer one is counted as damaged.
+inline constexpr std::size_t kLineCap = 256 * 1024;
+
+/// Scans blocks; one per thread.
+class BlockScanner {
+ public:
+  explicit BlockScanner(const Sieve& sieve);
+  ~BlockScanner();
+  /// `block` holds whole lines (the input's last may lack its terminator). `cut_head`: the block starts inside a line
+  /// that was longer than the cap; its bytes up to the first terminator are damaged.
+  BlockYield Scan(std::string_view block, bool cut_head);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace inquest

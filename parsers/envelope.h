@@ -1,0 +1,28 @@
+// Peels what launchers and collectors put in front of a line: rank tags, pod times, host names, JSON wrappers.
+// Format:  `[default3]:` (torchrun --tee), `[rank3]: ` (Python's excepthook), `[rank3]:` (c10, peeled as well),
+//          `3: ` (srun -l), `[1,3]<stdout>:` (mpirun, both spellings, with and without time stamps), `host: ` (pdsh),
+//          `(RayTrainWorker pid=41, ip=10.3.0.17) ` (Ray), `2031-04-05T06:07:08.1Z ` (kubectl --timestamps),
+//          `2031-04-05T06:07:08.1Z stdout F ` (CRI), `{"log":"...","stream":...,"time":...}` (docker),
+//          `pod-name/0 [default1]:` (NeMo run, TorchX), ANSI colour codes anywhere.
+// Clock:   the collector's, UTC where it says so.        Not read: logging-module prefixes (only their time).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/event.h"
+
+namespace inquest {
+
+/// A line without its envelopes. `text` is a view of the argument, or of `scratch` where the line had to be
+/// rewritten (colour codes, JSON escapes).
+struct Peeled {
+  std::string_view text;
+  Origin origin;
+  std::optional<Timestamp> at;  ///< of the outermost envelope that has one; else of the text's own head, if it starts with one
+  bool partial = false;         ///< CRI `P`: the line goes on in the next one of this stream
+};
+Peeled Peel(std::string_view line, std::string& scratch);
+
+}  // namespace inquest

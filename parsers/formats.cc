@@ -1,0 +1,28 @@
+// The table of input formats, in the order in which a record is offered to them.
+#include "parsers/formats.h"
+
+namespace inquest {
+
+std::span<const Format* const> Formats() {
+  static const Format* const kFormats[] = {
+      &kNccl, &kWatchdog, &kC10dErrors, &kTorchelastic, &kTraceback, &kLaunchers, &kCrash, &kFramework, &kNvidiaSmi, &kElasticErrorFile,
+  };
+  return kFormats;
+}
+
+const MarkTable& Marks() {
+  static const MarkTable kTable = [] {
+    MarkTable table;
+    for (const Format* format : Formats()) {
+      if (format->framing != Framing::kLines) continue;
+      for (std::string_view mark : format->marks) {
+        table.marks.push_back(mark);
+        table.formats.push_back(format);
+      }
+    }
+    return table;
+  }();
+  return kTable;
+}
+
+}  // namespace inquest

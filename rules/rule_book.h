@@ -1,0 +1,67 @@
+// The rules as data: read from YAML, or from the copy embedded in the binary. Language: docs/rules.md.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/event.h"
+#include "core/result.h"
+#include "rules/verdict.h"
+
+namespace inquest {
+
+/// One YAML file under rules/.
+struct Rule {
+  enum class Kind : std::uint8_t { kSignature, kSymptom, kPhase, kEnding };
+  enum class Blames : std::uint8_t { kNobody, kPrinter, kCaptured, kHost };
+  Kind kind = Kind::kSignature;
+  std::string id, cause;  ///< cause: signatures only
+  std::string summary;
+  std::string text;       ///< RE2
+  Component component = Component::kAny;
+  Strength strength = Strength::kHint;
+  double confidence = 0;  ///< as given, else by strength
+  Blames blames = Blames::kNobody;
+  std::vector<std::string> explains;
+  std::vector<Remedy> remedies;
+  std::vector<std::string> collect;
+  std::string retry;
+  std::vector<std::string> references;
+  std::vector<std::string> match, differ;  ///< samples
+  std::string phase_kind;                  ///< phases only
+  std::string file;                        ///< where it was read
+};
+
+/// A row of rules/causes.yaml.
+struct Cause {
+  std::string code, layer, title, meaning, retry;
+  std::vector<Remedy> remedies;
+  std::vector<std::string> collect;
+};
+
+struct RuleBook {
+  std::vector<Rule> rules;    ///< by kind, then id; an index into it is the rule's number
+  std::vector<Cause> causes;  ///< in the order of causes.yaml
+  const Rule* FindRule(std::string_view id) const;
+  const Cause* FindCause(std::string_view code) const;
+};
+
+/// All errors at once, each with file and line.
+using RuleErrors = std::vector<Error>;
+
+/// Reads `dir` (causes.yaml optional there if `base` has causes). A rule of an id that `base` has replaces it.
+std::variant<RuleBook, RuleErrors> LoadRules(const std::string& dir, const RuleBook* base);
+
+/// Bytes for embedding, and back. Aborts on bytes that are not ours.
+std::string Serialize(const RuleBook& book);
+RuleBook Deserialize(std::string_view bytes);
+
+/// The book and the sieve database that were embedded at build time.
+std::string_view EmbeddedRules();
+std::string_view EmbeddedSieve();
+
+}  // namespace inquest

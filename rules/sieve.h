@@ -1,0 +1,23 @@
+// Finds the lines that rules or formats ask for, in one pass over a block. The only door to libhs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "parsers/sieve.h"
+#include "rules/rule_book.h"
+
+namespace inquest {
+
+/// Compiles all rules but those of kind "training" phase, and the marks. Ids: a rule's number in the book; a mark's is
+/// first_mark_id() plus its place in `marks`.
+Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<const std::string_view> marks);
+
+/// The same as bytes for embedding, and back. Falls back to compiling where the bytes were made for another machine.
+Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::string_view> marks);
+Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book, std::span<const std::string_view> marks);
+
+}  // namespace inquest

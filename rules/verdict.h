@@ -1,0 +1,96 @@
+// Findings and the verdict: what the rules concluded, with the lines that prove it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "timeline/timeline.h"
+
+namespace inquest {
+
+enum class Strength : std::uint8_t { kHint, kSupporting, kDecisive };
+std::string_view Name(Strength strength);
+
+/// One quoted line. `role`: `cause`, `symptom`, `context`.
+struct Citation {
+  EventIndex event = 0;
+  std::string role;
+  SourcePos where;
+  std::optional<Timestamp> at;
+  std::optional<GlobalRank> rank;
+  std::string text;
+};
+
+struct Remedy {
+  std::string text;
+  std::string command;  ///< empty: none
+};
+
+/// Whom a finding blames. Every field optional; a rank without a host is a rank in a log that names no host.
+struct Culprit {
+  std::optional<GlobalRank> rank;
+  std::optional<std::string> host;
+  std::optional<std::int64_t> pid;
+  std::optional<int> gpu_index;
+  std::optional<std::string> bus_id;
+  std::string why;
+};
+
+/// The operation that a verdict speaks of, as the log prints it.
+struct CollectiveRef {
+  std::string op;
+  std::optional<std::int64_t> seq, op_count, numel_in, numel_out, count, timeout_ms;
+  std::optional<std::string> dtype;
+  std::optional<int> root;
+  std::optional<std::string> process_group, communicator;
+  std::vector<int> ranks_waiting, ranks_absent;
+  std::optional<Timestamp> waiting_since;
+};
+
+/// One rule that held.
+struct Finding {
+  std::string rule;       ///< signature, symptom or detector id
+  std::string cause;      ///< a cause code; empty: a symptom
+  Strength strength = Strength::kHint;
+  double confidence = 0;  ///< 0..1, of a verdict that rests on this finding alone
+  std::string claim;      ///< one sentence
+  std::vector<Culprit> culprits;
+  std::vector<Citation> citations;  ///< the telling ones first
+  std::vector<std::string> explains;  ///< symptom ids, rule ids, cause codes
+  std::optional<CollectiveRef> collective;
+  std::vector<Remedy> remedies;
+  std::vector<std::string> collect;
+  std::string retry;      ///< empty: the cause's
+  std::uint64_t times = 1;  ///< how many lines said it
+  std::string explained_by; ///< filled by the judge: the rule that set it aside
+};
+
+enum class Outcome : std::uint8_t { kFailed, kHealthy, kUndecided };
+std::string_view Name(Outcome outcome);
+
+struct Alternative {
+  std::string cause;
+  double confidence = 0;
+  std::string rule;
+  std::string why;
+};
+
+struct Verdict {
+  Outcome outcome = Outcome::kUndecided;
+  std::string cause;    ///< code
+  std::string title;    ///< of the cause
+  std::string summary;  ///< two sentences: the chain from first cause to last symptom
+  double confidence = 0;
+  std::string rule;     ///< that decided; empty for unknown and healthy
+  std::vector<Culprit> culprits;
+  std::optional<CollectiveRef> collective;
+  std::vector<Citation> evidence;
+  std::vector<Remedy> remedies;
+  std::vector<std::string> collect_next;
+  std::string retry;    ///< yes | after-fix | elsewhere | no
+  std::vector<Alternative> alternatives;
+  std::vector<Finding> findings;  ///< all, symptoms included, in order of weight
+};
+
+}  // namespace inquest

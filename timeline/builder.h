@@ -1,0 +1,28 @@
+// Builds the timeline from events, as they come.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+#include "timeline/timeline.h"
+
+namespace inquest {
+
+/// Takes events in input order; memory follows what is kept of them, not the length of the log.
+class TimelineBuilder final : public EventSink {
+ public:
+  TimelineBuilder();
+  ~TimelineBuilder() override;
+  void Add(Event event) override;
+  void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base) override;
+  /// Resolves identities, aligns clocks, matches collectives. The builder is spent afterwards.
+  Timeline Build(std::vector<InputSummary> inputs);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace inquest

@@ -1,0 +1,143 @@
+// One immutable picture of the job: who is who, what happened when, which collective hung.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+
+namespace inquest {
+
+/// Index into Timeline::events.
+using EventIndex = std::uint32_t;
+
+/// One input as it was read.
+struct InputSummary {
+  std::string path;  ///< as given; `-` for standard input
+  std::uint64_t bytes = 0, lines = 0, claimed = 0, plain = 0, damaged = 0;
+  std::vector<std::string> kinds;  ///< names of the formats seen in it, sorted
+};
+
+/// One process of the job, keyed by host and pid where both are known, else by its rank.
+struct ProcessRow {
+  std::optional<std::string> host;
+  std::optional<std::int64_t> pid;
+  std::optional<Known<GlobalRank>> rank;
+  std::optional<LocalRank> local_rank;
+  std::optional<int> cuda_dev, nvml_dev;
+  std::optional<std::string> bus_id;
+};
+
+/// What a rank was last seen doing, in words of the rules' phases.
+struct PhaseSeen {
+  std::string phase;  ///< rule id
+  std::string kind;   ///< data-preparation, checkpoint, compile, evaluation, loading, training
+  EventIndex event = 0;
+};
+
+/// One rank of the job. `process` refers to Timeline::processes.
+struct RankRow {
+  GlobalRank rank;
+  std::optional<std::uint32_t> process;
+  std::optional<EventIndex> first_event, last_event;
+  std::string last_collective;  ///< `ALLREDUCE #4410 (timed out)`, `AllReduce call 211`; empty: none seen
+  std::string final_state;      ///< `timed out`, `exited with 1`, `killed by signal 9`, `raised ValueError`, `ended well`, `unknown`
+};
+
+/// One communicator over all its ranks. Key: NCCL's id where printed, else derived from its parent.
+struct CommunicatorRow {
+  std::optional<Known<std::uint64_t>> comm_id;
+  int nranks = 0;
+  struct Member {
+    GroupRank rank;
+    std::uint32_t process = 0;  ///< into Timeline::processes
+    bool started = false, completed = false, ended = false, aborted = false;
+    std::uint64_t calls = 0;    ///< collective calls counted on it
+    std::optional<std::uint64_t> last_op_count;
+    CallDescriptor last_call;
+    SourcePos last_call_at;
+    std::string last_call_text;
+    std::optional<Timestamp> last_call_time;
+    std::optional<EventIndex> init_event;
+  };
+  std::vector<Member> members;  ///< by rank; ranks never seen are missing
+  bool whole_history = true;    ///< every member's Init was seen, so that counts compare
+
+  /// The first call number (from 0) at which members asked for different things.
+  struct Divergence {
+    std::uint64_t number = 0;
+    struct Side {
+      CallDescriptor call;
+      std::vector<int> ranks;  ///< of the communicator, ascending
+      SourcePos where;         ///< of the first rank's line
+      std::string text;
+    };
+    std::vector<Side> sides;   ///< largest first; ties by lowest rank
+  };
+  std::optional<Divergence> divergence;
+};
+
+/// A framework's process group as far as the logs name it.
+struct GroupRow {
+  std::string name;  ///< guid or id as printed; empty: the default group
+  std::string desc;  ///< `default_pg`, `mesh_dp`
+  struct Member {
+    std::optional<GroupRank> group_rank;
+    std::optional<std::int64_t> last_enqueued, last_completed, failed_work;
+    std::optional<EventIndex> status_event;
+  };
+  std::map<GlobalRank, Member> members;
+};
+
+/// One operation that did not end, matched over its participants.
+struct CollectiveRow {
+  std::uint32_t group = 0;  ///< into Timeline::groups
+  WorkFields work;          ///< of the majority
+  struct Waiter {
+    GlobalRank rank;
+    Known<GlobalRank> known;              ///< how the rank is known: the prefix, or `[Rank n]` alone
+    WorkFields work;
+    std::optional<Timestamp> at;          ///< when it timed out
+    std::optional<Timestamp> enqueued_at; ///< at minus ran_ms
+    std::optional<std::int64_t> ran_ms;
+    EventIndex event = 0;
+  };
+  std::vector<Waiter> waiters;  ///< by rank
+};
+
+struct Timeline {
+  std::vector<InputSummary> inputs;
+  std::vector<Event> events;  ///< in input and line order
+  std::vector<std::string> hosts;
+  std::vector<ProcessRow> processes;
+  std::vector<RankRow> ranks;  ///< by rank
+  std::vector<CommunicatorRow> communicators;
+  std::vector<GroupRow> groups;
+  std::vector<CollectiveRow> collectives;  ///< earliest first where the clocks say so, else by line
+  std::optional<Known<int>> world_size;
+  std::map<std::string, std::vector<std::string>> versions;  ///< "nccl" -> {"2.21.5"}, "cuda", "driver", "pytorch"
+  std::vector<PhaseSeen> phases;  ///< in event order
+  bool watchdog_seen = false;
+
+  /// The process of an event's writer.
+  std::optional<std::uint32_t> ProcessOf(const Event& event) const;
+  /// The rank that wrote an event, by its own origin or by its process.
+  std::optional<Known<GlobalRank>> RankOf(const Event& event) const;
+  std::optional<std::string> HostOf(const Event& event) const;
+  const RankRow* FindRank(GlobalRank rank) const;
+
+  /// before, after, same moment, or unordered: clocks of two hosts or lines without time need not decide. Within one
+  /// input, line order decides where times are missing.
+  std::partial_ordering Order(EventIndex a, EventIndex b) const;
+
+  // Filled by the builder for the queries above.
+  std::map<std::pair<std::string, std::int64_t>, std::uint32_t> process_by_pid;
+};
+
+/// `0-27, 29-63`.
+std::string FoldRanks(std::vector<int> ranks);
+
+}  // namespace inquest
