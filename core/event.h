@@ -217,7 +217,8 @@ struct ProcessExit {
   std::optional<int> exit_code;  ///< as printed where >= 0
   std::optional<int> signal;     ///< 9 for exitcode -9, "Killed", 137
   bool first_observed = false;   ///< torchelastic's "Root Cause (first observed failure)"
-  std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`
+  std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`; `process`: its own last words
+  std::optional<int> task;       ///< srun's number of it: a rank only where srun starts one process for each GPU
 };
 
 /// A launcher told a process to stop: a consequence, unless nothing else went wrong.

@@ -26,7 +26,7 @@ inline constexpr int kYearless = 2000;
 
 /// A timestamp at the start of `text`, and how many bytes it took. Accepts ISO 8601 in its usual spellings
 /// (`2031-04-05T06:07:08.123456Z`, `2031-04-05 06:07:08,123`, `+08:00`), `2031/04/05 06:07:08`,
-/// `Apr  5 06:07:08`, `Sat Apr  5 06:07:08 2031`, and a bare `06:07:08[.frac]`. No brackets.
+/// `04-05 06:07:08`, `Apr  5 06:07:08`, `Sat Apr  5 06:07:08 2031`, and a bare `06:07:08[.frac]`. No brackets.
 struct ParsedTime {
   Timestamp time;
   std::size_t size = 0;
@@ -41,7 +41,7 @@ std::optional<ParsedTime> ParseC10Time(std::string_view text);
 std::optional<ParsedTime> ParseGlogTime(std::string_view text);
 
 /// `2031-04-05T06:07:08.123Z`; without year `04-05T06:07:08`; without date `06:07:08`. Fraction only where printed.
-std::string Format(const Timestamp& time);
+std::string FormatTime(const Timestamp& time);
 /// The time of day alone, `06:07:08`.
 std::string FormatClock(const Timestamp& time);
 

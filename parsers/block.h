@@ -23,13 +23,16 @@ struct Tally {
 struct KeptLine {
   std::uint32_t line = 0;         ///< in the block, from 0
   std::uint32_t offset = 0;       ///< in the block
+  std::uint32_t bytes = 0;        ///< with its terminator; not in the tally's claimed, plain or damaged yet
   std::uint32_t text = 0, size = 0;  ///< in BlockYield::arena
   std::uint32_t hits = 0, hit_count = 0;  ///< in BlockYield::hits
   bool context = false;           ///< kept only because it stands near another one, or near the block's end
+  bool nccl = false;              ///< has NCCL's prefix
   bool damaged = false;           ///< control bytes, or longer than the cap and cut
 };
 
-/// Blocks of an input in order, folded: the calls parsed, the lines kept, every byte accounted for.
+/// One block, folded: the calls parsed, the lines kept, every byte accounted for. The tally's claimed, plain and damaged
+/// leave out the kept lines: who consumes those decides.
 struct BlockYield {
   Tally tally;
   CallBatch calls;
@@ -38,23 +41,26 @@ struct BlockYield {
     std::string via;
     std::uint64_t count = 0;
     std::uint32_t line = 0;  ///< of the first
+    std::string text;        ///< of the first, cut at kCitedBytes
   };
   std::vector<Via> vias;
   std::vector<KeptLine> kept;        ///< by line
   std::vector<std::uint32_t> hits;   ///< sieve ids
   std::string arena;
-  std::uint64_t nccl_lines = 0;      ///< lines with NCCL's prefix that were folded or dropped as known
 };
 
 /// Bytes of the longest line that is read whole; the rest of a longer one is counted as damaged.
 inline constexpr std::size_t kLineCap = 256 * 1024;
+
+/// Readable bytes that must follow a block: wide loads look past its end.
+inline constexpr std::size_t kPadding = 64;
 
 /// Scans blocks; one per thread.
 class BlockScanner {
  public:
   explicit BlockScanner(const Sieve& sieve);
   ~BlockScanner();
-  /// `block` holds whole lines (the input's last may lack its terminator). `cut_head`: the block starts inside a line
+  /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes. `cut_head`: the block starts inside a line
   /// that was longer than the cap; its bytes up to the first terminator are damaged.
   BlockYield Scan(std::string_view block, bool cut_head);
 

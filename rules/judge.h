@@ -8,11 +8,7 @@
 
 namespace inquest {
 
-/// What signatures and symptoms say of the lines kept: one finding per rule and culprit.
-std::vector<Finding> MatchSignatures(const Timeline& timeline, const RuleBook& book);
-/// What relations across ranks say.
-std::vector<Finding> RunDetectors(const Timeline& timeline, const RuleBook& book);
-/// Weighs findings into one verdict.
-Verdict Judge(const Timeline& timeline, const RuleBook& book, std::vector<Finding> findings);
+/// Signatures, detectors and the judge, in this order: everything that happens between a timeline and its verdict.
+Verdict Decide(const Timeline& timeline, const RuleBook& book);
 
 }  // namespace inquest

@@ -31,13 +31,6 @@ struct ProcessRow {
   std::optional<std::string> bus_id;
 };
 
-/// What a rank was last seen doing, in words of the rules' phases.
-struct PhaseSeen {
-  std::string phase;  ///< rule id
-  std::string kind;   ///< data-preparation, checkpoint, compile, evaluation, loading, training
-  EventIndex event = 0;
-};
-
 /// One rank of the job. `process` refers to Timeline::processes.
 struct RankRow {
   GlobalRank rank;
@@ -119,8 +112,6 @@ struct Timeline {
   std::vector<CollectiveRow> collectives;  ///< earliest first where the clocks say so, else by line
   std::optional<Known<int>> world_size;
   std::map<std::string, std::vector<std::string>> versions;  ///< "nccl" -> {"2.21.5"}, "cuda", "driver", "pytorch"
-  std::vector<PhaseSeen> phases;  ///< in event order
-  bool watchdog_seen = false;
 
   /// The process of an event's writer.
   std::optional<std::uint32_t> ProcessOf(const Event& event) const;

@@ -1,0 +1,62 @@
+// `inquest PATH...`: the analysis.
+#include <atomic>
+#include <optional>
+
+#include "cli/analyze.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/progress.h"
+#include "cli/rule_set.h"
+#include "report/report.h"
+
+namespace inquest {
+namespace {
+
+/// Bytes of all inputs; 0 where one does not know its size. What cannot be read is the analysis' to report.
+std::uint64_t TotalBytes(const std::vector<std::string>& paths) {
+  const Result<std::vector<Input>> inputs = ListInputs(paths);
+  std::uint64_t total = 0;
+  for (const Input& input : inputs ? *inputs : std::vector<Input>()) {
+    if (input.size_bytes == 0) return 0;
+    total += input.size_bytes;
+  }
+  return total;
+}
+
+int StatusOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kHealthy: return kExitHealthy;
+    case Outcome::kFailed: return kExitFailed;
+    case Outcome::kUndecided: break;
+  }
+  return kExitUndecided;
+}
+
+}  // namespace
+
+CommandResult RunAnalysis(const Options& options) {
+  std::vector<std::string> paths = options.arguments;
+  if (paths.empty()) {
+    if (InputIsTerminal()) return {.status = kExitCouldNotRun, .out = "", .err = "inquest: nothing to read\n\n" + HelpText(*options.command)};
+    paths = {"-"};
+  }
+  std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options);
+  if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
+  const RuleBook& book = std::get<RuleBook>(loaded);
+  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options, book);
+  if (!sieve) return CouldNotRun(sieve.error());
+
+  std::atomic<std::uint64_t> done = 0;
+  std::optional<Progress> progress;
+  if (ErrorIsTerminal() && !options.quiet) progress.emplace(done, TotalBytes(paths));
+  const Result<Analysis> analysis = Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done});
+  progress.reset();
+  if (!analysis) return CouldNotRun(analysis.error());
+
+  CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
+  const ReportContext context{.text = StyleOfOutput(options), .tool_version = INQUEST_VERSION};
+  if (!options.quiet) result.out = FindReportFormat(options.format)->render(analysis->timeline, analysis->verdict, context);
+  return result;
+}
+
+}  // namespace inquest

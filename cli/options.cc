@@ -1,0 +1,225 @@
+// The tables of commands and options, read by CLI11. The only door to CLI11.
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+
+#include "cli/commands.h"
+#include "cli/nearest.h"
+#include "report/terminal.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::string_view kFormatWords[] = {"text", "json"};
+constexpr std::string_view kColorWords[] = {"auto", "always", "never"};
+constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
+constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+
+std::optional<std::string> SetThreads(Options& options, const std::string& value) {
+  constexpr unsigned kMost = 4096;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
+  if (error != std::errc() || end != value.data() + value.size() || options.threads > kMost) return fmt::format("a number from 0 (every core) to {}", kMost);
+  return std::nullopt;
+}
+
+std::optional<std::string> SetColor(Options& options, const std::string& value) {
+  options.color = value == "always" ? When::kAlways : value == "never" ? When::kNever : When::kAuto;
+  return std::nullopt;
+}
+
+template <auto member>
+std::optional<std::string> SetFlag(Options& options, const std::string&) {
+  options.*member = true;
+  return std::nullopt;
+}
+
+template <auto member>
+std::optional<std::string> SetText(Options& options, const std::string& value) {
+  if (value.empty()) return "a value that is not empty";
+  options.*member = value;
+  return std::nullopt;
+}
+
+/// The first argument that is no option names the command, if it is one: `inquest --rules DIR rules test`.
+std::optional<std::size_t> FindCommandWord(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--") return std::nullopt;
+    if (argument.size() < 2 || argument[0] != '-') return i;
+    for (const Option& option : OptionTable()) {
+      const bool named = argument == fmt::format("--{}", option.name) || (option.letter != 0 && argument == std::string{'-', option.letter});
+      if (named && !option.value.empty()) ++i;
+    }
+  }
+  return std::nullopt;
+}
+
+Error UnknownOption(const Command& command, const std::string& argument) {
+  std::vector<std::string_view> names;
+  for (const Option& option : OptionTable()) {
+    if (Accepts(command, option)) names.push_back(option.name);
+  }
+  std::string name = argument.substr(0, argument.find('='));
+  name.erase(0, name.find_first_not_of('-'));
+  const auto nearest = argument.starts_with("--") ? Nearest(name, names) : std::nullopt;
+  const std::string help = fmt::format("inquest{}{} --help", command.name.empty() ? "" : " ", command.name);
+  return {fmt::format("unknown option '{}'", argument), nearest ? fmt::format("did you mean --{}?", *nearest) : "all options: " + help, ""};
+}
+
+std::optional<Error> Apply(Options& options, const Option& option, const std::string& value) {
+  const std::string name = fmt::format("--{}", option.name);
+  if (!option.choices.empty() && std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
+    return Error{fmt::format("bad value '{}' of {}", value, name), fmt::format("one of {}", fmt::join(option.choices, ", ")), ""};
+  }
+  if (const auto wanted = option.set(options, value)) return Error{fmt::format("bad value '{}' of {}", value, name), *wanted, ""};
+  return std::nullopt;
+}
+
+std::string Indented(std::string_view lines) {
+  std::string text;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    text.append("  ").append(lines.substr(0, end)).append("\n");
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return text;
+}
+
+std::string Usage(const Option& option) {
+  std::string usage = option.letter != 0 ? fmt::format("-{}, --{}", option.letter, option.name) : fmt::format("    --{}", option.name);
+  if (option.choices.empty()) return option.value.empty() ? usage : fmt::format("{} {}", usage, option.value);
+  return fmt::format("{} {}", usage, fmt::join(option.choices, "|"));
+}
+
+}  // namespace
+
+std::span<const Command> Commands() {
+  static constexpr Command kCommands[] = {
+      {.name = "",
+       .summary = "Reads what a failed multi-GPU job left behind and says why it died.",
+       .usage = "inquest [OPTIONS] PATH...\n<command> | inquest [OPTIONS]",
+       .examples = "inquest job.log                           one log\n"
+                   "inquest run-42/                           a folder: logs of all ranks, kernel logs, nvidia-smi tables\n"
+                   "kubectl logs job/train --timestamps | inquest\n"
+                   "inquest --format json run-42/ | jq -r .verdict.cause\n"
+                   "inquest -q run-42/ && echo ended well",
+       .words = {},
+       .ids = "",
+       .run = RunAnalysis},
+      {.name = "rules",
+       .summary = "List, show, test or check the rules.",
+       .usage = "inquest rules list [--cause CODE]\ninquest rules show ID\ninquest rules test [--rules DIR]\ninquest rules lint [--rules DIR]",
+       .examples = "inquest rules list --cause ib-fault\n"
+                   "inquest rules show retry-exceeded\n"
+                   "inquest rules lint --rules my-rules/      what is wrong with your own rules, with file and line\n"
+                   "inquest rules test --rules my-rules/      do their samples match",
+       .words = kRulesWords,
+       .ids = "inquest rules list 2>/dev/null | cut -d' ' -f1",
+       .run = RunRules},
+      {.name = "explain",
+       .summary = "Say what a cause means, what to do and what to collect.",
+       .usage = "inquest explain [CODE | RULE]",
+       .examples = "inquest explain                           all causes\ninquest explain p2p-transport",
+       .words = {},
+       .ids = "inquest explain 2>/dev/null | cut -d' ' -f1",
+       .run = RunExplain},
+      {.name = "completion",
+       .summary = "Print a completion script for a shell.",
+       .usage = "inquest completion bash|zsh|fish",
+       .examples = "source <(inquest completion bash)\n"
+                   "inquest completion zsh > ~/.zfunc/_inquest\n"
+                   "inquest completion fish > ~/.config/fish/completions/inquest.fish",
+       .words = kShells,
+       .ids = "",
+       .run = RunCompletion},
+  };
+  return kCommands;
+}
+
+std::span<const Option> OptionTable() {
+  static constexpr Option kOptions[] = {
+      {"format", 'f', "FORMAT", kFormatWords, "How to print the verdict [text]", "", SetText<&Options::format>},
+      {"rules", 0, "DIR", {}, "Add the rules of a folder; an id that is taken replaces ours", "*", SetText<&Options::rules_dir>},
+      {"cause", 0, "CODE", {}, "Only rules that speak for this cause", "rules", SetText<&Options::cause>},
+      {"threads", 'j', "N", {}, "Threads that read the logs [0: every core]; the verdict is the same for any number", "", SetThreads},
+      {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", SetFlag<&Options::quiet>},
+      {"color", 0, "WHEN", kColorWords, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*", SetColor},
+      {"no-color", 0, "", {}, "The same as --color never", "*", [](Options& options, const std::string&) { return SetColor(options, "never"); }},
+      {"help", 'h', "", {}, "Print this help", "*", SetFlag<&Options::help>},
+      {"version", 'V', "", {}, "Print the version", "*", SetFlag<&Options::version>},
+  };
+  return kOptions;
+}
+
+bool Accepts(const Command& command, const Option& option) { return option.command == "*" || option.command == command.name; }
+
+Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
+  Options options;
+  options.command = &Commands().front();
+  std::vector<std::string> rest = arguments;
+  if (const auto word = FindCommandWord(arguments)) {
+    const auto found = std::ranges::find(Commands().subspan(1), arguments[*word], &Command::name);
+    if (found != Commands().end()) {
+      options.command = &*found;
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(*word));
+    }
+  }
+  const std::span<const Option> table = OptionTable();
+  std::vector<std::string> values(table.size());
+  std::vector<CLI::Option*> parsed(table.size(), nullptr);
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (!Accepts(*options.command, table[i])) continue;
+    const std::string names = (table[i].letter != 0 ? fmt::format("-{},", table[i].letter) : "") + fmt::format("--{}", table[i].name);
+    parsed[i] = table[i].value.empty() ? app.add_flag(names) : app.add_option(names, values[i]);
+    parsed[i]->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  app.add_option("arguments", options.arguments);
+  try {
+    std::ranges::reverse(rest);  // CLI11 takes them from the back
+    app.parse(rest);
+  } catch (const CLI::ParseError& error) {
+    return Error{error.what(), "inquest --help says how to call it", ""};
+  }
+  for (const std::string& extra : app.remaining()) {
+    if (extra.size() > 1 && extra[0] == '-') return UnknownOption(*options.command, extra);
+    options.arguments.push_back(extra);
+  }
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (parsed[i] == nullptr || parsed[i]->count() == 0) continue;
+    if (const auto error = Apply(options, table[i], values[i])) return *error;
+  }
+  return options;
+}
+
+std::string HelpText(const Command& command) {
+  std::string text = fmt::format("{}\n\nUsage:\n{}\nExamples:\n{}", command.summary, Indented(command.usage), Indented(command.examples));
+  if (command.name.empty()) {
+    text += "\nCommands:\n";
+    for (const Command& other : Commands().subspan(1)) text += fmt::format("  {:<12} {}\n", other.name, other.summary);
+  }
+  text += "\nOptions:\n";
+  for (const Option& option : OptionTable()) {
+    if (Accepts(command, option)) text += fmt::format("  {:<30} {}\n", Usage(option), option.help);
+  }
+  if (command.name.empty()) {
+    text += "\nPATH is a file or a folder; '-', or no path and a pipe, reads standard input. Everything is read as one job.\n"
+            "\nExit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.\n";
+  }
+  return text;
+}
+
+CommandResult CouldNotRun(const Error& error) {
+  const std::string where = error.where.empty() ? "" : Sanitize(error.where) + ": ";
+  std::string text = fmt::format("inquest: {}{}\n", where, Sanitize(error.message));
+  if (!error.hint.empty()) text += fmt::format("  {}\n", Sanitize(error.hint));
+  return {.status = kExitCouldNotRun, .out = "", .err = std::move(text)};
+}
+
+}  // namespace inquest

@@ -1,0 +1,68 @@
+// The command line: one table of commands, one of options. Parsing, --help and completions all read them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace inquest {
+
+enum class When : std::uint8_t { kAuto, kAlways, kNever };
+
+struct Command;
+
+/// What the user asked for.
+struct Options {
+  const Command* command = nullptr;    ///< a row of Commands(), never null
+  std::vector<std::string> arguments;  ///< paths, or the words of a command
+  std::string format = "text";
+  std::string rules_dir;               ///< empty: the embedded rules alone
+  std::string cause;                   ///< `rules list --cause`; empty: all
+  unsigned threads = 0;                ///< 0: every core
+  When color = When::kAuto;
+  bool quiet = false, help = false, version = false;
+};
+
+/// What a command printed, and how it ended.
+struct CommandResult {
+  int status = 0;
+  std::string out, err;
+};
+inline constexpr int kExitHealthy = 0, kExitFailed = 1, kExitUndecided = 2, kExitCouldNotRun = 3;
+/// The shape of every error: `inquest: where: message`, the hint on a line of its own. Sanitised.
+CommandResult CouldNotRun(const Error& error);
+
+struct Command {
+  std::string_view name;      ///< empty: the analysis
+  std::string_view summary;
+  std::string_view usage;     ///< lines
+  std::string_view examples;  ///< lines
+  std::span<const std::string_view> words;  ///< what the first argument can be
+  std::string_view ids;       ///< shell command that prints what the next argument can be; empty: files
+  CommandResult (*run)(const Options&);
+};
+/// The analysis first.
+std::span<const Command> Commands();
+
+struct Option {
+  std::string_view name;   ///< without the dashes
+  char letter = 0;         ///< 0: none
+  std::string_view value;  ///< `DIR`; empty: a flag
+  std::span<const std::string_view> choices;
+  std::string_view help;
+  std::string_view command;  ///< of this command only; "*": of all
+  /// Returns what is wrong with the value.
+  std::optional<std::string> (*set)(Options&, const std::string& value);
+};
+std::span<const Option> OptionTable();
+bool Accepts(const Command& command, const Option& option);
+
+Result<Options> ParseOptions(const std::vector<std::string>& arguments);
+std::string HelpText(const Command& command);
+
+}  // namespace inquest

@@ -1,0 +1,35 @@
+// Loads rules from the binary and from a folder.
+#include "cli/rule_set.h"
+
+#include <fmt/format.h>
+
+#include "parsers/formats.h"
+#include "report/terminal.h"
+
+namespace inquest {
+
+std::variant<RuleBook, RuleErrors> LoadRuleSet(const Options& options) {
+  RuleBook embedded = Deserialize(EmbeddedRules());
+  if (options.rules_dir.empty()) return embedded;
+  return LoadRules(options.rules_dir, &embedded);
+}
+
+Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBook& book) {
+  if (options.rules_dir.empty()) return LoadSieve(EmbeddedSieve(), book, Marks().marks);
+  return CompileSieve(book, Marks().marks);
+}
+
+std::string RuleErrorText(const RuleErrors& errors) {
+  std::string text;
+  for (const Error& error : errors) {
+    text += Sanitize(fmt::format("{}: {}{}{}", error.where, error.message, error.hint.empty() ? "" : "; ", error.hint)) + "\n";
+  }
+  return text;
+}
+
+CommandResult BadRules(const RuleErrors& errors) {
+  const std::string count = fmt::format("inquest: {} mistake{} in the rules\n", errors.size(), errors.size() == 1 ? "" : "s");
+  return {.status = kExitCouldNotRun, .out = "", .err = RuleErrorText(errors) + count};
+}
+
+}  // namespace inquest

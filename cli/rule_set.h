@@ -1,0 +1,20 @@
+// The rules that a run works with: the embedded ones, and those of --rules.
+#pragma once
+
+#include <memory>
+#include <variant>
+
+#include "cli/options.h"
+#include "rules/rule_book.h"
+#include "rules/sieve.h"
+
+namespace inquest {
+
+std::variant<RuleBook, RuleErrors> LoadRuleSet(const Options& options);
+/// The embedded database where it fits the book, else a new one.
+Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBook& book);
+/// All mistakes, one a line: `file:line: message; hint`.
+std::string RuleErrorText(const RuleErrors& errors);
+CommandResult BadRules(const RuleErrors& errors);
+
+}  // namespace inquest

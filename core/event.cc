@@ -1,0 +1,44 @@
+// The names of bases, components and event kinds, and how a record becomes an event.
+#include "core/event.h"
+
+#include <array>
+
+namespace inquest {
+namespace {
+
+/// The longest start of `text` that fits and does not end inside a UTF-8 character.
+std::string_view Cited(std::string_view text) {
+  if (text.size() <= kCitedBytes) return text;
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  std::size_t size = kCitedBytes;
+  while (size > kCitedBytes - 3 && continues(size)) --size;
+  // Four continuation bytes in a row are no character: cut anywhere.
+  return text.substr(0, continues(size) ? kCitedBytes : size);
+}
+
+}  // namespace
+
+std::string_view Name(Basis basis) {
+  static constexpr std::array<std::string_view, 6> kNames = {"assumed",  "derived",  "file name",
+                                                             "envelope", "observed", "given"};
+  return kNames[static_cast<std::size_t>(basis)];
+}
+
+std::string_view Name(Component component) {
+  static constexpr std::array<std::string_view, 6> kNames = {"any", "nccl", "c10", "elastic", "kernel", "smi"};
+  return kNames[static_cast<std::size_t>(component)];
+}
+
+std::string_view KindOf(const What& what) {
+  return std::visit([](const auto& value) { return std::decay_t<decltype(value)>::kKind; }, what);
+}
+
+Event EventFrom(const Record& record, What what) {
+  return Event{.at = record.at,
+               .origin = record.origin,
+               .where = record.where,
+               .text = std::string(Cited(record.text)),
+               .what = std::move(what)};
+}
+
+}  // namespace inquest

@@ -1,0 +1,170 @@
+// The one in-order consumer: peels kept lines, feeds parsers, hands events and calls on.
+#include "parsers/assembler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "parsers/envelope.h"
+#include "parsers/formats.h"
+
+namespace inquest {
+namespace {
+
+/// Streams of one input; a hostile log that invents a writer a line must not cost memory for each.
+constexpr std::size_t kMaxStreams = 1 << 16;
+constexpr std::size_t kDocumentCap = 16 * 1024 * 1024;
+
+Component ComponentOf(const Format* format) { return format == nullptr ? Component::kAny : format->component; }
+
+std::string KeyOf(const Origin& origin) {
+  return fmt::format("{}|{}|{}|{}|{}", origin.rank ? origin.rank->value.value : -1, origin.local_rank ? origin.local_rank->value : -1,
+                     origin.host ? origin.host->value : std::string(), origin.pid.value_or(-1), origin.writer);
+}
+
+}  // namespace
+
+/// One writer in one input: the parsers that it has met, and the one that took its last record.
+struct Assembler::Stream {
+  std::map<const Format*, std::unique_ptr<Parser>> parsers;
+  const Format* last = nullptr;
+  Parser& Get(const Format* format) {
+    auto& parser = parsers[format];
+    if (!parser) parser = format->make();
+    return *parser;
+  }
+};
+
+Assembler::Assembler(std::uint32_t first_mark_id, EventSink& sink) : first_mark_id_(first_mark_id), sink_(sink) {}
+Assembler::~Assembler() = default;
+
+void Assembler::Begin(std::uint32_t input, const std::string& path) {
+  read_ = {};
+  read_.path = path;
+  input_ = input;
+  lines_ = bytes_ = 0;
+  streams_.clear();
+  kinds_.clear();
+}
+
+bool Assembler::OfferDocument(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (text.size() > kDocumentCap || first == std::string_view::npos || (text[first] != '{' && text[first] != '[')) return false;
+  Record record;
+  record.text = text;
+  record.where = {input_, 1, 0};
+  for (const Format* format : Formats()) {
+    if (format->framing != Framing::kDocument) continue;
+    const auto parser = format->make();
+    if (!parser->Consume(record, sink_)) continue;
+    parser->Finish(sink_);
+    kinds_.insert(std::string(format->name));
+    read_.tally.bytes = read_.tally.claimed = text.size();
+    read_.tally.lines = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')) + (text.back() == '\n' ? 0 : 1);
+    return true;
+  }
+  return false;
+}
+
+Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
+  std::string key = KeyOf(origin);
+  if (streams_.size() >= kMaxStreams && streams_.find(key) == streams_.end()) key.clear();
+  auto& stream = streams_[key];
+  if (!stream) stream = std::make_unique<Stream>();
+  return *stream;
+}
+
+bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line) {
+  std::vector<const Format*> candidates;
+  for (std::uint32_t i = 0; i < line.hit_count; ++i) {
+    const std::uint32_t id = yield.hits[line.hits + i];
+    if (id < first_mark_id_) continue;
+    candidates.push_back(Marks().formats[id - first_mark_id_]);
+  }
+  if (line.nccl) candidates.push_back(&kNccl);
+  const auto marked = [&](const Format* format) { return std::find(candidates.begin(), candidates.end(), format) != candidates.end(); };
+  const auto offer = [&](const Format* format) {
+    if (!stream.Get(format).Consume(record, sink_)) return false;
+    stream.last = format;
+    kinds_.insert(std::string(format->name));
+    return true;
+  };
+  if (stream.last != nullptr && marked(stream.last) && offer(stream.last)) return true;
+  for (const Format* format : Formats())
+    if (format != stream.last && marked(format) && offer(format)) return true;
+  return false;
+}
+
+void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where) {
+  std::string scratch;
+  std::string_view text(yield.arena.data() + line.text, line.size);
+  Peeled peeled = Peel(text, scratch);
+  Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
+  if (!line.context || line.nccl) {
+    const bool claimed = Offer(StreamOf(record.origin), record, yield, line);
+    (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
+  } else {
+    (line.damaged ? read_.tally.damaged : read_.tally.plain) += line.bytes;
+  }
+  LogMessage message;
+  message.component = line.nccl ? Component::kNccl : Component::kAny;
+  for (std::uint32_t i = 0; i < line.hit_count; ++i) {
+    const std::uint32_t id = yield.hits[line.hits + i];
+    if (id < first_mark_id_)
+      message.hits.push_back(id);
+    else if (message.component == Component::kAny)
+      message.component = ComponentOf(Marks().formats[id - first_mark_id_]);
+  }
+  if (message.hits.empty() && !line.context) return;
+  message.text = std::string(record.text.substr(0, kLineCap));
+  sink_.Add(EventFrom(record, std::move(message)));
+}
+
+void Assembler::Consume(BlockYield yield) {
+  const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
+  std::string scratch;
+  for (CallBatch::Process& process : yield.calls.processes) {
+    const Peeled peeled = Peel(process.last_text, scratch);
+    process.rank = peeled.origin.rank;
+    process.local_rank = peeled.origin.local_rank;
+    process.last_at = peeled.at;
+    process.last_text = std::string(peeled.text);
+  }
+  std::size_t flushed = 0;
+  const SourcePos base{input_, base_line, base_offset};
+  const auto flush = [&](std::uint32_t before_line) {
+    std::size_t end = flushed;
+    while (end < yield.calls.calls.size() && yield.calls.calls[end].line < before_line) ++end;
+    if (end != flushed) sink_.AddCalls(yield.calls, flushed, end, base);
+    flushed = end;
+  };
+  for (const KeptLine& line : yield.kept) {
+    if (line.nccl) flush(line.line);  // a communicator's birth and death decide whose calls are whose
+    ConsumeLine(yield, line, {input_, base_line + line.line, base_offset + line.offset});
+  }
+  flush(~0u);
+  for (const BlockYield::Via& via : yield.vias) {
+    Record record;
+    const CallBatch::Process& process = yield.calls.processes[via.process];
+    record.where = {input_, base_line + via.line, base_offset};
+    record.origin.host = Known<std::string>{process.host, Basis::kObserved, {}};
+    record.origin.pid = process.pid;
+    record.origin.cuda_dev = process.cuda_dev;
+    record.text = via.text;
+    sink_.Add(EventFrom(record, ChannelsVia{via.via, via.count}));
+  }
+  if (!yield.calls.calls.empty() || !yield.vias.empty()) kinds_.insert(std::string(kNccl.name));
+  read_.tally.Add(yield.tally);
+  lines_ += yield.tally.lines;
+  bytes_ += yield.tally.bytes;
+}
+
+InputRead Assembler::End() {
+  for (auto& [key, stream] : streams_)
+    for (auto& [format, parser] : stream->parsers) parser->Finish(sink_);
+  streams_.clear();
+  read_.kinds.assign(kinds_.begin(), kinds_.end());
+  return std::move(read_);
+}
+
+}  // namespace inquest

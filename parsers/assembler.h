@@ -1,0 +1,45 @@
+// The one in-order consumer: peels kept lines, feeds parsers, hands events and calls on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "parsers/block.h"
+#include "parsers/parser.h"
+#include "parsers/scan.h"
+
+namespace inquest {
+
+/// Consumes the yields of an input's blocks in order. One per run.
+class Assembler {
+ public:
+  Assembler(std::uint32_t first_mark_id, EventSink& sink);
+  ~Assembler();
+  /// A new input begins; `path` is given back in its InputRead.
+  void Begin(std::uint32_t input, const std::string& path);
+  /// The whole input as one document. True: a document format took it.
+  bool OfferDocument(std::string_view text);
+  void Consume(BlockYield yield);
+  /// The input ended: unfinished messages are finished.
+  InputRead End();
+
+ private:
+  struct Stream;
+  void ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where);
+  bool Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line);
+  Stream& StreamOf(const Origin& origin);
+
+  std::uint32_t first_mark_id_;
+  EventSink& sink_;
+  InputRead read_;
+  std::uint32_t input_ = 0;
+  std::uint64_t lines_ = 0, bytes_ = 0;
+  std::map<std::string, std::unique_ptr<Stream>> streams_;
+  std::set<std::string> kinds_;
+};
+
+}  // namespace inquest

@@ -1,0 +1,172 @@
+// c10d_errors.cc: errors of torch.distributed's process groups, stores and sockets.
+// Format:  the text of c10::Error, in a log line of its own or behind an exception's type, and its C++ backtrace
+//            Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(...), but ...
+//            [Rank 0]: Ranks 1, 5 failed to pass monitoredBarrier in 60000 ms
+//            [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', ...
+// Clock:   c10's prefix, where there is one.
+// Not read: the text below "Last error:", which is NCCL's own and holds no mark.
+#include <string>
+
+#include "parsers/formats.h"
+#include "parsers/formats/messages.h"
+
+namespace inquest {
+namespace {
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// The form without tensors has no separator: `SequenceNumber=12OpType=BARRIER`.
+Fingerprint ReadFingerprint(std::string_view text) {
+  static const Pattern kSeq(R"(SequenceNumber=(\d+)\D)"), kOp(R"(OpType=(\w+)[,)])"), kShape(R"(TensorShape=\[([\d, ]*)\])"),
+      kDtypes(R"(TensorDtypes=(.*?), TensorDeviceTypes=)");
+  Fingerprint print;
+  if (const auto seq = kSeq.Search(text); seq && seq->number(1)) print.seq = SeqId{*seq->number(1)};
+  if (const auto op = kOp.Search(text)) print.op = std::string(op->text(1));
+  if (const auto shape = kShape.Search(text)) print.shape = ReadNumbers<std::int64_t>(shape->text(1));
+  if (const auto dtypes = kDtypes.Search(text)) print.dtype = std::string(dtypes->text(1));
+  return print;
+}
+
+std::optional<FingerprintMismatch> ReadMismatch(std::string_view text) {
+  static const Pattern kMismatch(R"(Detected mismatch between collectives on ranks\. Rank (\d+) is running collective: )"
+                                 R"((CollectiveFingerPrint\(.*), but Rank (\d+) is running collective: (CollectiveFingerPrint\(.*))");
+  const auto match = kMismatch.Search(text);
+  if (!match) return std::nullopt;
+  const auto a = RankOf<GroupRank>(*match, 1), b = RankOf<GroupRank>(*match, 3);
+  if (!a || !b) return std::nullopt;
+  return FingerprintMismatch{*a, *b, ReadFingerprint(match->text(2)), ReadFingerprint(match->text(4))};
+}
+
+// Only rank 0 knows the names of those that did not come; the other forms say no more than who waited.
+std::optional<MonitoredBarrierFailed> ReadBarrier(std::string_view text) {
+  static const Pattern kFailed(R"((?:\[Rank (\d+)\]: )?Ranks? ([\d, ]+) failed to pass monitoredBarrier in (\d+) ms)");
+  static const Pattern kReached(R"(Rank (\d+) successfully reached monitoredBarrier, but received errors)");
+  static const Pattern kTimedOut(R"(Rank (\d+) timed out in monitoredBarrier after (\d+) ms)");
+  MonitoredBarrierFailed failed;
+  if (const auto match = kFailed.Search(text)) {
+    failed.printer = RankOf<GroupRank>(*match, 1);
+    failed.ranks = ReadNumbers<int>(match->text(2));
+    failed.timeout_ms = match->number(3);
+  } else if (const auto reached = kReached.Search(text)) {
+    failed.printer = RankOf<GroupRank>(*reached, 1);
+  } else if (const auto timed_out = kTimedOut.Search(text)) {
+    failed.printer = RankOf<GroupRank>(*timed_out, 1);
+    failed.timeout_ms = timed_out->number(2);
+  } else {
+    return std::nullopt;
+  }
+  return failed;
+}
+
+std::optional<UniqueIdWait> ReadUniqueIdWait(std::string_view text) {
+  // "retreiving" up to 1.12.
+  static const Pattern kWait(R"(\[(\d+)\] is setting up NCCL communicator and retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\] )"
+                             R"(via c10d key-value store by key '([^']*)'(?:, but store->get\('[^']*'\) got error: (.*))?)");
+  const auto match = kWait.Search(text);
+  if (!match) return std::nullopt;
+  const auto waiter = RankOf<GroupRank>(*match, 1), publisher = RankOf<GroupRank>(*match, 2);
+  if (!waiter || !publisher) return std::nullopt;
+  std::string_view error = match->text(4);
+  error = error.substr(0, error.find(". This may indicate"));
+  return UniqueIdWait{*waiter, *publisher, std::string(match->text(3)), std::string(error)};
+}
+
+std::optional<GuessedDevice> ReadGuess(std::string_view text) {
+  static const Pattern kGuess(R"((?:Rank (\d+)\]?\s+)?using GPU (\d+) (?:to perform barrier )?as devices? used by this process)");
+  const auto match = kGuess.Search(text);
+  if (!match || !match->number(2) || *match->number(2) > 0xffff) return std::nullopt;
+  return GuessedDevice{RankOf<GroupRank>(*match, 1), static_cast<int>(*match->number(2))};
+}
+
+// Lines that carry no event of their own; what they mean is for rules to say.
+constexpr std::string_view kClaimed[] = {
+    "ncclUnhandledCudaError: ",
+    "ncclSystemError: ",
+    "ncclInternalError: ",
+    "ncclInvalidArgument: ",
+    "ncclInvalidUsage: ",
+    "ncclRemoteError: ",
+    "Unknown NCCL error!",
+    "NCCL error in: ",
+    "NCCL error: ",
+    "NCCL timeout in: ",
+    "Last error:",
+    "Exception raised from ",
+    "frame #",
+    "[c10d] ",
+    "The client socket has ",
+    "The server socket has ",
+    "TCP client failed to connect/validate",
+    "waiting for clients. ",
+    "wait timeout after ",
+    "failed on SocketImpl(",
+    "Gloo connectFullMesh failed",
+    "gloo/transport/tcp/",
+    "Unable to resolve hostname to a (local) address",
+    "process group has NOT been destroyed",
+    "destroy_process_group() was not called before",
+    "processed in monitoredBarrier",
+    "Successfully processed ranks: ",
+};
+
+class C10dErrorsParser final : public Parser {
+  bool Consume(const Record& record, EventSink& out) override {
+    if (ReadExceptionLine(record.text)) return false;
+    std::vector<What> found = ReadC10dMessage(record.text);
+    for (What& what : found) out.Add(C10EventFrom(record, std::move(what)));
+    if (!found.empty()) return true;
+    for (const std::string_view words : kClaimed) {
+      if (Contains(record.text, words)) return true;
+    }
+    return false;
+  }
+};
+
+constexpr std::string_view kMarks[] = {
+    "Detected mismatch between collectives",
+    "monitoredBarrier",
+    "is setting up NCCL communicator",
+    "used by this process",
+    "ncclUnhandledCudaError: ",
+    "ncclSystemError: ",
+    "ncclInternalError: ",
+    "ncclInvalidArgument: ",
+    "ncclInvalidUsage: ",
+    "ncclRemoteError: ",
+    "Unknown NCCL error!",
+    "NCCL error in: ",
+    "NCCL error: ",
+    "NCCL timeout in: ",
+    "Last error:",
+    "Exception raised from ",
+    "frame #",
+    "[c10d] ",
+    "The client socket has ",
+    "The server socket has ",
+    "TCP client failed to connect/validate",
+    "waiting for clients. ",
+    "wait timeout after ",
+    "failed on SocketImpl(",
+    "Gloo connectFullMesh failed",
+    "gloo/transport/tcp/",
+    "Unable to resolve hostname to a (local) address",
+    "process group has NOT been destroyed",
+    "destroy_process_group() was not called before",
+    "Successfully processed ranks: ",
+};
+
+}  // namespace
+
+std::vector<What> ReadC10dMessage(std::string_view text) {
+  std::vector<What> found;
+  if (auto what = ReadMismatch(text)) found.emplace_back(*std::move(what));
+  if (auto what = ReadBarrier(text)) found.emplace_back(*std::move(what));
+  if (auto what = ReadUniqueIdWait(text)) found.emplace_back(*std::move(what));
+  if (auto what = ReadGuess(text)) found.emplace_back(*std::move(what));
+  return found;
+}
+
+const Format kC10dErrors{.name = "pytorch-c10d", .framing = Framing::kLines, .clock = ClockDomain::kLocal,
+                         .component = Component::kC10, .marks = kMarks, .make = &Make<C10dErrorsParser>};
+
+}  // namespace inquest

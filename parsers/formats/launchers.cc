@@ -1,0 +1,258 @@
+// launchers.cc: what srun, mpirun, DeepSpeed's, Horovod's and pdsh's launchers say of the processes they started.
+// Format:  one line a process or job, but for mpirun's and Hydra's blocks
+//            srun: error: node017: task 3: Killed
+//            slurmstepd: error: *** STEP 88123.0 ON node017 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***
+//            mpirun noticed that process rank 3 with PID 41 on node node017 exited on signal 9 (Killed).
+//            [2031-04-05 06:07:08,123] [ERROR] [launch.py:325:sigkill_handler] ['python', ...] exits with return code = -9
+// Clock:   none of their own but DeepSpeed's logging and slurmstepd's CANCELLED AT.
+// Not read: the command in DeepSpeed's "exits with": it is that of the process started last, whichever one died.
+// A task of srun is not called a rank: it is one only where srun starts one process for each GPU.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/pattern.h"
+#include "parsers/formats.h"
+#include "parsers/formats/exit_status.h"
+#include "parsers/formats/messages.h"
+
+namespace inquest {
+namespace {
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+constexpr int kMostTasks = 4096;
+
+/// The numbers of `0-3,8`; at most kMostTasks of them.
+std::vector<int> ReadTasks(std::string_view list) {
+  static const Pattern kRange(R"(^,?(\d{1,7})(?:-(\d{1,7}))?)");
+  std::vector<int> tasks;
+  while (const auto range = kRange.Search(list)) {
+    const auto first = static_cast<int>(*range->number(1));
+    const auto last = static_cast<int>(range->number(2).value_or(first));
+    for (int task = first; task <= last && tasks.size() < kMostTasks; ++task) tasks.push_back(task);
+    list.remove_prefix(range->text(0).size());
+  }
+  return tasks;
+}
+
+// The words behind the tasks: `Exited with exit code 1`, or a signal's with or without `(core dumped)`.
+std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
+  static const Pattern kCode(R"(^Exited with exit code (\d+))");
+  if (const auto code = kCode.Search(words)) {
+    if (const auto number = code->number(1)) return ExitWithCode(*number, "srun");
+  }
+  if (words.starts_with("Out Of Memory")) return ExitBySignal(9, "srun");
+  words = words.substr(0, words.find(" (core dumped)"));
+  while (words.ends_with(' ') || words.ends_with('.')) words.remove_suffix(1);
+  const auto signal = SignalNumber(words);
+  if (!signal) return std::nullopt;
+  return ExitBySignal(signal, "srun");
+}
+
+bool ConsumeSrun(const Record& record, EventSink& out) {
+  static const Pattern kTask(R"(srun: error: (\S+): tasks? ([\d,-]+): (.*)$)");
+  static const Pattern kNode(R"(srun: error: Node failure on (\S+))");
+  if (const auto match = kTask.Search(record.text)) {
+    const auto end = ReadTaskEnd(match->text(3));
+    if (!end) return true;
+    const bool one_host = match->text(1).find_first_of("[,") == std::string_view::npos;
+    for (const int task : ReadTasks(match->text(2))) {
+      ProcessExit exit = *end;
+      exit.task = task;
+      if (one_host) exit.host = std::string(match->text(1));
+      out.Add(EventFrom(record, std::move(exit)));
+    }
+    return true;
+  }
+  if (const auto match = kNode.Search(record.text)) {
+    Event event = EventFrom(record, JobStopped{"slurm", "NODE FAILURE"});
+    event.origin.host = Known<std::string>{std::string(match->text(1)), Basis::kObserved, {}};
+    out.Add(std::move(event));
+    return true;
+  }
+  if (Contains(record.text, "srun: sending Ctrl-C to")) {
+    out.Add(EventFrom(record, JobStopped{"keyboard", "SIGINT"}));
+    return true;
+  }
+  return Contains(record.text, "srun: ");
+}
+
+bool ConsumeSlurmstepd(const Record& record, EventSink& out) {
+  static const Pattern kCancelled(
+      R"(\*\*\* (?:JOB|STEP) \S+ ON (\S+) CANCELLED AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?:DUE|due) (?:TO|to) ([^,*]+))?)");
+  const auto match = kCancelled.Search(record.text);
+  if (!match) return Contains(record.text, "slurmstepd: ");
+  std::string_view reason = match->text(3);
+  while (reason.ends_with(' ')) reason.remove_suffix(1);
+  Event event = EventFrom(record, JobStopped{"slurm", std::string(reason)});
+  if (!event.origin.host) event.origin.host = Known<std::string>{std::string(match->text(1)), Basis::kObserved, {}};
+  if (!event.at) {
+    if (const auto time = ParseTime(match->text(2))) event.at = time->time;
+  }
+  out.Add(std::move(event));
+  return true;
+}
+
+std::optional<std::int64_t> PidOf(const Pattern::Match& match, std::size_t group) {
+  const auto pid = match.number(group);
+  return pid && *pid > 0 ? pid : std::nullopt;  // Open MPI prints 0 where it does not know
+}
+
+bool ConsumeMpirun(const Record& record, EventSink& out) {
+  static const Pattern kSignalled(R"(process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+))");
+  static const Pattern kImproper(R"(process rank (\d+) with PID (\d+) on node (\S+) exiting improperly)");
+  static const Pattern kAbort(R"(MPI_ABORT was invoked on rank (\d+) in communicator(?:.*[Ee]rrorcode:? (\d+))?)");
+  if (const auto match = kAbort.Search(record.text)) {
+    ProcessExit exit;
+    if (const auto code = match->number(2)) exit = ExitWithCode(*code, "mpirun");
+    exit.reporter = "mpirun";
+    exit.rank = RankOf<GlobalRank>(*match, 1);
+    out.Add(EventFrom(record, std::move(exit)));
+    return true;
+  }
+  auto match = kSignalled.Search(record.text);
+  const bool signalled = match.has_value();
+  if (!match) match = kImproper.Search(record.text);
+  if (!match) return false;
+  ProcessExit exit = ExitBySignal(signalled ? SignalNumber(match->text(4)) : std::nullopt, "mpirun");
+  exit.rank = RankOf<GlobalRank>(*match, 1);
+  exit.pid = PidOf(*match, 2);
+  exit.host = std::string(match->text(3));
+  out.Add(EventFrom(record, std::move(exit)));
+  return true;
+}
+
+bool ConsumeDeepSpeed(const Record& record, EventSink& out) {
+  static const Pattern kKilling(R"(sigkill_handler\] Killing subprocess (\d+))");
+  static const Pattern kReturned(R"(\bexits with return code = (-?\d+))");
+  static const Pattern kDone(R"(Process (\d+) exits successfully)");
+  static const Pattern kSignalled(R"(Main process received (SIG\w+), exiting)");
+  if (const auto killing = kKilling.Search(record.text)) {
+    out.Add(EventFrom(record, SignalSent{killing->number(1), 15}));
+  } else if (const auto returned = kReturned.Search(record.text); returned && returned->number(1)) {
+    out.Add(EventFrom(record, ExitWithCode(*returned->number(1), "deepspeed")));
+  } else if (const auto done = kDone.Search(record.text)) {
+    ProcessExit exit = ExitWithCode(0, "deepspeed");
+    exit.pid = done->number(1);
+    out.Add(EventFrom(record, std::move(exit)));
+  } else if (const auto signalled = kSignalled.Search(record.text)) {
+    out.Add(EventFrom(record, JobStopped{"agent-signal", std::string(signalled->text(1))}));
+  } else {
+    static const Pattern kOwn(R"(\[launch\.py:\d+:\w+\])");
+    return kOwn.Matches(record.text);
+  }
+  return true;
+}
+
+bool ConsumeOthers(const Record& record, EventSink& out) {
+  static const Pattern kHorovod(R"(Process (\d+) exit with status code (-?\d+))");
+  static const Pattern kSsh(R"((?:(\S+): )?ssh exited with exit code (\d+))");
+  if (const auto match = kHorovod.Search(record.text); match && match->number(2)) {
+    ProcessExit exit = ExitWithCode(*match->number(2), "horovod");
+    exit.rank = RankOf<GlobalRank>(*match, 1);
+    out.Add(EventFrom(record, std::move(exit)));
+    return true;
+  }
+  if (const auto match = kSsh.Search(record.text); match && match->number(2)) {
+    ProcessExit exit = ExitWithCode(*match->number(2), "pdsh");
+    if (match->has(1) && !match->text(1).starts_with("pdsh@")) exit.host = std::string(match->text(1));
+    if (!exit.host && record.origin.host) exit.host = record.origin.host->value;
+    out.Add(EventFrom(record, std::move(exit)));
+    return true;
+  }
+  return false;
+}
+
+// Lines of a launcher's that say nothing about one process.
+constexpr std::string_view kClaimed[] = {
+    "Primary job  terminated normally", "BAD TERMINATION OF ONE OF YOUR APPLICATION", "with errorcode ",
+    "Terminating remaining workers after failure", "processes exited with non-zero status, thus causing",
+};
+
+class LaunchersParser final : public Parser {
+ public:
+  bool Consume(const Record& record, EventSink& out) override {
+    for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeOthers}) {
+      if (consume(record, out)) return true;
+    }
+    if (ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out)) return true;
+    return std::any_of(std::begin(kClaimed), std::end(kClaimed), [&](std::string_view words) { return Contains(record.text, words); });
+  }
+
+ private:
+  // "The first process to do so was:", then its name and its exit code; Horovod's has the same two lines.
+  bool ConsumeOpenMpiBlock(const Record& record, EventSink& out) {
+    static const Pattern kName(R"(^\s*Process name: (?:\[(?:\[\d+,\d+\]|\S+@\d+),)?(\d+)\]?)");
+    static const Pattern kCode(R"(\bExit code:\s+(\d+)\s*$)");
+    bool ours = false;
+    if (const auto name = kName.Search(record.text)) {
+      block_ = {};
+      block_.rank = RankOf<GlobalRank>(*name, 1);
+      ours = true;
+    }
+    const auto code = kCode.Search(record.text);
+    if (!code || !block_.rank || !code->number(1)) return ours;
+    ProcessExit exit = ExitWithCode(*code->number(1), "mpirun");
+    exit.rank = std::exchange(block_, {}).rank;
+    exit.first_observed = true;
+    out.Add(EventFrom(record, std::move(exit)));
+    return true;
+  }
+
+  // MPICH's and Intel's: who, in one line of the frame, and how in the next.
+  bool ConsumeHydraBlock(const Record& record, EventSink& out) {
+    static const Pattern kWho(R"(^=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT (\S+))");
+    static const Pattern kHow(R"(^=\s+(?:EXIT CODE: (\d+)|KILLED BY SIGNAL: (\d+)))");
+    if (const auto who = kWho.Search(record.text)) {
+      block_ = {};
+      block_.rank = RankOf<GlobalRank>(*who, 1);
+      block_.pid = PidOf(*who, 2);
+      block_.host = std::string(who->text(3));
+      return true;
+    }
+    const auto how = kHow.Search(record.text);
+    if (!how) return false;
+    ProcessExit exit = how->number(1) ? ExitWithCode(*how->number(1), "mpirun") : ExitBySignal(SignalNumber(how->text(2)), "mpirun");
+    exit.rank = block_.rank;
+    exit.pid = block_.pid;
+    exit.host = std::exchange(block_, {}).host;
+    out.Add(EventFrom(record, std::move(exit)));
+    return true;
+  }
+
+  ProcessExit block_;  // who, until the line that says how
+};
+
+constexpr std::string_view kMarks[] = {
+    "srun: ",
+    "slurmstepd: ",
+    " CANCELLED AT ",
+    "Primary job  terminated normally",
+    "MPI_ABORT was invoked on rank",
+    "with errorcode ",
+    " exited on signal ",
+    " exiting improperly",
+    "processes exited with non-zero status, thus causing",
+    "Process name: ",
+    "Exit code: ",
+    "BAD TERMINATION OF ONE OF YOUR APPLICATION",
+    " RUNNING AT ",
+    "EXIT CODE: ",
+    "KILLED BY SIGNAL: ",
+    "Killing subprocess ",
+    "exits with return code = ",
+    " exits successfully",
+    "Main process received SIG",
+    "[launch.py:",
+    " exit with status code ",
+    "Terminating remaining workers after failure",
+    "ssh exited with exit code ",
+};
+
+}  // namespace
+
+const Format kLaunchers{.name = "launcher", .framing = Framing::kLines, .clock = ClockDomain::kNone,
+                        .component = Component::kAny, .marks = kMarks, .make = &Make<LaunchersParser>};
+
+}  // namespace inquest

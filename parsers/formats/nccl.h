@@ -1,0 +1,31 @@
+// The prefix that every NCCL line carries, and NCCL's spelling of PCI addresses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/time.h"
+
+namespace inquest {
+
+/// `node017:41234:41777 [3] misc/socket.cc:484 NCCL WARN message`. Views into the text.
+struct NcclPrefix {
+  enum class Level : std::uint8_t { kInfo, kWarn, kTrace, kCall, kAbort };
+  std::string_view host;
+  std::int64_t pid = 0, tid = 0;
+  std::optional<int> cuda_dev;  ///< never on CALL lines
+  std::optional<Timestamp> at;  ///< NCCL_DEBUG_TIMESTAMP_LEVELS', where its format is one that we read
+  Level level = Level::kInfo;
+  std::string_view site;     ///< `misc/socket.cc:484`; empty on INFO and CALL lines
+  std::string_view message;  ///< ends at a NUL: NCCL 2.13 to 2.19 wrote garbage behind over-long lines
+};
+/// nullopt where any part of the prefix is not whole.
+std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text);
+
+/// `0000:3b:00.0` from NCCL's `3b000` (domain<<20 | bus<<12 | device<<4 | function) or from the long spellings
+/// `0000:3B:00.0` and `00000000:3B:00.0`.
+std::optional<std::string> ParseBusId(std::string_view text);
+
+}  // namespace inquest

@@ -1,0 +1,274 @@
+// traceback.cc: Python tracebacks, and the stacks of `Fatal Python error`.
+// Format:  "Traceback (most recent call last):", frames, the exception's line; chains of them; faulthandler's dumps
+//              File "train.py", line 84, in main
+//            torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ...
+// Clock:   none of its own.        Not read: lines of a message behind its first; source lines between frames.
+// An exception is held back until it is known whether another one of its chain follows, so its event can come behind
+// those of later lines. A message that quotes a worker's traceback ("Original Traceback ...", DataLoader, DataParallel)
+// is a chain told backwards: the quoted exception comes last and is the one marked as nearer the cause.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "parsers/formats.h"
+#include "parsers/formats/exit_status.h"
+#include "parsers/formats/messages.h"
+
+namespace inquest {
+namespace {
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+constexpr std::size_t kMostFrames = 64;
+constexpr std::size_t kMostOpen = 16;
+// Lines behind which an unfinished traceback was cut, or a chain has ended: C++ backtraces may stand between.
+constexpr std::uint64_t kReach = 500;
+
+struct Frame {
+  std::string text;  // `file:line in function`
+  bool library = false;
+};
+
+bool IsLibrary(std::string_view file) {
+  for (const std::string_view part : {"site-packages", "dist-packages", "lib/python", "/torch/"}) {
+    if (Contains(file, part)) return true;
+  }
+  return file.starts_with("<frozen") || file.starts_with("<string>");
+}
+
+// faulthandler writes no comma before `in`; a SyntaxError's frame has no function. Bars are an ExceptionGroup's.
+std::optional<Frame> ReadFrame(std::string_view text) {
+  static const Pattern kFrame(R"re(^[ |]*File "([^"]*)", line (\d+)(?:,? in (.*))?$)re");
+  const auto match = kFrame.Search(text);
+  if (!match) return std::nullopt;
+  Frame frame{std::string(match->text(1)) + ":" + std::string(match->text(2)), IsLibrary(match->text(1))};
+  if (!match->text(3).empty()) frame.text += " in " + std::string(match->text(3));
+  return frame;
+}
+
+/// A traceback whose exception has not come yet.
+struct OpenTraceback {
+  SourcePos begin;
+  std::uint64_t last_line = 0;
+  bool quoted = false;
+  std::vector<std::string> stack;
+  std::string user_frame;
+
+  void Add(Frame frame) {
+    if (!frame.library) user_frame = frame.text;
+    if (stack.size() == kMostFrames) stack.erase(stack.begin());
+    stack.push_back(std::move(frame.text));
+  }
+  ExceptionRaised Close(const ExceptionLine& line) {
+    ExceptionRaised raised{.type = std::string(line.type), .message = std::string(line.message), .frame = std::move(user_frame),
+                           .stack = std::move(stack), .chained_first = quoted, .begin = begin};
+    if (raised.frame.empty() && !raised.stack.empty()) raised.frame = raised.stack.back();
+    return raised;
+  }
+};
+
+/// The stack of a fatal error: innermost first, then those of other threads.
+struct FatalDump {
+  Event event;
+  std::uint64_t last_line = 0;
+  bool other_thread = false;
+  std::vector<Frame> stack;
+
+  Event Close() {
+    auto& raised = std::get<ExceptionRaised>(event.what);
+    const auto own = std::find_if(stack.begin(), stack.end(), [](const Frame& frame) { return !frame.library; });
+    if (!stack.empty()) raised.frame = own != stack.end() ? own->text : stack.front().text;
+    for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame) raised.stack.push_back(std::move(frame->text));
+    return std::move(event);
+  }
+};
+
+class TracebackParser final : public Parser {
+ public:
+  bool Consume(const Record& record, EventSink& out) override {
+    Expire(record.where.line, out);
+    return ConsumeFatal(record, out) || ConsumeHead(record, out) || ConsumeFrame(record) || ConsumeException(record, out) ||
+           (!open_.empty() && record.text.starts_with("    "));
+  }
+
+  void Finish(EventSink& out) override {
+    FlushFatal(out);
+    FlushPending(false, out);
+    open_.clear();
+  }
+
+ private:
+  void Expire(std::uint64_t line, EventSink& out) {
+    const auto cut = [&](std::uint64_t last) { return line > last + kReach; };
+    std::erase_if(open_, [&](const OpenTraceback& open) { return cut(open.last_line); });
+    if (pending_ && cut(pending_->where.line)) FlushPending(false, out);
+    if (fatal_ && cut(fatal_->last_line)) FlushFatal(out);
+  }
+
+  void FlushPending(bool chained_first, EventSink& out) {
+    if (!pending_) return;
+    std::get<ExceptionRaised>(pending_->what).chained_first |= chained_first;
+    out.Add(*std::exchange(pending_, std::nullopt));
+  }
+
+  void FlushFatal(EventSink& out) {
+    if (!fatal_) return;
+    out.Add(fatal_->Close());
+    fatal_.reset();
+  }
+
+  bool ConsumeFatal(const Record& record, EventSink& out) {
+    static const Pattern kFatal(R"(Fatal Python error: ?(.*)$)");
+    if (const auto match = kFatal.Search(record.text)) {
+      FlushFatal(out);
+      FlushPending(false, out);
+      fatal_.emplace();
+      ExceptionRaised raised;
+      raised.type = "Fatal Python error";
+      raised.message = std::string(match->text(1));
+      raised.begin = record.where;
+      fatal_->event = EventFrom(record, std::move(raised));
+      fatal_->last_line = record.where.line;
+      return true;
+    }
+    if (Contains(record.text, "(most recent call first):")) {
+      if (fatal_) fatal_->other_thread = record.text.starts_with("Thread ");
+      dump_line_ = record.where.line;
+      return true;
+    }
+    if (!fatal_) return false;
+    auto frame = ReadFrame(record.text);
+    if (!frame) {
+      FlushFatal(out);
+      return false;
+    }
+    fatal_->last_line = record.where.line;
+    if (!fatal_->other_thread && fatal_->stack.size() < kMostFrames) fatal_->stack.push_back(*std::move(frame));
+    return true;
+  }
+
+  bool ConsumeHead(const Record& record, EventSink& out) {
+    constexpr std::string_view kHead = "Traceback (most recent call last):";
+    if (Contains(record.text, "During handling of the above exception, another") ||
+        Contains(record.text, "The above exception was the direct cause of")) {
+      FlushPending(true, out);
+      return true;
+    }
+    const std::size_t at = record.text.rfind(kHead);
+    // Text behind it: a traceback inside one line of JSON, or a log that quotes.
+    if (at == std::string_view::npos || record.text.find_first_not_of(" \t", at + kHead.size()) != std::string_view::npos) return false;
+    FlushPending(false, out);
+    Open(record.where).quoted = record.text.substr(0, at).ends_with("Original ");
+    return true;
+  }
+
+  OpenTraceback& Open(const SourcePos& where) {
+    if (open_.size() == kMostOpen) open_.erase(open_.begin());
+    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .stack = {}, .user_frame = {}});
+    return open_.back();
+  }
+
+  bool ConsumeFrame(const Record& record) {
+    auto frame = ReadFrame(record.text);
+    if (!frame) return false;
+    // A dump of faulthandler on request tells of no exception.
+    if (dump_line_ && record.where.line <= *dump_line_ + kMostFrames && open_.empty()) return true;
+    OpenTraceback& open = open_.empty() ? Open(record.where) : open_.back();
+    open.last_line = record.where.line;
+    open.Add(*std::move(frame));
+    return true;
+  }
+
+  // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open.
+  bool ConsumeException(const Record& record, EventSink& out) {
+    const auto line = ReadExceptionLine(record.text);
+    if (!line) return false;
+    const bool raised = !open_.empty();
+    if (raised) {
+      FlushPending(false, out);
+      pending_ = EventFrom(record, open_.back().Close(*line));
+      open_.pop_back();
+      for (OpenTraceback& open : open_) open.last_line = record.where.line;
+    }
+    return AddTold(record, *line, raised, out) || raised;
+  }
+
+  static bool AddTold(const Record& record, const ExceptionLine& line, bool raised, EventSink& out) {
+    bool told = false;
+    for (const auto read : {&ReadWatchdogMessage, &ReadC10dMessage, &ReadElasticMessage}) {
+      for (What& what : read(record.text)) {
+        out.Add(EventFrom(record, std::move(what)));
+        told = true;
+      }
+    }
+    if (raised && line.type == "KeyboardInterrupt") out.Add(EventFrom(record, JobStopped{"keyboard", SignalName(2)}));
+    return told;
+  }
+
+  std::vector<OpenTraceback> open_;  // oldest first
+  std::optional<Event> pending_;
+  std::optional<FatalDump> fatal_;
+  std::optional<std::uint64_t> dump_line_;
+};
+
+constexpr std::string_view kMarks[] = {
+    "(most recent call last):",
+    "(most recent call first):",
+    "  File \"",
+    "  File \\\"",  // inside docker's JSON
+    "During handling of the above exception",
+    "The above exception was the direct cause",
+    "Fatal Python error",
+    "Error:",
+    "Error): ",
+    "Exception:",
+    "AssertionError",
+    "BrokenPipeError",
+    "CancelledError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "EOFError",
+    "MemoryError",
+    "NotImplementedError",
+    "RecursionError",
+    "RuntimeError",
+    "TimeoutError",
+    "ValueError",
+    "ExceptionGroup: ",
+    "GeneratorExit",
+    "KeyboardInterrupt",
+    "StopIteration",
+    "StopAsyncIteration",
+    "SystemExit",
+    "BdbQuit",
+    "CompilerFailed: ",
+    "Unsupported: ",
+    "TimeoutExpired: ",
+    "TemplateNotFound: ",
+    "socket.timeout",
+    "gaierror: ",
+    "zlib.error: ",
+    "struct.error: ",
+    "binascii.error: ",
+};
+
+}  // namespace
+
+std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
+  // A name with its module may end as it likes; a bare one must say that it is an exception. Indented by two: the
+  // report of torchelastic.
+  static const Pattern kLine(
+      R"(^(?:  )?(?: *\|)* ?((?:(?:[A-Za-z_]\w*\.)+(?:[A-Z_]\w*|timeout|gaierror|error)|)"
+      R"([A-Z_]\w*(?:Error|Exception|Exit|Interrupt|Iteration|Warning|Group|Quit|Expired|Timeout)|Exception)(?:\(\w+\))?))"
+      R"((?:: ?(.*))?$)");
+  const auto match = kLine.Search(text);
+  if (!match) return std::nullopt;
+  std::string_view message = match->text(2);
+  while (message.ends_with(' ')) message.remove_suffix(1);
+  return ExceptionLine{match->text(1), message};
+}
+
+const Format kTraceback{.name = "python-traceback", .framing = Framing::kLines, .clock = ClockDomain::kNone,
+                        .component = Component::kAny, .marks = kMarks, .make = &Make<TracebackParser>};
+
+}  // namespace inquest

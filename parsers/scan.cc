@@ -1,0 +1,135 @@
+// Reads inputs and turns them into events: blocks scanned on every core, consumed in order on one.
+#include "parsers/scan.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "parsers/assembler.h"
+#include "parsers/source_reader.h"
+
+namespace inquest {
+namespace {
+
+/// A scanned block on its way to the consumer, with its text only where a document format may want it.
+struct Scanned {
+  Block block;
+  BlockYield yield;
+  std::string document;
+};
+
+// Workers take turns at reading, scan at the same time, and whoever holds the next block in order consumes. A worker
+// more than two blocks a thread ahead of the consumer waits, so that memory is bounded by threads.
+class Pipeline {
+ public:
+  Pipeline(SourceReader& reader, const std::vector<Input>& inputs, const Sieve& sieve, std::size_t block_bytes, unsigned threads, EventSink& sink)
+      : reader_(reader), inputs_(inputs), sieve_(sieve), block_bytes_(block_bytes), threads_(threads), assembler_(sieve.first_mark_id(), sink) {}
+
+  Result<std::vector<InputRead>> Run() {
+    if (threads_ <= 1) {
+      Work();
+    } else {
+      std::vector<std::thread> workers;
+      for (unsigned i = 0; i < threads_; ++i) workers.emplace_back([this] { Work(); });
+      for (std::thread& worker : workers) worker.join();
+    }
+    if (error_) return *error_;
+    return std::move(reads_);
+  }
+
+ private:
+  void Work() {
+    BlockBuffer buffer(block_bytes_);
+    BlockScanner scanner(sieve_);
+    while (auto block = ReadNext(buffer)) {
+      Scanned scanned{*block, {}, {}};
+      if (block->first && block->last) scanned.document = std::string(block->text);
+      scanned.yield = scanner.Scan(block->text, block->cut_head);
+      Deliver(std::move(scanned));
+    }
+  }
+
+  std::optional<Block> ReadNext(BlockBuffer& buffer) {
+    {
+      std::unique_lock lock(mutex_);
+      ready_.wait(lock, [this] { return read_ <= consumed_ + 2 * threads_; });
+    }
+    const std::lock_guard lock(read_mutex_);
+    if (ended_) return std::nullopt;
+    auto block = reader_.Next(buffer);
+    if (!block || !block.value()) {
+      ended_ = true;
+      if (!block) error_ = block.error();
+      return std::nullopt;
+    }
+    const std::lock_guard count(mutex_);
+    read_ = block.value()->number + 1;
+    return *block.value();
+  }
+
+  void Deliver(Scanned scanned) {
+    std::unique_lock lock(mutex_);
+    waiting_.emplace(scanned.block.number, std::move(scanned));
+    if (consuming_) return;
+    consuming_ = true;
+    while (!waiting_.empty() && waiting_.begin()->first == consumed_) {
+      Scanned next = std::move(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
+      lock.unlock();
+      ConsumeInOrder(std::move(next));
+      lock.lock();
+      ++consumed_;
+      ready_.notify_all();
+    }
+    consuming_ = false;
+  }
+
+  void ConsumeInOrder(Scanned next) {
+    if (next.block.first) assembler_.Begin(next.block.input, inputs_[next.block.input].path);
+    if (next.document.empty() || !assembler_.OfferDocument(next.document)) assembler_.Consume(std::move(next.yield));
+    if (next.block.last) reads_.push_back(assembler_.End());
+  }
+
+  SourceReader& reader_;
+  const std::vector<Input>& inputs_;
+  const Sieve& sieve_;
+  std::size_t block_bytes_;
+  unsigned threads_;
+  Assembler assembler_;
+  std::mutex read_mutex_, mutex_;
+  std::condition_variable ready_;
+  bool ended_ = false, consuming_ = false;
+  std::uint64_t read_ = 0, consumed_ = 0;
+  std::map<std::uint64_t, Scanned> waiting_;
+  std::vector<InputRead> reads_;
+  std::optional<Error> error_;
+};
+
+unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options) {
+  unsigned threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  std::uint64_t bytes = 0;
+  for (const Input& input : inputs) bytes += input.size_bytes == 0 ? ~0ULL >> 16 : input.size_bytes;
+  return static_cast<unsigned>(std::min<std::uint64_t>(threads, bytes / options.block_bytes + 1));
+}
+
+}  // namespace
+
+Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
+  const std::size_t block_bytes = std::max(options.block_bytes, kLineCap);
+  SourceReader reader(inputs, block_bytes, options.progress_bytes);
+  return Pipeline(reader, inputs, sieve, block_bytes, ThreadsFor(inputs, options), sink).Run();
+}
+
+InputRead ScanText(std::string_view text, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
+  const std::size_t block_bytes = std::max(options.block_bytes, kLineCap);
+  const std::vector<Input> inputs = {{"text", text.size()}};
+  SourceReader reader(text, block_bytes);
+  auto reads = Pipeline(reader, inputs, sieve, block_bytes, std::max(1u, options.threads), sink).Run();
+  INQUEST_CHECK(reads && reads->size() == 1);
+  return reads->front();
+}
+
+}  // namespace inquest

@@ -1,0 +1,160 @@
+// Reads inputs one after the other into blocks of whole lines.
+#include "parsers/source_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "parsers/block.h"
+
+namespace inquest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPipeBytes = 1024 * 1024;
+
+std::size_t LastTerminator(std::string_view text) {
+  const void* newline = ::memrchr(text.data(), '\n', text.size());
+  if (newline != nullptr) return static_cast<std::size_t>(static_cast<const char*>(newline) - text.data());
+  return text.rfind('\r');
+}
+
+Error ReadError(const std::string& path, int code) {
+  return Error{std::strerror(code), code == EACCES ? "run as a user who may read it, or copy it" : "check the path", path};
+}
+
+// A folder's own order is the file system's accident; the path order is the same everywhere.
+Result<std::vector<std::string>> FilesUnder(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end;
+  if (error) return ReadError(folder, error.value());
+  for (; it != end; it.increment(error)) {
+    if (error) break;
+    const std::string name = it->path().filename().string();
+    if (!name.empty() && name[0] == '.') {
+      if (it->is_directory(error)) it.disable_recursion_pending();
+      continue;
+    }
+    if (it->is_regular_file(error)) out.push_back(it->path().string());
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths) {
+  std::vector<Input> inputs;
+  for (const std::string& path : paths) {
+    struct stat status {};
+    if (path != "-" && ::stat(path.c_str(), &status) != 0) return ReadError(path, errno);
+    if (path == "-" || !S_ISDIR(status.st_mode)) {
+      inputs.push_back({path, S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0});
+      continue;
+    }
+    auto files = FilesUnder(path);
+    if (!files) return files.error();
+    for (const std::string& file : *files) {
+      std::error_code error;
+      const auto size = fs::file_size(file, error);
+      inputs.push_back({file, error ? 0 : static_cast<std::uint64_t>(size)});
+    }
+  }
+  std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.path < b.path; });
+  inputs.erase(std::unique(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.path == b.path; }), inputs.end());
+  return inputs;
+}
+
+BlockBuffer::BlockBuffer(std::size_t block_bytes) : capacity_(block_bytes), bytes_(new char[block_bytes + kPadding]) {
+  std::memset(bytes_.get() + block_bytes, 0, kPadding);
+}
+
+SourceReader::SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress)
+    : inputs_(&inputs), block_bytes_(block_bytes), progress_(progress) {}
+
+SourceReader::SourceReader(std::string_view text, std::size_t block_bytes) : memory_(text), block_bytes_(block_bytes), open_(true), first_(true) {}
+
+SourceReader::~SourceReader() {
+  if (file_ > 0) ::close(file_);
+}
+
+Result<bool> SourceReader::OpenNext() {
+  if (inputs_ == nullptr || next_input_ >= inputs_->size()) return false;
+  const std::string& path = (*inputs_)[next_input_++].path;
+  file_ = path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file_ < 0) return ReadError(path, errno);
+  ::posix_fadvise(file_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  ::fcntl(file_, F_SETPIPE_SZ, kPipeBytes);  // fails on what is no pipe, which is fine
+  open_ = first_ = true;
+  cut_ = eof_ = false;
+  return true;
+}
+
+Result<std::size_t> SourceReader::Fill(char* to, std::size_t room) {
+  if (inputs_ == nullptr) {
+    const std::size_t size = std::min(room, memory_.size());
+    std::memcpy(to, memory_.data(), size);
+    memory_.remove_prefix(size);
+    eof_ = memory_.empty();
+    return size;
+  }
+  std::size_t filled = 0;
+  while (filled < room) {
+    const ssize_t got = ::read(file_, to + filled, room - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ReadError((*inputs_)[next_input_ - 1].path, errno);
+    if (got == 0) {
+      eof_ = true;
+      break;
+    }
+    filled += static_cast<std::size_t>(got);
+  }
+  if (progress_ != nullptr) progress_->fetch_add(filled, std::memory_order_relaxed);
+  return filled;
+}
+
+Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
+  if (!open_) {
+    const auto opened = OpenNext();
+    if (!opened) return opened.error();
+    if (!opened.value()) return std::optional<Block>();
+  }
+  std::memcpy(buffer.data(), carry_.data(), carry_.size());
+  std::size_t size = carry_.size();
+  carry_.clear();
+  const auto filled = Fill(buffer.data() + size, buffer.capacity() - size);
+  if (!filled) return filled.error();
+  size += filled.value();
+
+  Block block;
+  block.number = number_++;
+  block.input = static_cast<std::uint32_t>(inputs_ == nullptr ? 0 : next_input_ - 1);
+  block.cut_head = cut_;
+  block.first = first_;
+  first_ = cut_ = false;
+  if (!eof_) {
+    const std::size_t end = LastTerminator({buffer.data(), size});
+    if (end == std::string_view::npos) {
+      cut_ = true;
+    } else {
+      carry_.assign(buffer.data() + end + 1, size - end - 1);
+      size = end + 1;
+    }
+  }
+  block.text = {buffer.data(), size};
+  block.last = eof_;
+  if (eof_) {
+    if (file_ > 0) ::close(file_);
+    file_ = -1;
+    open_ = false;
+  }
+  return std::optional<Block>(block);
+}
+
+}  // namespace inquest

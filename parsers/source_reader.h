@@ -1,0 +1,63 @@
+// Reads inputs one after the other into blocks of whole lines.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "parsers/scan.h"
+
+namespace inquest {
+
+/// Memory for one block, reused; kPadding readable bytes follow what was read.
+class BlockBuffer {
+ public:
+  explicit BlockBuffer(std::size_t block_bytes);
+  char* data() { return bytes_.get(); }
+  std::size_t capacity() const { return capacity_; }
+
+ private:
+  std::size_t capacity_;
+  std::unique_ptr<char[]> bytes_;
+};
+
+/// A block of one input: whole lines, but for a line longer than a block, which is cut.
+struct Block {
+  std::uint64_t number = 0;   ///< from 0, over all inputs
+  std::uint32_t input = 0;
+  std::string_view text;      ///< in the buffer it was read into
+  bool cut_head = false;      ///< begins inside a line that was cut
+  bool first = false, last = false;  ///< of its input
+};
+
+/// Not thread-safe: workers take turns, each reading into its own buffer, so that the bytes are in its own cache.
+class SourceReader {
+ public:
+  SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress);
+  ~SourceReader();
+  /// A reader over bytes in memory, as one input.
+  SourceReader(std::string_view text, std::size_t block_bytes);
+  /// nullopt: no more. An unreadable input is an error, and the end.
+  Result<std::optional<Block>> Next(BlockBuffer& buffer);
+
+ private:
+  Result<std::size_t> Fill(char* to, std::size_t room);
+  Result<bool> OpenNext();
+
+  const std::vector<Input>* inputs_ = nullptr;
+  std::string_view memory_;
+  std::size_t block_bytes_;
+  std::atomic<std::uint64_t>* progress_ = nullptr;
+  int file_ = -1;
+  std::size_t next_input_ = 0;
+  bool open_ = false, first_ = false, cut_ = false, eof_ = false;
+  std::uint64_t number_ = 0;
+  std::string carry_;  ///< the unfinished line at the end of the block before
+};
+
+}  // namespace inquest

@@ -1,0 +1,231 @@
+// The verdict as one JSON document. Its fields are explained in docs/json.md and fixed by docs/verdict.schema.json.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/report.h"
+
+namespace inquest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+template <class Tag, class Rep>
+Json OrNull(const std::optional<Strong<Tag, Rep>>& number) {
+  return number ? Json(number->value) : Json(nullptr);
+}
+Json Time(const std::optional<Timestamp>& at) { return at ? Json(FormatTime(*at)) : Json(nullptr); }
+
+/// Three digits: more would be noise of the multiplication.
+double Round(double confidence) { return std::round(confidence * 1000) / 1000; }
+
+Json Source(const Timeline& timeline, const SourcePos& where) {
+  return where.input < timeline.inputs.size() ? Json(timeline.inputs[where.input].path) : Json(nullptr);
+}
+
+Json ToJson(const Culprit& culprit) {
+  Json gpu = nullptr;
+  if (culprit.gpu_index || culprit.bus_id) gpu = Json{{"index", OrNull(culprit.gpu_index)}, {"bus_id", OrNull(culprit.bus_id)}};
+  return Json{{"rank", OrNull(culprit.rank)}, {"host", OrNull(culprit.host)}, {"pid", OrNull(culprit.pid)}, {"gpu", gpu}, {"why", culprit.why}};
+}
+
+Json ToJson(const std::optional<CollectiveRef>& collective) {
+  if (!collective) return nullptr;
+  const CollectiveRef& c = *collective;
+  return Json{{"op", OrNull(c.op)},
+              {"seq", OrNull(c.seq)},
+              {"op_count", OrNull(c.op_count)},
+              {"numel_in", OrNull(c.numel_in)},
+              {"numel_out", OrNull(c.numel_out)},
+              {"count", OrNull(c.count)},
+              {"dtype", OrNull(c.dtype)},
+              {"root", OrNull(c.root)},
+              {"timeout_ms", OrNull(c.timeout_ms)},
+              {"process_group", OrNull(c.process_group)},
+              {"communicator", OrNull(c.communicator)},
+              {"ranks_waiting", c.ranks_waiting},
+              {"ranks_absent", c.ranks_absent}};
+}
+
+Json ToJson(const Timeline& timeline, const Citation& citation) {
+  return Json{{"source", Source(timeline, citation.where)},
+              {"line", citation.where.line},
+              {"time", Time(citation.at)},
+              {"rank", OrNull(citation.rank)},
+              {"text", citation.text},
+              {"role", citation.role}};
+}
+
+template <class T>
+Json List(const std::vector<T>& items, const auto& convert) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(convert(item));
+  return list;
+}
+
+Json Citations(const Timeline& timeline, const std::vector<Citation>& citations) {
+  return List(citations, [&](const Citation& citation) { return ToJson(timeline, citation); });
+}
+Json Culprits(const std::vector<Culprit>& culprits) {
+  return List(culprits, [](const Culprit& culprit) { return ToJson(culprit); });
+}
+Json Remedies(const std::vector<Remedy>& remedies) {
+  return List(remedies, [](const Remedy& remedy) { return Json{{"text", remedy.text}, {"command", OrNull(remedy.command)}}; });
+}
+
+Json ToJson(const Timeline& timeline, const Verdict& verdict) {
+  return Json{{"cause", verdict.cause},
+              {"title", verdict.title},
+              {"summary", verdict.summary},
+              {"confidence", Round(verdict.confidence)},
+              {"signature", OrNull(verdict.rule)},
+              {"culprits", Culprits(verdict.culprits)},
+              {"collective", ToJson(verdict.collective)},
+              {"evidence", Citations(timeline, verdict.evidence)},
+              {"remedies", Remedies(verdict.remedies)},
+              {"collect_next", verdict.collect_next},
+              {"retry", verdict.retry}};
+}
+
+Json ToJson(const Alternative& alternative) {
+  return Json{{"cause", alternative.cause}, {"confidence", Round(alternative.confidence)}, {"signature", OrNull(alternative.rule)}, {"why", alternative.why}};
+}
+
+Json ToJson(const Timeline& timeline, const Finding& finding) {
+  return Json{{"signature", finding.rule},
+              {"cause", OrNull(finding.cause)},
+              {"strength", Name(finding.strength)},
+              {"confidence", Round(finding.confidence)},
+              {"claim", finding.claim},
+              {"times", finding.times},
+              {"culprits", Culprits(finding.culprits)},
+              {"collective", ToJson(finding.collective)},
+              {"evidence", Citations(timeline, finding.citations)},
+              {"explains", finding.explains},
+              {"explained_by", OrNull(finding.explained_by)}};
+}
+
+// ---- job: who is who -------------------------------------------------------------------------------------------
+
+Json RankToJson(const Timeline& timeline, const RankRow& row) {
+  Json rank{{"rank", row.rank.value}, {"basis", nullptr}, {"host", nullptr}, {"pid", nullptr}, {"local_rank", nullptr}, {"cuda_dev", nullptr}, {"bus_id", nullptr}};
+  if (!row.process) return rank;
+  const ProcessRow& process = timeline.processes[*row.process];
+  if (process.rank) rank["basis"] = Name(process.rank->basis);
+  rank["host"] = OrNull(process.host);
+  rank["pid"] = OrNull(process.pid);
+  rank["local_rank"] = OrNull(process.local_rank);
+  rank["cuda_dev"] = OrNull(process.cuda_dev);
+  rank["bus_id"] = OrNull(process.bus_id);
+  return rank;
+}
+
+Json CallToJson(const CallDescriptor& call) {
+  return Json{{"op", call.op}, {"count", call.count}, {"datatype", call.datatype}, {"redop", call.redop}, {"root", call.root}};
+}
+
+std::string_view StateOf(const CommunicatorRow::Member& member) {
+  if (member.aborted) return "aborted";
+  if (member.ended) return "ended";
+  if (member.completed) return "completed";
+  return member.started ? "started" : "seen";
+}
+
+Json MemberToJson(const Timeline& timeline, const CommunicatorRow::Member& member) {
+  const bool known = member.process < timeline.processes.size();
+  const bool called = member.calls > 0;
+  return Json{{"rank", member.rank.value},
+              {"host", known ? OrNull(timeline.processes[member.process].host) : Json(nullptr)},
+              {"pid", known ? OrNull(timeline.processes[member.process].pid) : Json(nullptr)},
+              {"state", StateOf(member)},
+              {"calls", member.calls},
+              {"last_op_count", OrNull(member.last_op_count)},
+              {"last_call", called ? CallToJson(member.last_call) : Json(nullptr)},
+              {"source", called ? Source(timeline, member.last_call_at) : Json(nullptr)},
+              {"line", called ? Json(member.last_call_at.line) : Json(nullptr)}};
+}
+
+Json DivergenceToJson(const Timeline& timeline, const std::optional<CommunicatorRow::Divergence>& divergence) {
+  if (!divergence) return nullptr;
+  const auto side_to_json = [&](const CommunicatorRow::Divergence::Side& side) {
+    return Json{{"ranks", side.ranks}, {"call", CallToJson(side.call)}, {"source", Source(timeline, side.where)}, {"line", side.where.line}};
+  };
+  return Json{{"number", divergence->number}, {"sides", List(divergence->sides, side_to_json)}};
+}
+
+Json CommunicatorToJson(const Timeline& timeline, const CommunicatorRow& row) {
+  return Json{{"id", row.comm_id ? Json(fmt::format("{:#x}", row.comm_id->value)) : Json(nullptr)},
+              {"basis", row.comm_id ? Json(Name(row.comm_id->basis)) : Json(nullptr)},
+              {"nranks", row.nranks},
+              {"whole_history", row.whole_history},
+              {"members", List(row.members, [&](const auto& member) { return MemberToJson(timeline, member); })},
+              {"divergence", DivergenceToJson(timeline, row.divergence)}};
+}
+
+Json GroupToJson(const GroupRow& row) {
+  Json members = Json::array();
+  for (const auto& [rank, member] : row.members) {
+    members.push_back(Json{{"rank", rank.value},
+                           {"group_rank", OrNull(member.group_rank)},
+                           {"last_enqueued", OrNull(member.last_enqueued)},
+                           {"last_completed", OrNull(member.last_completed)},
+                           {"failed_work", OrNull(member.failed_work)}});
+  }
+  return Json{{"name", row.name}, {"desc", row.desc}, {"members", std::move(members)}};
+}
+
+Json JobToJson(const Timeline& timeline) {
+  Json world = nullptr;
+  if (timeline.world_size) world = Json{{"value", timeline.world_size->value}, {"basis", Name(timeline.world_size->basis)}};
+  Json versions = Json::object();
+  for (const auto& [name, values] : timeline.versions) versions[name] = values;
+  return Json{{"world_size", std::move(world)},
+              {"ranks", List(timeline.ranks, [&](const RankRow& row) { return RankToJson(timeline, row); })},
+              {"hosts", timeline.hosts},
+              {"versions", std::move(versions)},
+              {"communicators", List(timeline.communicators, [&](const CommunicatorRow& row) { return CommunicatorToJson(timeline, row); })},
+              {"process_groups", List(timeline.groups, GroupToJson)}};
+}
+
+Json EventToJson(const Timeline& timeline, const std::optional<EventIndex>& index) {
+  if (!index || *index >= timeline.events.size()) return nullptr;
+  const Event& event = timeline.events[*index];
+  return Json{{"source", Source(timeline, event.where)}, {"line", event.where.line}, {"time", Time(event.at)}, {"text", event.text}};
+}
+
+Json RankTimelineToJson(const Timeline& timeline, const RankRow& row) {
+  return Json{{"rank", row.rank.value},
+              {"first_event", EventToJson(timeline, row.first_event)},
+              {"last_event", EventToJson(timeline, row.last_event)},
+              {"last_collective", OrNull(row.last_collective)},
+              {"final_state", row.final_state.empty() ? Json("unknown") : Json(row.final_state)}};
+}
+
+Json InputToJson(const InputSummary& input) {
+  return Json{{"path", input.path},       {"bytes", input.bytes}, {"lines", input.lines},    {"kinds", input.kinds},
+              {"claimed", input.claimed}, {"plain", input.plain}, {"damaged", input.damaged}};
+}
+
+}  // namespace
+
+std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version) {
+  const Json document{{"schema", "inquest-verdict-1"},
+                      {"tool", {{"name", "inquest"}, {"version", tool_version}}},
+                      {"outcome", Name(verdict.outcome)},
+                      {"verdict", ToJson(timeline, verdict)},
+                      {"alternatives", List(verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); })},
+                      {"findings", List(verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); })},
+                      {"job", JobToJson(timeline)},
+                      {"timeline", List(timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); })},
+                      {"inputs", List(timeline.inputs, InputToJson)}};
+  // ASCII only: neither a C1 control nor a bidirectional override of a log reaches a terminal as itself.
+  return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace inquest

@@ -1,0 +1,41 @@
+// The reports: one verdict, rendered for a person or for a program. A report decides nothing.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "rules/verdict.h"
+#include "timeline/timeline.h"
+
+namespace inquest {
+
+enum class Color : std::uint8_t { kNever, kAlways };
+
+struct TextStyle {
+  Color color = Color::kNever;
+  int width = 100;  ///< columns; below 40 counts as 40
+};
+
+/// What a report needs beside the facts.
+struct ReportContext {
+  TextStyle text;
+  std::string_view tool_version;
+};
+
+/// All that the program knows of a report format.
+struct ReportFormat {
+  std::string_view name;
+  std::string (*render)(const Timeline&, const Verdict&, const ReportContext&);
+};
+std::span<const ReportFormat> ReportFormats();
+/// nullptr: no such format.
+const ReportFormat* FindReportFormat(std::string_view name);
+
+/// One screen for a person; ends in a newline. Everything that a log could have written is sanitised.
+std::string RenderText(const Timeline& timeline, const Verdict& verdict, const TextStyle& style);
+
+/// The document of docs/json.md; ASCII, ends in a newline.
+std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version);
+
+}  // namespace inquest

@@ -1,0 +1,13 @@
+// The table of detectors.
+#include "rules/detectors.h"
+
+namespace inquest {
+
+std::span<const Detector* const> Detectors() {
+  static const Detector* const kDetectors[] = {
+      &kWorkMismatch, &kCallDivergence, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping, &kSilentHang,
+  };
+  return kDetectors;
+}
+
+}  // namespace inquest

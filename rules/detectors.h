@@ -1,0 +1,22 @@
+// The table of detectors: rules that need more than one line.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "rules/evidence.h"
+
+namespace inquest {
+
+struct Detector {
+  std::string_view id;
+  std::string_view summary;  ///< one sentence
+  std::vector<Finding> (*run)(const Evidence& evidence);
+};
+
+std::span<const Detector* const> Detectors();
+
+extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDeviceMapping, kExceptions, kExits, kSilentHang, kWorkMismatch;
+
+}  // namespace inquest

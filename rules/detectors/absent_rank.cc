@@ -1,0 +1,194 @@
+// Some ranks never entered the operation that the others timed out in.
+//
+// What holds: of the ranks that belong to a process group, some timed out at one sequence number and some did not. Why
+// that implies the cause: an operation ends when all its ranks have come, so those that waited waited for those that
+// did not. What an absent rank did instead is told by its last phase: preparing data, saving, evaluating, loading
+// (slow-rank), compiling (jit-build-stall), or nothing (rank-absent). What looks like it: a log of one rank among many,
+// in which absence proves nothing; a group that does not span the job; an absent rank that died, which the judge prefers
+// to this finding; a rank that the log quotes under another number.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+struct Members {
+  std::set<int> waiting, absent;
+  bool complete = false;  ///< everybody who should be there is known
+};
+
+bool DefaultGroup(const GroupRow& group) {
+  return group.name.empty() || group.name == "0" || group.desc == "default_pg" || group.desc == "default_pg" || group.desc == "undefined";
+}
+
+/// The ranks that belong to the row's group: those that spoke of the group, and for the default group the whole job.
+Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
+  Members out;
+  std::set<int> expected;
+  const GroupRow& group = timeline.groups[row.group];
+  for (const auto& waiter : row.waiters) out.waiting.insert(waiter.rank.value);
+  for (const auto& [rank, member] : group.members) expected.insert(rank.value);
+  if (DefaultGroup(group)) {
+    if (timeline.world_size) {
+      for (int rank = 0; rank < timeline.world_size->value && rank < (1 << 20); ++rank) expected.insert(rank);
+      out.complete = true;
+    } else {
+      for (const RankRow& rank : timeline.ranks) expected.insert(rank.rank.value);
+      // Ranks count from 0, so every number below the highest one exists.
+      const int highest = std::max(out.waiting.empty() ? 0 : *out.waiting.rbegin(), timeline.ranks.empty() ? 0 : timeline.ranks.back().rank.value);
+      for (int rank = 0; rank < highest && rank < (1 << 20); ++rank) expected.insert(rank);
+    }
+  }
+  for (const int rank : expected)
+    if (out.waiting.count(rank) == 0) out.absent.insert(rank);
+  // A rank that timed out in another operation of the group was not absent; that is another detector's case.
+  for (const CollectiveRow& other : timeline.collectives)
+    if (&other != &row && other.group == row.group)
+      for (const auto& waiter : other.waiters) out.absent.erase(waiter.rank.value);
+  return out;
+}
+
+/// Work that a rank is at for longer than a moment; training is where everybody is.
+bool IsDelay(const PhaseSeen& phase) { return phase.kind != "training"; }
+
+/// The last phase of a rank; with `rank` absent, of lines that name no rank.
+const PhaseSeen* LastPhase(const Evidence& evidence, std::optional<int> rank) {
+  const PhaseSeen* last = nullptr;
+  for (const PhaseSeen& phase : evidence.phases) {
+    const auto of = evidence.timeline.RankOf(evidence.timeline.events[phase.event]);
+    if (rank ? of && of->value.value == *rank : !of) last = &phase;
+  }
+  return last;
+}
+
+bool LogHoldsRank(const Timeline& timeline, int rank) {
+  const RankRow* row = timeline.FindRank(GlobalRank{rank});
+  return row != nullptr && row->last_event.has_value();
+}
+
+std::string CauseOf(const PhaseSeen& phase) { return phase.kind == "compile" ? "jit-build-stall" : "slow-rank"; }
+
+std::string Waiting(const CollectiveRow& row, const Members& members) {
+  return fmt::format("ranks {} waited in {}{}", FoldRanks({members.waiting.begin(), members.waiting.end()}), row.work.op.empty() ? "an operation" : row.work.op,
+                     row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
+}
+
+void Common(const Timeline& timeline, const CollectiveRow& row, const Members& members, Finding& finding) {
+  finding.collective = RefOf(timeline, row);
+  finding.collective->ranks_absent.assign(members.absent.begin(), members.absent.end());
+  if (finding.citations.empty() || finding.citations.front().role != "cause") finding.citations.insert(finding.citations.begin(), Cite(timeline, row.waiters.front().event, "cause"));
+  for (const auto& waiter : row.waiters)
+    if (finding.citations.size() < 4 && waiter.event != row.waiters.front().event) finding.citations.push_back(Cite(timeline, waiter.event, "symptom"));
+}
+
+/// Somebody was at work that takes long: the absent rank itself by its prefix, or lines that name no rank, which in a
+/// job of "main process first" are rank 0's.
+std::optional<Finding> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
+  const Timeline& timeline = evidence.timeline;
+  const PhaseSeen* phase = nullptr;
+  std::vector<int> ranks;
+  bool named = false;
+  for (const int rank : members.absent) {
+    const PhaseSeen* own = LastPhase(evidence, rank);
+    if (own == nullptr || !IsDelay(*own)) continue;
+    if (phase == nullptr) phase = own;
+    ranks.push_back(rank);
+    named = true;
+  }
+  if (phase == nullptr) {
+    phase = LastPhase(evidence, std::nullopt);
+    if (phase == nullptr || !IsDelay(*phase) || (members.complete && members.absent.empty())) return std::nullopt;
+    if (members.absent.count(0) != 0) ranks = {0};
+    else if (members.absent.size() == 1) ranks = {*members.absent.begin()};
+  }
+  if (phase->percent && *phase->percent >= 100) return std::nullopt;  // that work was done
+  const Rule& rule = evidence.book.rules[phase->rule];
+  Finding finding;
+  finding.rule = "rank-at-other-work";
+  finding.cause = CauseOf(*phase);
+  finding.strength = Strength::kSupporting;
+  finding.confidence = named ? 0.8 : 0.65;
+  finding.claim = fmt::format("{} still at other work ({}{}) while {}.", ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(ranks)), phase->kind,
+                              phase->percent ? fmt::format(", {} %", *phase->percent) : "", Waiting(row, members));
+  for (const int rank : ranks) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "its last line: " + rule.summary));
+  finding.citations.push_back(Cite(timeline, phase->event, "cause"));
+  Common(timeline, row, members, finding);
+  return finding;
+}
+
+std::optional<Finding> FromAbsence(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
+  const Timeline& timeline = evidence.timeline;
+  if (members.absent.empty() || members.waiting.empty()) return std::nullopt;
+  const bool heard = std::any_of(members.absent.begin(), members.absent.end(), [&](int rank) { return LogHoldsRank(timeline, rank); });
+  const bool minority = members.absent.size() < members.waiting.size();
+  if (!minority && !heard) return std::nullopt;
+  Finding finding;
+  finding.rule = "rank-absent";
+  finding.cause = "rank-absent";
+  finding.strength = minority ? Strength::kSupporting : Strength::kHint;
+  finding.confidence = minority ? (members.complete || heard ? 0.75 : 0.6) : 0.4;
+  const std::vector<int> absent(members.absent.begin(), members.absent.end());
+  finding.claim = fmt::format("Rank{} {} never entered it, while {}.", absent.size() > 1 ? "s" : "", FoldRanks(absent), Waiting(row, members));
+  const GroupRow& group = timeline.groups[row.group];
+  for (const int rank : absent) {
+    std::string why = "did not time out with the others";
+    const auto member = group.members.find(GlobalRank{rank});
+    if (member != group.members.end() && member->second.last_enqueued) why = fmt::format("its last enqueued work is {}", *member->second.last_enqueued);
+    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, why));
+    if (member != group.members.end() && member->second.status_event) finding.citations.push_back(Cite(timeline, *member->second.status_event, "cause"));
+    const RankRow* seen = timeline.FindRank(GlobalRank{rank});
+    if (seen != nullptr && seen->last_event && finding.citations.size() < 3) finding.citations.push_back(Cite(timeline, *seen->last_event, "context"));
+  }
+  Common(timeline, row, members, finding);
+  finding.collect = {fmt::format("the whole output of rank{} {}, and py-spy dump of its process if it still runs", absent.size() > 1 ? "s" : "", FoldRanks(absent)),
+                     "the kernel log of its host (OOM killer, Xid)", "Flight Recorder dumps: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
+  return finding;
+}
+
+// A rank whose last enqueued work of the group is below the one that failed never entered it, whatever else it printed.
+std::optional<Finding> FromStatus(const Timeline& timeline, const CollectiveRow& row) {
+  if (!row.work.seq) return std::nullopt;
+  Members members;
+  for (const auto& waiter : row.waiters) members.waiting.insert(waiter.rank.value);
+  for (const auto& [rank, member] : timeline.groups[row.group].members)
+    if (member.last_enqueued && *member.last_enqueued < row.work.seq->value && members.waiting.count(rank.value) == 0) members.absent.insert(rank.value);
+  if (members.absent.empty() || members.absent.size() >= members.waiting.size() + 1) return std::nullopt;
+  Finding finding;
+  finding.rule = "rank-behind";
+  finding.cause = "rank-absent";
+  finding.strength = Strength::kSupporting;
+  finding.confidence = 0.85;
+  const std::vector<int> absent(members.absent.begin(), members.absent.end());
+  finding.claim = fmt::format("Rank{} {} had enqueued less than the others, while {}.", absent.size() > 1 ? "s" : "", FoldRanks(absent), Waiting(row, members));
+  for (const int rank : absent) {
+    const auto& member = timeline.groups[row.group].members.at(GlobalRank{rank});
+    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("its last enqueued work is {}", *member.last_enqueued)));
+    if (member.status_event) finding.citations.push_back(Cite(timeline, *member.status_event, "cause"));
+  }
+  Common(timeline, row, members, finding);
+  return finding;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  std::vector<Finding> out;
+  for (const CollectiveRow& row : evidence.timeline.collectives) {
+    const Members members = MembersOf(evidence.timeline, row);
+    if (auto finding = FromPhase(evidence, row, members)) out.push_back(std::move(*finding));
+    if (auto finding = FromStatus(evidence.timeline, row))
+      out.push_back(std::move(*finding));
+    else if (auto absence = FromAbsence(evidence, row, members))
+      out.push_back(std::move(*absence));
+    if (!out.empty()) break;  // later rows are later waits
+  }
+  return out;
+}
+
+}  // namespace
+
+const Detector kAbsentRank{"rank-absent", "Some ranks never entered the operation that the others timed out in.", &Run};
+
+}  // namespace inquest

@@ -1,0 +1,84 @@
+// Every rank is in the operation and it does not move: transport or set-up, not program order and not slowness.
+//
+// What holds: all ranks of the job timed out in one operation, alike, having entered it within seconds of one another,
+// and its bytes over the time-out are far below what any link carries. Why that implies the cause: nobody is missing
+// and nobody was late, so what failed is the moving of bytes; if nothing ever completed before, the set-up of it. What
+// looks like it: a log that shows only some of the ranks, so the size of the job must be known or nobody be missing.
+// Which part of the transport it is the log seldom says: the finding is a hint of its own and lends weight to others.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+constexpr auto kTogether = std::chrono::seconds(30);
+constexpr double kStallBytesPerSecond = 0.1e9;
+
+bool AllIn(const Timeline& timeline, const CollectiveRow& row) {
+  const int size = timeline.world_size ? timeline.world_size->value : 0;
+  const int waiters = static_cast<int>(row.waiters.size());
+  if (size > 0) return waiters >= size;
+  if (waiters < 2) return false;
+  return row.waiters.back().rank.value == waiters - 1;  // 0..n-1, nobody missing in between
+}
+
+bool Together(const CollectiveRow& row) {
+  std::optional<Timestamp> first, last;
+  for (const auto& waiter : row.waiters) {
+    if (!waiter.enqueued_at) continue;
+    if (!first || waiter.enqueued_at->at < first->at) first = waiter.enqueued_at;
+    if (!last || waiter.enqueued_at->at > last->at) last = waiter.enqueued_at;
+  }
+  return !first || last->at - first->at <= kTogether;
+}
+
+bool NothingEverCompleted(const Timeline& timeline, const CollectiveRow& row) {
+  if (row.work.seq && row.work.seq->value <= 1) return true;
+  for (const auto& [rank, member] : timeline.groups[row.group].members)
+    if (member.last_completed && *member.last_completed < 0) return true;
+  return false;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  std::vector<Finding> out;
+  for (const CollectiveRow& row : timeline.collectives) {
+    if (!AllIn(timeline, row) || !Together(row)) continue;
+    const std::int64_t elements = std::max(row.work.numel_in.value_or(0), row.work.numel_out.value_or(0));
+    const double seconds = static_cast<double>(row.work.timeout_ms.value_or(600000)) / 1000;
+    const double rate = static_cast<double>(elements) * 4 / seconds;
+    if (rate > kStallBytesPerSecond) continue;
+    Finding finding;
+    finding.rule = "all-in-nothing-moves";
+    finding.cause = "p2p-transport";
+    finding.strength = Strength::kHint;
+    const bool first = NothingEverCompleted(timeline, row);
+    finding.confidence = 0.35;
+    std::vector<int> ranks;
+    for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
+    finding.claim = fmt::format("All of ranks {} entered {}{} together and no byte arrived in {:.0f} s{}: transport or set-up, not program order.", FoldRanks(ranks),
+                                row.work.op.empty() ? "the operation" : row.work.op, row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "", seconds,
+                                first ? "; nothing had ever completed on this communicator" : "");
+    finding.collective = RefOf(timeline, row);
+    for (const auto& waiter : row.waiters)
+      if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, waiter.event, "cause"));
+    finding.remedies = {{"Test, not repair: traffic between the GPUs of a host by shared memory instead of peer-to-peer. If the same job then runs, it is the peer-to-peer path.",
+                         "NCCL_P2P_DISABLE=1 <the same command>"},
+                        {"Raising the time-out cannot help: the operation needs less than a second. NCCL_BLOCKING_WAIT and NCCL_ASYNC_ERROR_HANDLING do not raise it either.", ""}};
+    finding.collect = {"NCCL_DEBUG=INFO of all ranks (does it end in `via P2P/...` and then silence?)", "nvidia-smi, nvidia-smi topo -m",
+                       "dmesg | grep -iE 'NVRM|Xid|AMD-Vi|DMAR|IOMMU'", "cat /proc/cmdline; sudo lspci -vvv | grep -i acsctl; df -h /dev/shm"};
+    out.push_back(std::move(finding));
+    break;
+  }
+  return out;
+}
+
+}  // namespace
+
+const Detector kBytesOverTime{"all-in-nothing-moves", "Every rank is in the operation and it does not move.", &Run};
+
+}  // namespace inquest

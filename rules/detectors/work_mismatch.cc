@@ -1,0 +1,149 @@
+// Ranks waited in different operations, sizes or orders at one sequence number of one process group.
+//
+// What holds: two ranks timed out at the same sequence number of the same group in operations that cannot meet, or
+// DETAIL's fingerprints differ. Why that implies the cause: the sequence number counts a group's operations on each
+// rank, so a correct program has the same one at each number. What looks like it: two groups that count alike, so ranks
+// whose group the log does not name are held against each other with less confidence; all-to-all, send, gather and
+// scatter, whose sizes may differ. A minority is found by vote; where the vote is tied nobody is blamed.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+bool SizesMustAgree(const std::string& op) {
+  return op == "ALLREDUCE" || op == "BROADCAST" || op == "REDUCE" || op == "_ALLGATHER_BASE" || op == "_REDUCE_SCATTER_BASE" || op == "ALLGATHER" ||
+         op == "REDUCE_SCATTER" || op == "BARRIER";
+}
+
+bool PairOp(const std::string& op) { return op == "SEND" || op == "RECV" || op == "RECVANYSOURCE" || op == "COALESCED" || op == "UNKNOWN"; }
+
+std::string Describe(const WorkFields& work) {
+  std::string out = work.op.empty() ? "an operation" : work.op;
+  if (work.seq) out += fmt::format(" #{}", work.seq->value);
+  if (work.numel_in) out += fmt::format(" of {} elements", *work.numel_in);
+  return out;
+}
+
+/// Waiters by what they asked for; the most numerous first, ties by who timed out first.
+using Sides = std::vector<std::vector<const CollectiveRow::Waiter*>>;
+
+Sides Split(const CollectiveRow& row) {
+  std::map<std::string, std::vector<const CollectiveRow::Waiter*>> by_what;
+  for (const auto& waiter : row.waiters) {
+    if (PairOp(waiter.work.op)) continue;
+    std::string key = waiter.work.op;
+    if (SizesMustAgree(waiter.work.op)) key += fmt::format("|{}|{}", waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1));
+    by_what[key].push_back(&waiter);
+  }
+  Sides sides;
+  for (auto& [key, side] : by_what) sides.push_back(std::move(side));
+  const auto first = [](const auto& side) {
+    EventIndex event = side.front()->event;
+    for (const auto* waiter : side) event = std::min(event, waiter->event);
+    return event;
+  };
+  std::sort(sides.begin(), sides.end(), [&](const auto& a, const auto& b) { return a.size() != b.size() ? a.size() > b.size() : first(a) < first(b); });
+  return sides;
+}
+
+std::vector<int> RanksOf(const std::vector<const CollectiveRow::Waiter*>& side) {
+  std::vector<int> ranks;
+  for (const auto* waiter : side) ranks.push_back(waiter->rank.value);
+  return ranks;
+}
+
+Finding FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides& sides) {
+  Finding finding;
+  finding.rule = "work-mismatch";
+  finding.cause = "collective-mismatch";
+  const bool group_named = !timeline.groups[row.group].name.empty() || !timeline.groups[row.group].desc.empty();
+  finding.strength = group_named ? Strength::kDecisive : Strength::kSupporting;
+  finding.confidence = group_named ? 0.9 : 0.7;
+  finding.claim = fmt::format("At one sequence number ranks {} were in {} and ranks {} in {}.", FoldRanks(RanksOf(sides[0])), Describe(sides[0].front()->work),
+                              FoldRanks(RanksOf(sides[1])), Describe(sides[1].front()->work));
+  finding.collective = RefOf(timeline, row);
+  if (sides[0].size() > sides[1].size())
+    for (std::size_t i = 1; i < sides.size(); ++i)
+      for (const auto* waiter : sides[i]) finding.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
+  for (std::size_t i = sides.size(); i-- > 0;) finding.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
+  finding.collect = {"TORCH_DISTRIBUTED_DEBUG=DETAIL on a rerun: it compares the calls before they are made and names both",
+                     "the Python stack of each side: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
+  return finding;
+}
+
+// A rank that timed out further on had left the earlier operation behind, or never shared it.
+void AcrossNumbers(const Timeline& timeline, std::vector<Finding>& out) {
+  for (const CollectiveRow& early : timeline.collectives)
+    for (const CollectiveRow& late : timeline.collectives) {
+      if (&early == &late || early.group != late.group || !early.work.seq || !late.work.seq || early.work.seq->value >= late.work.seq->value) continue;
+      if (early.work.op == late.work.op || PairOp(early.work.op) || PairOp(late.work.op)) continue;
+      if (timeline.groups[early.group].name.empty() && timeline.groups[early.group].desc.empty()) continue;
+      Finding finding;
+      finding.rule = "work-order-mismatch";
+      finding.cause = "collective-mismatch";
+      finding.strength = Strength::kSupporting;
+      finding.confidence = 0.65;
+      finding.claim = fmt::format("Ranks of one process group timed out in different operations: {} and {}.", Describe(early.work), Describe(late.work));
+      finding.collective = RefOf(timeline, early);
+      if (early.waiters.size() != late.waiters.size())
+        for (const auto& waiter : early.waiters.size() < late.waiters.size() ? early.waiters : late.waiters)
+          finding.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
+      finding.citations = {Cite(timeline, early.waiters.front().event, "cause"), Cite(timeline, late.waiters.front().event, "cause")};
+      out.push_back(std::move(finding));
+    }
+}
+
+std::int64_t Elements(const std::vector<std::int64_t>& shape) {
+  std::int64_t product = 1;
+  for (const std::int64_t side : shape)
+    if (__builtin_mul_overflow(product, side, &product)) return -1;
+  return product;
+}
+
+void FromFingerprints(const Timeline& timeline, std::vector<Finding>& out) {
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* mismatch = std::get_if<FingerprintMismatch>(&timeline.events[i].what);
+    if (mismatch == nullptr) continue;
+    Finding finding;
+    finding.rule = "fingerprint-mismatch";
+    finding.cause = "collective-mismatch";
+    finding.strength = Strength::kDecisive;
+    finding.confidence = 0.95;
+    finding.claim = fmt::format("Rank {} called {} while rank {} called {}: PyTorch compared them before the call.", mismatch->rank_a.value,
+                                mismatch->a.op, mismatch->rank_b.value, mismatch->b.op);
+    CollectiveRef ref;
+    ref.op = mismatch->a.op;
+    if (mismatch->a.seq) ref.seq = mismatch->a.seq->value;
+    if (mismatch->a.shape && Elements(*mismatch->a.shape) >= 0) ref.numel_in = Elements(*mismatch->a.shape);
+    if (!mismatch->a.dtype.empty()) ref.dtype = mismatch->a.dtype;
+    finding.collective = std::move(ref);
+    finding.citations.push_back(Cite(timeline, i, "cause"));
+    finding.explains = {"python-exception"};
+    out.push_back(std::move(finding));
+    return;  // each rank says the same of its own neighbour; the first is enough
+  }
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  std::vector<Finding> out;
+  FromFingerprints(evidence.timeline, out);
+  for (const CollectiveRow& row : evidence.timeline.collectives) {
+    if (!row.work.seq) continue;
+    const Sides sides = Split(row);
+    if (sides.size() > 1) out.push_back(FromSides(evidence.timeline, row, sides));
+  }
+  AcrossNumbers(evidence.timeline, out);
+  return out;
+}
+
+}  // namespace
+
+const Detector kWorkMismatch{"work-mismatch", "Ranks waited in different operations or sizes at one sequence number.", &Run};
+
+}  // namespace inquest

@@ -1,0 +1,74 @@
+// Build-time tool: rules as YAML -> rules.bin, sieve.bin and the assembler file that embeds both.
+// usage: inquest_embed SOURCE_DIR OUT_DIR
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "parsers/formats.h"
+#include "rules/rule_book.h"
+#include "rules/sieve.h"
+
+namespace inquest {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Print(const Error& error) {
+  std::fprintf(stderr, "%s%s%s%s%s\n", error.where.c_str(), error.where.empty() ? "" : ": ", error.message.c_str(),
+               error.hint.empty() ? "" : "; ", error.hint.c_str());
+}
+
+std::optional<Error> WriteFile(const fs::path& path, std::string_view bytes) {
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (stream.flush()) return std::nullopt;
+  return Error{"cannot write the file", "look at the space and the rights of the build folder", path.string()};
+}
+
+/// `%progbits`, not `@progbits`: `@` starts a comment on ARM.
+std::string Assembler(const fs::path& out) {
+  std::string text = "    .section .rodata,\"a\"\n";
+  for (const std::string name : {"rules", "sieve"}) {
+    const std::string symbol = "inquest_" + name;
+    text += "    .balign 64\n    .globl " + symbol + "_begin\n" + symbol + "_begin:\n    .incbin \"" + (out / (name + ".bin")).string() +
+            "\"\n    .globl " + symbol + "_end\n" + symbol + "_end:\n    .byte 0\n";
+  }
+  return text + "    .section .note.GNU-stack,\"\",%progbits\n";
+}
+
+int Embed(const std::string& source, const fs::path& out) {
+  std::variant<RuleBook, RuleErrors> loaded = LoadRules(source, nullptr);
+  if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) {
+    for (const Error& error : *errors) Print(error);
+    return 1;
+  }
+  RuleBook& book = std::get<RuleBook>(loaded);
+  // The place of the build must not reach the binary.
+  for (Rule& rule : book.rules) rule.file = (fs::path("rules") / fs::path(rule.file).lexically_relative(source)).string();
+  const Result<std::string> sieve = SerializeSieve(book, Marks().marks);
+  if (!sieve) {
+    Print(sieve.error());
+    return 1;
+  }
+  const fs::path folder = fs::absolute(out);
+  const std::pair<const char*, std::string> files[] = {
+      {"rules.bin", Serialize(book)}, {"sieve.bin", *sieve}, {"embedded_rules.S", Assembler(folder)}};
+  for (const auto& [name, bytes] : files) {
+    if (const std::optional<Error> error = WriteFile(folder / name, bytes)) {
+      Print(*error);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace inquest
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fputs("usage: inquest_embed SOURCE_DIR OUT_DIR\n", stderr);
+    return 2;
+  }
+  return inquest::Embed(argv[1], argv[2]);
+}

@@ -1,0 +1,327 @@
+// Weighs findings into one verdict.
+#include "rules/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "rules/detectors.h"
+#include "rules/evidence.h"
+
+namespace inquest {
+namespace {
+
+// How a verdict is reached.
+//  1. Symptoms are never causes. They make the chain of the summary.
+//  2. A finding is set aside where another explains it: it says so itself, or the kinds of the two say so: what a stop
+//     from outside, a lost connection or an absent rank can follow from, it follows from, unless it is clearly earlier.
+//  3. A hint counts only when nothing better stands. A hint about the transport gains weight where everybody was in the
+//     operation and nothing moved.
+//  4. Of what stands: stronger before weaker, then earlier before later where the clocks or the lines decide, then surer.
+//  5. A verdict that rests on a weak hint is none: `unknown`, with the alternatives and what to collect.
+//  6. `healthy` needs an ending seen, after everything that looks bad.
+
+constexpr double kLeastConfidence = 0.4;
+constexpr std::size_t kEvidenceLines = 8;
+
+bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
+
+/// Causes that are most often the consequence of another one.
+bool FollowsOthers(const std::string& cause) { return IsOneOf(cause, {"interrupted", "peer-unreachable", "rank-absent", "slow-rank", "jit-build-stall", "rendezvous"}); }
+
+/// What silences a rank from outside the framework, or inside it.
+bool KillsARank(const Finding& finding) {
+  return !FollowsOthers(finding.cause) && finding.strength != Strength::kHint;
+}
+
+std::optional<EventIndex> FirstEvent(const Finding& finding) {
+  for (const Citation& citation : finding.citations)
+    if (citation.role == "cause") return citation.event;
+  return std::nullopt;
+}
+
+std::partial_ordering Order(const Timeline& timeline, const Finding& a, const Finding& b) {
+  const auto x = FirstEvent(a), y = FirstEvent(b);
+  if (!x || !y) return std::partial_ordering::unordered;
+  return timeline.Order(*x, *y);
+}
+
+bool Names(const Finding& finding, const Finding& other) {
+  return std::any_of(finding.explains.begin(), finding.explains.end(), [&](const std::string& what) { return what == other.rule || what == other.cause; });
+}
+
+/// The moment or place at which the others gave up waiting: what comes later explains nothing of it.
+std::optional<EventIndex> FirstTimeOut(const Timeline& timeline) {
+  std::optional<EventIndex> first;
+  for (const CollectiveRow& row : timeline.collectives)
+    for (const auto& waiter : row.waiters)
+      if (!first || waiter.event < *first) first = waiter.event;
+  return first;
+}
+
+bool Explains(const Timeline& timeline, const Finding& by, const Finding& what) {
+  if (&by == &what || by.cause.empty() || by.cause == what.cause) return false;
+  const auto order = Order(timeline, by, what);
+  if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
+  if (by.strength == Strength::kHint) return false;
+  if (what.cause == "interrupted") return order != std::partial_ordering::greater && by.cause != "peer-unreachable";
+  if (IsOneOf(what.cause, {"peer-unreachable", "rendezvous"}) && KillsARank(by)) return what.strength != Strength::kDecisive && order != std::partial_ordering::greater;
+  if (IsOneOf(what.cause, {"rank-absent", "slow-rank", "jit-build-stall"}) && what.strength != Strength::kDecisive && KillsARank(by)) {
+    // The absence begins before the time-out that shows it; a death counts if it is not later than that time-out.
+    const auto death = FirstEvent(by), shown = FirstTimeOut(timeline);
+    return !death || !shown || timeline.Order(*death, *shown) != std::partial_ordering::greater;
+  }
+  return false;
+}
+
+void SetAside(const Timeline& timeline, std::vector<Finding>& findings) {
+  for (Finding& what : findings) {
+    if (what.cause.empty()) continue;
+    for (const Finding& by : findings) {
+      if (!by.explained_by.empty() || !Explains(timeline, by, what)) continue;
+      // Two that name one another: the earlier explains; where clocks cannot tell, the surer.
+      if (Names(what, by) && Names(by, what)) {
+        const auto order = Order(timeline, by, what);
+        if (order == std::partial_ordering::greater) continue;
+        if (order != std::partial_ordering::less && by.confidence <= what.confidence && by.rule > what.rule) continue;
+      }
+      what.explained_by = by.rule;
+      break;
+    }
+  }
+}
+
+/// Everybody in and nothing moving turns a hint about the transport into a reason.
+void LiftHints(std::vector<Finding>& findings) {
+  const auto stall = std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return IsOneOf(f.rule, {"all-in-nothing-moves", "all-gpus-spin", "silence-after-init"}); });
+  if (stall == findings.end()) return;
+  for (Finding& finding : findings) {
+    if (finding.strength != Strength::kHint || &finding == &*stall) continue;
+    if (!IsOneOf(finding.cause, {"version-incompatible", "p2p-transport"})) continue;
+    finding.confidence = std::min(0.6, finding.confidence + 0.12);
+    if (!finding.collective) finding.collective = stall->collective;
+  }
+}
+
+int Weight(Strength strength) { return static_cast<int>(strength); }
+
+void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
+  // Insertion keeps it a total decision although Order is partial: a pair that cannot be ordered is compared by
+  // confidence and then by rule, which is the same on every machine.
+  const auto before = [&](const Finding* a, const Finding* b) {
+    if (a->strength != b->strength) return Weight(a->strength) > Weight(b->strength);
+    if (a->strength != Strength::kHint) {
+      const auto order = Order(timeline, *a, *b);
+      if (order == std::partial_ordering::less) return true;
+      if (order == std::partial_ordering::greater) return false;
+    }
+    if (a->confidence != b->confidence) return a->confidence > b->confidence;
+    return a->rule < b->rule;
+  };
+  for (std::size_t i = 1; i < causes.size(); ++i)
+    for (std::size_t j = i; j > 0 && before(causes[j], causes[j - 1]); --j) std::swap(causes[j], causes[j - 1]);
+}
+
+std::optional<EventIndex> LastEnding(const Evidence& evidence) {
+  std::optional<EventIndex> last;
+  for (const LineMatch& match : evidence.matches)
+    if (evidence.book.rules[match.rule].kind == Rule::Kind::kEnding) last = match.event;
+  return last;
+}
+
+/// Something went wrong for certain: a process ended badly, an operation timed out, an exception was not caught.
+bool Failed(const Evidence& evidence, const std::vector<Finding>& findings) {
+  for (const Event& event : evidence.timeline.events) {
+    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<ExceptionRaised>(event.what) ||
+        std::holds_alternative<HeartbeatLost>(event.what))
+      return true;
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return true;
+  }
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return !f.cause.empty() ? f.strength != Strength::kHint : true; });
+}
+
+/// An ending after the last sign of failure: the program went on, so what looked bad was not fatal.
+bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
+  const auto ending = LastEnding(evidence);
+  if (!ending) return false;
+  const Timeline& timeline = evidence.timeline;
+  const auto later = [&](EventIndex event) { return timeline.Order(event, *ending) == std::partial_ordering::greater || timeline.Order(event, *ending) == std::partial_ordering::unordered; };
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what)) return false;
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return false;
+    if ((std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<JobStopped>(event.what)) && later(i)) return false;
+  }
+  for (const Finding& finding : findings) {
+    if (finding.cause.empty() || finding.strength == Strength::kHint) continue;
+    const auto event = FirstEvent(finding);
+    if (!event || later(*event)) return false;
+  }
+  return true;
+}
+
+std::string SymptomsInWords(const Timeline& timeline, const Verdict& verdict) {
+  if (!timeline.collectives.empty()) {
+    const CollectiveRow& row = timeline.collectives.front();
+    std::vector<int> ranks;
+    for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
+    std::string out = fmt::format("Rank{} {} waited in {}{}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks), row.work.op.empty() ? "an operation" : row.work.op,
+                                  row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
+    if (row.work.timeout_ms) out += fmt::format(" until the time-out of {} s", *row.work.timeout_ms / 1000);
+    return out + ".";
+  }
+  std::vector<std::string> symptoms;
+  for (const Finding& finding : verdict.findings)
+    if (finding.cause.empty() && symptoms.size() < 2) symptoms.push_back(finding.claim);
+  if (symptoms.empty()) return "";
+  return "What followed: " + symptoms.front();
+}
+
+void AddUnique(std::vector<std::string>& list, const std::vector<std::string>& more) {
+  for (const std::string& item : more)
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more) {
+  for (const Remedy& item : more)
+    if (std::none_of(list.begin(), list.end(), [&](const Remedy& r) { return r.text == item.text; })) list.push_back(item);
+}
+
+void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations) {
+  for (const Citation& citation : citations) {
+    if (verdict.evidence.size() >= kEvidenceLines) return;
+    if (std::none_of(verdict.evidence.begin(), verdict.evidence.end(), [&](const Citation& c) { return c.where.input == citation.where.input && c.where.line == citation.where.line; }))
+      verdict.evidence.push_back(citation);
+  }
+}
+
+void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top, Verdict& verdict) {
+  verdict.outcome = Outcome::kFailed;
+  verdict.cause = top.cause;
+  verdict.rule = top.rule;
+  verdict.confidence = top.confidence;
+  verdict.culprits = top.culprits;
+  verdict.collective = top.collective;
+  if (!verdict.collective && !timeline.collectives.empty()) verdict.collective = RefOf(timeline, timeline.collectives.front());
+  AddEvidence(verdict, top.citations);
+  for (const Finding& finding : verdict.findings)
+    if (&finding != &top && finding.cause == top.cause && finding.explained_by.empty()) AddEvidence(verdict, finding.citations);
+  for (const Finding& finding : verdict.findings)
+    if (finding.cause.empty()) AddEvidence(verdict, finding.citations);
+  verdict.remedies = top.remedies;
+  verdict.collect_next = top.collect;
+  verdict.retry = top.retry;
+  if (const Cause* cause = book.FindCause(top.cause)) {
+    verdict.title = cause->title;
+    AddUnique(verdict.remedies, cause->remedies);
+    AddUnique(verdict.collect_next, cause->collect);
+    if (verdict.retry.empty()) verdict.retry = cause->retry;
+  }
+  const std::string symptoms = SymptomsInWords(timeline, verdict);
+  verdict.summary = symptoms.empty() || (verdict.collective && top.claim.find("waited") != std::string::npos) ? top.claim : top.claim + " " + symptoms;
+}
+
+void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Verdict& verdict) {
+  verdict.outcome = Outcome::kUndecided;
+  verdict.cause = "unknown";
+  verdict.confidence = 0;
+  if (!timeline.collectives.empty()) verdict.collective = RefOf(timeline, timeline.collectives.front());
+  const std::string symptoms = SymptomsInWords(timeline, verdict);
+  verdict.summary = failed ? "The job failed, and nothing given says why." : "Nothing here says that the job failed, and nothing says that it ended well.";
+  if (!symptoms.empty()) verdict.summary += " " + symptoms;
+  for (const Finding& finding : verdict.findings) AddEvidence(verdict, finding.citations);
+  for (const Finding& finding : verdict.findings) AddUnique(verdict.collect_next, finding.collect);
+  if (const Cause* cause = book.FindCause("unknown")) {
+    verdict.title = cause->title;
+    AddUnique(verdict.remedies, cause->remedies);
+    AddUnique(verdict.collect_next, cause->collect);
+    verdict.retry = cause->retry;
+  }
+  if (verdict.collect_next.size() > 8) verdict.collect_next.resize(8);
+}
+
+void FillHealthy(const Evidence& evidence, Verdict& verdict) {
+  verdict.outcome = Outcome::kHealthy;
+  verdict.cause = "healthy";
+  verdict.confidence = 0.9;
+  verdict.summary = "The job ended well. Warnings that healthy runs print are not failures.";
+  if (const auto ending = LastEnding(evidence)) verdict.evidence.push_back(Cite(evidence.timeline, *ending, "cause"));
+  if (const Cause* cause = evidence.book.FindCause("healthy")) {
+    verdict.title = cause->title;
+    verdict.retry = cause->retry;
+  }
+}
+
+std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& causes, const std::string& chosen) {
+  std::vector<Alternative> out;
+  for (const Finding* finding : causes) {
+    const bool known = finding->cause == chosen || std::any_of(out.begin(), out.end(), [&](const Alternative& a) { return a.cause == finding->cause; });
+    if (!known) out.push_back({finding->cause, finding->confidence, finding->rule, finding->claim});
+  }
+  return out;
+}
+
+Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
+  const Timeline& timeline = evidence.timeline;
+  LiftHints(findings);
+  SetAside(timeline, findings);
+  Verdict verdict;
+  std::vector<const Finding*> causes, aside;
+  for (const Finding& finding : findings)
+    if (!finding.cause.empty()) (finding.explained_by.empty() ? causes : aside).push_back(&finding);
+  Rank(timeline, causes);
+  Rank(timeline, aside);
+  std::vector<const Finding*> order = causes;
+  order.insert(order.end(), aside.begin(), aside.end());
+  for (const Finding& finding : findings)
+    if (finding.cause.empty()) order.push_back(&finding);
+  for (const Finding* finding : order) verdict.findings.push_back(*finding);
+  const bool failed = Failed(evidence, findings);
+  if (EndedWell(evidence, findings)) {
+    FillHealthy(evidence, verdict);
+    return verdict;
+  }
+  const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && causes.front()->rule != "silence-after-init";
+  if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
+    FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
+  else
+    FillUnknown(timeline, evidence.book, failed, verdict);
+  std::vector<const Finding*> others = causes;
+  others.insert(others.end(), aside.begin(), aside.end());
+  verdict.alternatives = AlternativesOf(others, verdict.cause);
+  return verdict;
+}
+
+}  // namespace
+
+std::string_view Name(Strength strength) {
+  switch (strength) {
+    case Strength::kDecisive: return "decisive";
+    case Strength::kSupporting: return "supporting";
+    case Strength::kHint: return "hint";
+  }
+  return "hint";
+}
+
+std::string_view Name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFailed: return "failed";
+    case Outcome::kHealthy: return "healthy";
+    case Outcome::kUndecided: return "undecided";
+  }
+  return "undecided";
+}
+
+Verdict Decide(const Timeline& timeline, const RuleBook& book) {
+  const Evidence evidence = Gather(timeline, book);
+  std::vector<Finding> findings = MatchSignatures(evidence);
+  for (const Detector* detector : Detectors()) {
+    std::vector<Finding> found = detector->run(evidence);
+    findings.insert(findings.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+  }
+  return Judge(evidence, std::move(findings));
+}
+
+}  // namespace inquest

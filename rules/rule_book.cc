@@ -1,0 +1,430 @@
+// Reads rules from YAML, with every mistake named at once; packs them into bytes and back. The only door to yaml-cpp.
+#include "rules/rule_book.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <set>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include "core/pattern.h"
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+struct Word {
+  std::string_view word;
+  T value;
+};
+constexpr Word<Strength> kStrengths[] = {
+    {"hint", Strength::kHint}, {"supporting", Strength::kSupporting}, {"decisive", Strength::kDecisive}};
+constexpr Word<Component> kComponents[] = {{"any", Component::kAny}, {"nccl", Component::kNccl}, {"c10", Component::kC10}, {"kernel", Component::kKernel}};
+constexpr Word<Rule::Blames> kBlames[] = {{"nobody", Rule::Blames::kNobody},
+                                          {"printer", Rule::Blames::kPrinter},
+                                          {"captured", Rule::Blames::kCaptured},
+                                          {"host", Rule::Blames::kHost}};
+constexpr Word<Rule::Kind> kFolders[] = {{"signatures", Rule::Kind::kSignature},
+                                         {"symptoms", Rule::Kind::kSymptom},
+                                         {"phases", Rule::Kind::kPhase},
+                                         {"endings", Rule::Kind::kEnding}};
+constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
+constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
+constexpr std::string_view kPhaseKinds[] = {"data-preparation", "checkpoint", "compile", "evaluation", "loading", "training"};
+
+template <class Range>
+std::string Join(const Range& words) {
+  std::string joined;
+  for (std::string_view word : words) joined.append(joined.empty() ? "" : ", ").append(word);
+  return joined;
+}
+
+template <class T>
+std::string JoinWords(std::span<const Word<T>> table) {
+  std::vector<std::string_view> words;
+  for (const Word<T>& row : table) words.push_back(row.word);
+  return Join(words);
+}
+
+std::string At(const std::string& file, int line) { return file + ":" + std::to_string(line); }
+
+enum class Need { kRequired, kOptional };
+
+/// A YAML mapping of one file. What is wrong with it goes to `errors`, which outlives it.
+class Mapping {
+ public:
+  Mapping(YAML::Node node, std::string file, int line, std::initializer_list<std::string_view> known, RuleErrors* errors)
+      : node_(std::move(node)), file_(std::move(file)), line_(line), errors_(errors) {
+    if (!node_.IsMap()) {
+      Complain("", "not a mapping of keys to values", "known keys: " + Join(known));
+      return;
+    }
+    std::set<std::string> seen;
+    for (const auto& pair : node_) {
+      const std::string key = pair.first.Scalar();
+      if (std::find(known.begin(), known.end(), key) == known.end()) {
+        Complain(key, "unknown key '" + key + "'", "known keys: " + Join(known));
+      } else if (!seen.insert(key).second) {
+        errors_->push_back({"key '" + key + "' stands twice", "keep one of them", At(file_, pair.first.Mark().line + 1)});
+      }
+    }
+  }
+
+  bool Has(std::string_view key) const { return static_cast<bool>(Find(key)); }
+  std::string Where(std::string_view key) const {
+    const auto found = FindPair(key);
+    return At(file_, found ? found->first.Mark().line + 1 : line_);
+  }
+  void Complain(std::string_view key, std::string message, std::string hint) const {
+    errors_->push_back({std::move(message), std::move(hint), Where(key)});
+  }
+
+  std::string Text(std::string_view key, Need need, std::string_view hint = "") const {
+    const YAML::Node value = Find(key);
+    if (value && value.IsScalar() && !value.Scalar().empty()) return value.Scalar();
+    if (value) {
+      Complain(key, "'" + std::string(key) + "' is empty or not a text", std::string(hint));
+    } else if (need == Need::kRequired) {
+      Complain("", "no '" + std::string(key) + "'", hint.empty() ? "add the key" : std::string(hint));
+    }
+    return {};
+  }
+
+  std::vector<std::string> List(std::string_view key) const {
+    std::vector<std::string> items;
+    const YAML::Node value = Find(key);
+    if (!value || value.IsNull()) return items;
+    if (!value.IsSequence()) {
+      Complain(key, "'" + std::string(key) + "' is not a list", "write one '- item' a line");
+      return items;
+    }
+    for (const YAML::Node& item : value) {
+      if (item.IsScalar() && !item.Scalar().empty()) {
+        items.push_back(item.Scalar());
+      } else {
+        errors_->push_back({"an item of '" + std::string(key) + "' is empty or not a text", "quote it with ' '", At(file_, item.Mark().line + 1)});
+      }
+    }
+    return items;
+  }
+
+  template <class T, std::size_t n>
+  T Choose(std::string_view key, Need need, const Word<T> (&table)[n], T fallback) const {
+    const std::string hint = "one of " + JoinWords(std::span<const Word<T>>(table));
+    const std::string text = Text(key, need, hint);
+    if (text.empty()) return fallback;
+    for (const Word<T>& row : table) {
+      if (row.word == text) return row.value;
+    }
+    Complain(key, "bad " + std::string(key) + " '" + text + "'", hint);
+    return fallback;
+  }
+
+  std::string OneOf(std::string_view key, Need need, std::span<const std::string_view> words) const {
+    const std::string hint = "one of " + Join(words);
+    std::string text = Text(key, need, hint);
+    if (!text.empty() && std::find(words.begin(), words.end(), text) == words.end()) {
+      Complain(key, "bad " + std::string(key) + " '" + text + "'", hint);
+      text.clear();
+    }
+    return text;
+  }
+
+  std::vector<Remedy> Remedies(std::string_view key) const {
+    std::vector<Remedy> remedies;
+    const YAML::Node value = Find(key);
+    if (!value || value.IsNull()) return remedies;
+    if (!value.IsSequence()) {
+      Complain(key, "'" + std::string(key) + "' is not a list", "write '- text: ...' and below it 'command: ...'");
+      return remedies;
+    }
+    for (const YAML::Node& item : value) {
+      const Mapping row(item, file_, item.Mark().line + 1, {"text", "command"}, errors_);
+      remedies.push_back({row.Text("text", Need::kRequired), row.Text("command", Need::kOptional)});
+    }
+    return remedies;
+  }
+
+  Mapping Child(std::string_view key, std::initializer_list<std::string_view> known) const {
+    const auto found = FindPair(key);
+    return Mapping(found->second, file_, found->first.Mark().line + 1, known, errors_);
+  }
+
+ private:
+  std::optional<std::pair<YAML::Node, YAML::Node>> FindPair(std::string_view key) const {
+    if (!node_.IsMap()) return std::nullopt;
+    for (const auto& pair : node_) {
+      if (pair.first.Scalar() == key) return std::pair<YAML::Node, YAML::Node>(pair.first, pair.second);
+    }
+    return std::nullopt;
+  }
+  YAML::Node Find(std::string_view key) const {
+    const auto found = FindPair(key);
+    return found ? found->second : YAML::Node(YAML::NodeType::Undefined);
+  }
+
+  YAML::Node node_;
+  std::string file_;
+  int line_;
+  RuleErrors* errors_;
+};
+
+double DefaultConfidence(Strength strength) {
+  switch (strength) {
+    case Strength::kDecisive: return 0.9;
+    case Strength::kSupporting: return 0.6;
+    case Strength::kHint: break;
+  }
+  return 0.35;
+}
+
+/// Reads the files of one folder into a book.
+class Loader {
+ public:
+  explicit Loader(fs::path dir) : dir_(std::move(dir)) {}
+
+  std::variant<RuleBook, RuleErrors> Load(const RuleBook* base) {
+    const std::vector<fs::path> files = ListFiles();
+    if (errors_.empty()) ReadCauses(base);
+    for (const fs::path& file : files) {
+      if (file != "causes.yaml") ReadRule(file);
+    }
+    if (base != nullptr) {
+      for (const Rule& rule : base->rules) {
+        if (!ids_.contains(rule.id)) book_.rules.push_back(rule);
+      }
+    }
+    std::sort(book_.rules.begin(), book_.rules.end(),
+              [](const Rule& a, const Rule& b) { return std::pair(a.kind, std::string_view(a.id)) < std::pair(b.kind, std::string_view(b.id)); });
+    CheckExplained();
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(book_);
+  }
+
+ private:
+  struct Explained {
+    std::string name, where;
+  };
+
+  std::vector<fs::path> ListFiles() {
+    std::vector<fs::path> files;
+    std::error_code error;
+    fs::recursive_directory_iterator walk(dir_, error);
+    for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
+      const fs::path extension = walk->path().extension();
+      const fs::path relative = walk->path().lexically_relative(dir_);
+      if (extension == ".yml") {
+        errors_.push_back({"rules are named .yaml", "rename the file", (dir_ / relative).string()});
+      } else if (extension == ".yaml") {
+        files.push_back(relative);
+      }
+    }
+    if (error) errors_.push_back({"cannot read the folder of rules: " + error.message(), "give a folder laid out as rules/ is", dir_.string()});
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  YAML::Node ReadYaml(const fs::path& relative) {
+    const std::string path = (dir_ / relative).string();
+    std::ifstream stream(path, std::ios::binary);
+    std::stringstream text;
+    if (!stream || !(text << stream.rdbuf())) {
+      errors_.push_back({"cannot read the file, or it is empty", "write a rule into it or remove it", path});
+      return YAML::Node(YAML::NodeType::Undefined);
+    }
+    try {
+      return YAML::Load(text.str());
+    } catch (const YAML::Exception& exception) {
+      errors_.push_back({"not YAML: " + exception.msg, "put regular expressions and samples into single quotes", At(path, exception.mark.line + 1)});
+      return YAML::Node(YAML::NodeType::Undefined);
+    }
+  }
+
+  void ReadCauses(const RuleBook* base) {
+    if (base != nullptr) book_.causes = base->causes;
+    std::error_code error;
+    if (base != nullptr && !fs::exists(dir_ / "causes.yaml", error)) return;
+    const YAML::Node list = ReadYaml("causes.yaml");
+    const std::string path = (dir_ / "causes.yaml").string();
+    if (!list.IsDefined()) return;
+    if (!list.IsSequence()) {
+      errors_.push_back({"not a list of causes", "write '- code: ...' for every cause", At(path, 1)});
+      return;
+    }
+    std::set<std::string> codes;
+    for (const YAML::Node& item : list) {
+      const Mapping row(item, path, item.Mark().line + 1, {"code", "layer", "title", "meaning", "retry", "remedies", "collect"}, &errors_);
+      Cause cause{.code = row.Text("code", Need::kRequired),
+                  .layer = row.OneOf("layer", Need::kRequired, kLayers),
+                  .title = row.Text("title", Need::kRequired),
+                  .meaning = row.Text("meaning", Need::kRequired),
+                  .retry = row.OneOf("retry", Need::kRequired, kRetries),
+                  .remedies = row.Remedies("remedies"),
+                  .collect = row.List("collect")};
+      if (!cause.code.empty() && !codes.insert(cause.code).second) {
+        row.Complain("code", "cause '" + cause.code + "' stands twice", "a code is never reused; keep one row");
+        continue;
+      }
+      const auto same = std::find_if(book_.causes.begin(), book_.causes.end(), [&](const Cause& other) { return other.code == cause.code; });
+      if (same != book_.causes.end()) {
+        *same = std::move(cause);
+      } else {
+        book_.causes.push_back(std::move(cause));
+      }
+    }
+  }
+
+  /// Kind and cause, by the folder.
+  std::optional<std::pair<Rule::Kind, std::string>> Place(const fs::path& relative) {
+    std::vector<std::string> parts;
+    for (const fs::path& part : relative) parts.push_back(part.string());
+    for (const Word<Rule::Kind>& folder : kFolders) {
+      if (parts[0] != folder.word) continue;
+      const bool signature = folder.value == Rule::Kind::kSignature;
+      if (parts.size() != (signature ? 3U : 2U)) break;
+      if (signature && book_.FindCause(parts[1]) == nullptr) {
+        errors_.push_back({"the folder '" + parts[1] + "' is no cause", "use a code of causes.yaml", At((dir_ / relative).string(), 1)});
+      }
+      return std::pair(folder.value, signature ? parts[1] : std::string());
+    }
+    errors_.push_back({"a rule does not belong into this folder", "signatures/<cause>/, symptoms/, phases/ or endings/", At((dir_ / relative).string(), 1)});
+    return std::nullopt;
+  }
+
+  void ReadRule(const fs::path& relative) {
+    const auto place = Place(relative);
+    const YAML::Node node = ReadYaml(relative);
+    if (!place || !node.IsDefined()) return;
+    Rule rule;
+    std::tie(rule.kind, rule.cause) = *place;
+    rule.id = relative.stem().string();
+    rule.file = (dir_ / relative).string();
+    const Mapping map(node, rule.file, 1,
+                      {"summary", "text", "where", "strength", "confidence", "kind", "culprit", "explains", "remedies", "collect", "retry", "references", "samples"},
+                      &errors_);
+    if (!node.IsMap()) return;
+    ReadId(rule, map);
+    ReadText(rule, map);
+    ReadWeight(rule, map);
+    ReadAdvice(rule, map);
+    ReadSamples(rule, map);
+    book_.rules.push_back(std::move(rule));
+  }
+
+  void ReadId(const Rule& rule, const Mapping& map) {
+    const bool kebab = rule.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+    if (!kebab) map.Complain("", "the id '" + rule.id + "' is not kebab-case", "name the file with a-z, 0-9 and -");
+    const auto [first, added] = ids_.emplace(rule.id, rule.file);
+    if (!added) map.Complain("", "the id '" + rule.id + "' is taken by " + first->second, "rename one of the files");
+  }
+
+  void ReadText(Rule& rule, const Mapping& map) {
+    rule.summary = map.Text("summary", Need::kRequired, "say in one sentence what happened");
+    if (!rule.summary.empty() && !rule.summary.ends_with('.')) map.Complain("summary", "the summary does not end in a full stop", "write one plain sentence");
+    if (map.Has("where")) rule.component = map.Child("where", {"component"}).Choose("component", Need::kRequired, kComponents, Component::kAny);
+    rule.text = map.Text("text", Need::kRequired, "give the expression to search for");
+    rule.blames = map.Choose("culprit", Need::kOptional, kBlames, Rule::Blames::kNobody);
+    if (rule.text.empty()) return;
+    if (rule.text.starts_with(".*") || rule.text.ends_with(".*")) map.Complain("text", "the expression has '.*' at an end", "leave it out: the search is unanchored");
+    const Result<Pattern> pattern = Pattern::Compile(rule.text);
+    if (!pattern) {
+      map.Complain("text", pattern.error().message, pattern.error().hint.empty() ? "RE2 has no look-around and no back-references" : pattern.error().hint);
+      return;
+    }
+    const std::vector<std::string>& names = pattern->group_names();
+    const auto has = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    if (rule.blames == Rule::Blames::kCaptured && !has("rank") && !has("ranks") && !has("host")) {
+      map.Complain("culprit", "culprit 'captured', but the text has no group rank, ranks or host", "name a group (?P<rank>...)");
+    }
+  }
+
+  void ReadWeight(Rule& rule, const Mapping& map) {
+    const bool signature = rule.kind == Rule::Kind::kSignature;
+    if (!signature && map.Has("strength")) map.Complain("strength", "only signatures have a strength", "remove the key");
+    rule.strength = map.Choose("strength", signature ? Need::kRequired : Need::kOptional, kStrengths, Strength::kHint);
+    rule.confidence = DefaultConfidence(rule.strength);
+    if (map.Has("confidence")) {
+      const std::string text = map.Text("confidence", Need::kRequired, "a number from 0 to 1");
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rule.confidence);
+      if (!text.empty() && (error != std::errc() || end != text.data() + text.size() || !(rule.confidence >= 0 && rule.confidence <= 1))) {
+        map.Complain("confidence", "bad confidence '" + text + "'", "a number from 0 to 1");
+      }
+    }
+    const bool phase = rule.kind == Rule::Kind::kPhase;
+    if (!phase && map.Has("kind")) map.Complain("kind", "only phases have a kind", "remove the key");
+    rule.phase_kind = map.OneOf("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds);
+    rule.explains = map.List("explains");
+    for (const std::string& name : rule.explains) explained_.push_back({name, map.Where("explains")});
+  }
+
+  void ReadAdvice(Rule& rule, const Mapping& map) {
+    rule.remedies = map.Remedies("remedies");
+    rule.collect = map.List("collect");
+    rule.retry = map.OneOf("retry", Need::kOptional, kRetries);
+    rule.references = map.List("references");
+    if (rule.references.empty()) map.Complain("references", "no reference", "say who prints it: program, file, function");
+  }
+
+  void ReadSamples(Rule& rule, const Mapping& map) {
+    if (!map.Has("samples")) {
+      map.Complain("", "no 'samples'", "add raw lines under 'match' and the nearest misses under 'differ'");
+      return;
+    }
+    const Mapping samples = map.Child("samples", {"match", "differ"});
+    rule.match = samples.List("match");
+    rule.differ = samples.List("differ");
+    if (rule.match.empty()) samples.Complain("match", "no sample under 'match'", "paste a raw line that must match");
+    if (rule.differ.empty()) samples.Complain("differ", "no sample under 'differ'", "add the nearest line that must not match");
+  }
+
+  void CheckExplained() {
+    std::set<std::string_view> detectors;
+    for (const Detector* detector : Detectors()) detectors.insert(detector->id);
+    for (const Explained& explained : explained_) {
+      if (detectors.contains(explained.name)) continue;
+      if (book_.FindRule(explained.name) != nullptr || book_.FindCause(explained.name) != nullptr) continue;
+      errors_.push_back({"'explains' names nothing known: '" + explained.name + "'", "use the id of a rule or detector, or a cause code", explained.where});
+    }
+  }
+
+  fs::path dir_;
+  RuleBook book_;
+  RuleErrors errors_;
+  std::map<std::string, std::string> ids_;  ///< id -> file
+  std::vector<Explained> explained_;
+};
+
+}  // namespace
+
+const Rule* RuleBook::FindRule(std::string_view id) const {
+  for (const Word<Rule::Kind>& folder : kFolders) {
+    const auto key = [](const Rule& rule) { return std::pair(rule.kind, std::string_view(rule.id)); };
+    const auto found = std::ranges::lower_bound(rules, std::pair(folder.value, id), {}, key);
+    if (found != rules.end() && found->kind == folder.value && found->id == id) return &*found;
+  }
+  return nullptr;
+}
+
+const Cause* RuleBook::FindCause(std::string_view code) const {
+  const auto found = std::ranges::find(causes, code, &Cause::code);
+  return found == causes.end() ? nullptr : &*found;
+}
+
+std::variant<RuleBook, RuleErrors> LoadRules(const std::string& dir, const RuleBook* base) {
+  try {
+    return Loader(dir).Load(base);
+  } catch (const YAML::Exception& exception) {  // yaml-cpp throws on odd nodes too, not only while parsing
+    return RuleErrors{{"cannot read the rules: " + exception.msg, "", At(dir, exception.mark.line + 1)}};
+  }
+}
+
+}  // namespace inquest

@@ -1,0 +1,129 @@
+// Packs a rule book into bytes for embedding, and back: fields in order, strings and lists behind their length.
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "rules/rule_book.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::string_view kMagic = "inquest-rules-1\n";
+
+class Writer {
+ public:
+  void Value(std::uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<char>(number >> shift & 0xff));
+  }
+  void Value(double number) { Value(std::bit_cast<std::uint64_t>(number)); }
+  void Value(const std::string& text) {
+    Value(std::uint64_t{text.size()});
+    bytes_ += text;
+  }
+  template <class E>
+    requires std::is_enum_v<E>
+  void Value(E value) {
+    Value(static_cast<std::uint64_t>(value));
+  }
+  template <class T>
+  void Value(std::vector<T>& items);
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_{kMagic};
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {
+    INQUEST_CHECK(rest_.starts_with(kMagic));
+    rest_.remove_prefix(kMagic.size());
+  }
+  void Value(std::uint64_t& number) {
+    number = 0;
+    const std::string_view bytes = Take(8);
+    for (std::size_t i = 0; i < 8; ++i) number |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  }
+  void Value(double& number) { number = std::bit_cast<double>(Number()); }
+  void Value(std::string& text) { text = Take(Number()); }
+  template <class E>
+    requires std::is_enum_v<E>
+  void Value(E& value) {
+    value = static_cast<E>(Number());
+  }
+  template <class T>
+  void Value(std::vector<T>& items);
+  bool done() const { return rest_.empty(); }
+
+ private:
+  std::uint64_t Number() {
+    std::uint64_t number = 0;
+    Value(number);
+    return number;
+  }
+  std::string_view Take(std::uint64_t size) {
+    INQUEST_CHECK(size <= rest_.size());
+    const std::string_view taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return taken;
+  }
+  std::string_view rest_;
+};
+
+// One list of fields serves both directions, so that they cannot part.
+template <class Archive>
+void Fields(Archive& archive, std::string& text) { archive.Value(text); }
+template <class Archive>
+void Fields(Archive& archive, Remedy& remedy) {
+  archive.Value(remedy.text);
+  archive.Value(remedy.command);
+}
+template <class Archive>
+void Fields(Archive& archive, Rule& rule) {
+  archive.Value(rule.kind);
+  for (std::string* text : {&rule.id, &rule.cause, &rule.summary, &rule.text, &rule.retry, &rule.phase_kind, &rule.file}) archive.Value(*text);
+  archive.Value(rule.component);
+  archive.Value(rule.strength);
+  archive.Value(rule.confidence);
+  archive.Value(rule.blames);
+  archive.Value(rule.remedies);
+  for (auto* list : {&rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ}) archive.Value(*list);
+}
+template <class Archive>
+void Fields(Archive& archive, Cause& cause) {
+  for (std::string* text : {&cause.code, &cause.layer, &cause.title, &cause.meaning, &cause.retry}) archive.Value(*text);
+  archive.Value(cause.remedies);
+  archive.Value(cause.collect);
+}
+
+template <class T>
+void Writer::Value(std::vector<T>& items) {
+  Value(std::uint64_t{items.size()});
+  for (T& item : items) Fields(*this, item);
+}
+template <class T>
+void Reader::Value(std::vector<T>& items) {
+  items.clear();
+  for (std::uint64_t left = Number(); left > 0; --left) Fields(*this, items.emplace_back());
+}
+
+}  // namespace
+
+std::string Serialize(const RuleBook& book) {
+  RuleBook copy = book;
+  Writer writer;
+  writer.Value(copy.rules);
+  writer.Value(copy.causes);
+  return writer.Take();
+}
+
+RuleBook Deserialize(std::string_view bytes) {
+  RuleBook book;
+  Reader reader(bytes);
+  reader.Value(book.rules);
+  reader.Value(book.causes);
+  INQUEST_CHECK(reader.done());
+  return book;
+}
+
+}  // namespace inquest

@@ -1,0 +1,206 @@
+// Confirms what the sieve let through, and turns confirmed lines into findings.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "rules/evidence.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::size_t kCitedPerRule = 6;
+constexpr std::size_t kCulpritsPerRule = 4096;
+
+/// Compiled when first needed: most rules never meet a line.
+class Patterns {
+ public:
+  explicit Patterns(const RuleBook& book) : book_(book), compiled_(book.rules.size()) {}
+  const Pattern& Get(std::uint32_t rule) {
+    auto& slot = compiled_[rule];
+    if (!slot) {
+      auto pattern = Pattern::Compile(book_.rules[rule].text);
+      INQUEST_CHECK(pattern.has_value());  // the rule book refuses what RE2 refuses
+      slot.emplace(std::move(*pattern));
+    }
+    return *slot;
+  }
+
+ private:
+  const RuleBook& book_;
+  std::vector<std::optional<Pattern>> compiled_;
+};
+
+std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& pattern, const Pattern::Match& match) {
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto& names = pattern.group_names();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!names[i].empty() && match.has(i)) out.emplace_back(names[i], std::string(match.text(i)));
+  return out;
+}
+
+bool ComponentFits(Component wanted, Component is) { return wanted == Component::kAny || wanted == is; }
+
+/// Every number in `1, 5` or `[1, 5]`.
+std::vector<int> Numbers(std::string_view text) {
+  std::vector<int> out;
+  const char* p = text.data();
+  const char* end = p + text.size();
+  while (p < end) {
+    int value = 0;
+    const auto [next, error] = std::from_chars(p, end, value);
+    if (error == std::errc() && value >= 0) out.push_back(value);
+    p = error == std::errc() ? next : p + 1;
+  }
+  return out;
+}
+
+/// Some ranks of a finding, by rank, and hosts that no rank stands for.
+struct Blame {
+  std::set<int> ranks;
+  std::set<std::string> hosts;
+  std::set<std::int64_t> pids;
+};
+
+void AddPrinter(const Timeline& timeline, EventIndex index, Blame& blame) {
+  const Event& event = timeline.events[index];
+  const auto rank = timeline.RankOf(event);
+  if (rank && blame.ranks.size() < kCulpritsPerRule) blame.ranks.insert(rank->value.value);
+  if (rank) return;
+  if (const auto host = timeline.HostOf(event)) blame.hosts.insert(*host);
+  if (event.origin.pid && blame.pids.size() < kCulpritsPerRule) blame.pids.insert(*event.origin.pid);
+}
+
+void AddCaptured(const LineMatch& match, Blame& blame) {
+  for (const auto& [name, value] : match.groups) {
+    if (name.rfind("rank", 0) == 0)
+      for (const int rank : Numbers(value)) blame.ranks.insert(rank);
+    if (name == "host") blame.hosts.insert(value.substr(0, value.find('.')));
+  }
+}
+
+std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, const std::string& why) {
+  std::vector<Culprit> out;
+  for (const int rank : blame.ranks) out.push_back(BlameRank(timeline, GlobalRank{rank}, why));
+  for (const std::string& host : blame.hosts) {
+    Culprit culprit;
+    culprit.host = host;
+    culprit.why = why;
+    if (blame.hosts.size() == 1 && blame.pids.size() == 1) culprit.pid = *blame.pids.begin();
+    out.push_back(std::move(culprit));
+  }
+  return out;
+}
+
+Finding FindingOf(const Rule& rule) {
+  Finding finding;
+  finding.rule = rule.id;
+  finding.cause = rule.cause;
+  finding.strength = rule.strength;
+  finding.confidence = rule.confidence;
+  finding.claim = rule.summary;
+  finding.explains = rule.explains;
+  finding.remedies = rule.remedies;
+  finding.collect = rule.collect;
+  finding.retry = rule.retry;
+  finding.times = 0;
+  return finding;
+}
+
+}  // namespace
+
+Evidence Gather(const Timeline& timeline, const RuleBook& book) {
+  Evidence evidence{timeline, book, {}, {}, std::vector<bool>(timeline.events.size()), std::vector<bool>(timeline.events.size())};
+  Patterns patterns(book);
+  std::vector<std::uint32_t> training;
+  for (std::uint32_t i = 0; i < book.rules.size(); ++i)
+    if (book.rules[i].kind == Rule::Kind::kPhase && book.rules[i].phase_kind == "training") training.push_back(i);
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
+    if (message == nullptr) continue;
+    for (const std::uint32_t rule : message->hits.empty() ? training : message->hits) {
+      if (!ComponentFits(book.rules[rule].component, message->component)) continue;
+      const Pattern& pattern = patterns.Get(rule);
+      const auto match = pattern.Search(message->text);
+      if (!match) continue;
+      LineMatch line{rule, i, NamedGroups(pattern, *match)};
+      const Rule& held = book.rules[rule];
+      if (held.kind == Rule::Kind::kPhase) {
+        PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
+        for (const auto& [name, value] : line.groups)
+          if (name == "percent" && !Numbers(value).empty()) phase.percent = Numbers(value).front();
+        evidence.phases.push_back(phase);
+      }
+      if (held.kind == Rule::Kind::kSymptom) evidence.has_symptom[i] = true;
+      if (held.kind == Rule::Kind::kSignature) evidence.has_signature[i] = true;
+      evidence.matches.push_back(std::move(line));
+    }
+  }
+  return evidence;
+}
+
+std::vector<Finding> MatchSignatures(const Evidence& evidence) {
+  struct Held { Finding finding; Blame blame; std::set<std::pair<std::uint32_t, int>> cited; };
+  std::map<std::uint32_t, Held> held;
+  for (const LineMatch& match : evidence.matches) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    if (rule.kind == Rule::Kind::kPhase || rule.kind == Rule::Kind::kEnding) continue;
+    const auto [it, is_new] = held.try_emplace(match.rule);
+    Held& h = it->second;
+    if (is_new) h.finding = FindingOf(rule);
+    ++h.finding.times;
+    if (rule.blames == Rule::Blames::kPrinter) AddPrinter(evidence.timeline, match.event, h.blame);
+    if (rule.blames == Rule::Blames::kCaptured) AddCaptured(match, h.blame);
+    if (rule.blames == Rule::Blames::kHost)
+      if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[match.event])) h.blame.hosts.insert(*host);
+    const auto rank = evidence.timeline.RankOf(evidence.timeline.events[match.event]);
+    const bool another_writer = h.cited.insert({evidence.timeline.events[match.event].where.input, rank ? rank->value.value : -1}).second;
+    if ((another_writer || h.finding.citations.size() < 2) && h.finding.citations.size() < kCitedPerRule)
+      h.finding.citations.push_back(Cite(evidence.timeline, match.event, rule.kind == Rule::Kind::kSymptom ? "symptom" : "cause"));
+  }
+  std::vector<Finding> findings;
+  for (auto& [rule, h] : held) {
+    h.finding.culprits = CulpritsOf(evidence.timeline, h.blame, h.finding.claim);
+    findings.push_back(std::move(h.finding));
+  }
+  return findings;
+}
+
+Citation Cite(const Timeline& timeline, EventIndex index, std::string role) {
+  const Event& event = timeline.events[index];
+  Citation out{index, std::move(role), event.where, event.at, std::nullopt, event.text};
+  if (const auto rank = timeline.RankOf(event)) out.rank = rank->value;
+  return out;
+}
+
+Culprit BlameRank(const Timeline& timeline, GlobalRank rank, std::string why) {
+  Culprit culprit;
+  culprit.rank = rank;
+  culprit.why = std::move(why);
+  const RankRow* row = timeline.FindRank(rank);
+  if (row == nullptr || !row->process) return culprit;
+  const ProcessRow& process = timeline.processes[*row->process];
+  culprit.host = process.host;
+  culprit.pid = process.pid;
+  culprit.gpu_index = process.nvml_dev ? process.nvml_dev : process.cuda_dev;
+  culprit.bus_id = process.bus_id;
+  return culprit;
+}
+
+CollectiveRef RefOf(const Timeline& timeline, const CollectiveRow& row) {
+  CollectiveRef ref;
+  ref.op = row.work.op;
+  if (row.work.seq) ref.seq = row.work.seq->value;
+  ref.numel_in = row.work.numel_in;
+  ref.numel_out = row.work.numel_out;
+  ref.timeout_ms = row.work.timeout_ms;
+  const GroupRow& group = timeline.groups[row.group];
+  if (!group.desc.empty() || !group.name.empty()) ref.process_group = group.desc.empty() ? group.name : group.desc;
+  for (const auto& waiter : row.waiters) {
+    ref.ranks_waiting.push_back(waiter.rank.value);
+    if (waiter.enqueued_at && (!ref.waiting_since || waiter.enqueued_at->at < ref.waiting_since->at)) ref.waiting_since = waiter.enqueued_at;
+  }
+  return ref;
+}
+
+}  // namespace inquest

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Feeds inquest what no program should be fed: it must end with a verdict or a clear refusal, and count every byte.
+
+hostile_test.py BINARY CORPUS_DIR [unittest options]
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SEED = 20310219
+VERDICTS = (0, 1, 2)
+REFUSED = 3
+binary = ""
+corpus = pathlib.Path()
+
+
+def corpus_logs() -> list[pathlib.Path]:
+    """Every log of the corpus, the longest first."""
+    logs = [path for path in corpus.glob("*/*") if path.suffix in (".log", ".txt", ".out", ".err")]
+    return sorted(logs, key=lambda path: (-path.stat().st_size, str(path)))
+
+
+class HostileTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="inquest-hostile-"))
+        self.addCleanup(shutil.rmtree, self.folder, True)
+
+    def run_inquest(self, *arguments, **options):
+        return subprocess.run([binary, "--format", "json", *map(str, arguments)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=300, check=False, **{"stdin": subprocess.DEVNULL, **options})
+
+    def check(self, done, sizes: list[int], name: str) -> dict:
+        """The verdict's document, after checking the exit status and the bytes accounted for; `sizes`: of the inputs."""
+        self.assertIn(done.returncode, VERDICTS, f"{name}: {done.stderr[-4000:].decode(errors='replace')}")
+        document = json.loads(done.stdout.decode("ascii"))
+        inputs = document["inputs"]
+        self.assertEqual(sorted(entry["bytes"] for entry in inputs), sorted(sizes), name)
+        for entry in inputs:
+            self.assertEqual(entry["claimed"] + entry["plain"] + entry["damaged"], entry["bytes"], f"{name}: {entry}")
+        self.assertEqual(done.returncode == 0, document["outcome"] == "healthy", name)
+        return document
+
+    def feed(self, content: bytes, name: str) -> dict:
+        """As a file, on one thread and on four, and through a pipe: always the same verdict."""
+        path = self.folder / f"{name}.log"
+        path.write_bytes(content)
+        done = self.run_inquest(path)
+        document = self.check(done, [len(content)], name)
+        for threads in (1, 4):
+            again = self.run_inquest("--threads", threads, path)
+            self.assertEqual(again.stdout, done.stdout, f"{name}, {threads} threads")
+        with open(path, "rb") as file:
+            cat = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
+            piped = self.run_inquest("-", stdin=cat.stdout)
+            cat.stdout.close()
+            cat.wait()
+        from_pipe = self.check(piped, [len(content)], f"{name} through a pipe")
+        self.assertEqual(from_pipe["verdict"]["cause"], document["verdict"]["cause"], name)
+        path.unlink()
+        return document
+
+    def some_log(self) -> bytes:
+        return next(path for path in corpus_logs() if path.stat().st_size < 1 << 20).read_bytes()
+
+    def test_random_bytes(self):
+        self.feed(random.Random(SEED).randbytes(4 << 20), "random")
+
+    def test_fresh_random_bytes(self):
+        path = self.folder / "urandom.log"
+        path.write_bytes(os.urandom(4 << 20))
+        done = self.run_inquest(path)
+        if done.returncode not in VERDICTS:
+            kept = pathlib.Path(tempfile.gettempdir()) / "inquest-hostile-urandom.log"
+            shutil.copy(path, kept)
+            self.fail(f"ended with {done.returncode}; the bytes are kept in {kept}")
+        self.check(done, [4 << 20], "urandom")
+
+    def test_cut_anywhere(self):
+        logs = [path.read_bytes() for path in corpus_logs() if 0 < path.stat().st_size < 1 << 20][:20]
+        chance = random.Random(SEED)
+        jobs = []
+        for number in range(200):
+            log = logs[number % len(logs)]
+            offset = chance.randrange(len(log))
+            path = self.folder / f"cut-{number}.log"
+            path.write_bytes(log[:offset] if number % 2 else log[offset:])
+            jobs.append(path)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for path, done in zip(jobs, pool.map(self.run_inquest, jobs)):
+                self.check(done, [path.stat().st_size], path.name)
+
+    def test_two_logs_shuffled(self):
+        chance = random.Random(SEED)
+        logs = [path for path in corpus_logs() if path.stat().st_size < 1 << 20]
+        for number in range(5):
+            sides = [log.read_bytes().splitlines(keepends=True) for log in chance.sample(logs, 2)]
+            lines = []
+            while any(sides):
+                side = chance.choice([side for side in sides if side])
+                lines.append(side.pop(0))
+            self.feed(b"".join(lines), f"shuffled-{number}")
+
+    def test_line_without_end(self):
+        self.feed(b"x" * (64 << 20), "long-line")
+
+    def test_log_after_line_without_end(self):
+        self.feed(b"y" * (3 << 20) + b"\n" + self.some_log(), "log-after-long-line")
+
+    def test_nul_bytes(self):
+        self.feed(bytes(1 << 20), "nul")
+        self.feed(self.some_log().replace(b" ", b"\0"), "nul-for-blank")
+
+    def test_only_line_ends(self):
+        self.feed(b"\n" * (1 << 20), "newlines")
+        self.feed(b"\r" * (1 << 20), "carriage-returns")
+        self.feed(b"\r\n" * (1 << 19), "both")
+
+    def test_empty(self):
+        self.feed(b"", "empty")
+        self.feed(b"\n", "one-newline")
+        self.feed(b"\xef\xbb\xbf", "byte-order-mark")
+
+    def test_line_ends_of_windows(self):
+        log = self.some_log()
+        plain = self.feed(log, "unix")
+        self.assertEqual(self.feed(log.replace(b"\n", b"\r\n"), "windows")["verdict"]["cause"], plain["verdict"]["cause"])
+
+    def test_colours(self):
+        log = self.some_log()
+        plain = self.feed(log, "plain")
+        coloured = b"".join(b"\x1b[36m" + line + b"\x1b[0m\n" for line in log.splitlines())
+        self.assertEqual(self.feed(coloured, "coloured")["verdict"]["cause"], plain["verdict"]["cause"])
+        self.feed(b"\x1b[" * (1 << 19), "escapes-without-end")
+
+    def test_invalid_utf8(self):
+        chance = random.Random(SEED)
+        log = bytearray(self.some_log())
+        for _ in range(len(log) // 50):
+            log[chance.randrange(len(log))] = chance.randrange(0x80, 0x100)
+        self.feed(bytes(log), "invalid-utf8")
+
+    def test_utf16(self):
+        self.feed(self.some_log().decode(errors="replace").encode("utf-16"), "utf16")
+
+    def test_evidence_that_would_write_to_the_terminal(self):
+        log = b"[rank0]: RuntimeError: \x1b]0;title\x07 \x1b[2J \xe2\x80\xae reversed\n"
+        path = self.folder / "terminal.log"
+        path.write_bytes(log)
+        done = subprocess.run([binary, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertIn(done.returncode, VERDICTS)
+        self.assertNotIn(b"\x1b", done.stdout)
+        self.assertNotIn(b"\xe2\x80\xae", done.stdout)
+
+    def test_folder(self):
+        contents = {"random.log": os.urandom(100000), "empty.log": b"", "rank0/job.log": self.some_log()}
+        for name, content in contents.items():
+            path = self.folder / "job" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        (self.folder / "job" / "loop").symlink_to(self.folder / "job")
+        (self.folder / "job" / "dangling").symlink_to(self.folder / "nowhere")
+        done = self.run_inquest(self.folder / "job")
+        self.assertIn(done.returncode, VERDICTS, done.stderr)
+        inputs = json.loads(done.stdout)["inputs"]
+        for entry in inputs:
+            self.assertEqual(entry["claimed"] + entry["plain"] + entry["damaged"], entry["bytes"])
+        self.assertIn(len(contents["rank0/job.log"]), [entry["bytes"] for entry in inputs])
+
+    def test_empty_folder(self):
+        (self.folder / "nothing").mkdir()
+        self.assertIn(self.run_inquest(self.folder / "nothing").returncode, (2, REFUSED))
+
+    def test_missing_file(self):
+        done = self.run_inquest(self.folder / "missing.log")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertIn(b"missing.log", done.stderr)
+
+    def test_unreadable_file(self):
+        # Root reads everything, so that the reader is somebody else then; who also has to reach the binary.
+        copy = self.folder / "inquest"
+        shutil.copy(binary, copy)
+        copy.chmod(0o755)
+        self.folder.chmod(0o755)
+        path = self.folder / "secret.log"
+        path.write_bytes(self.some_log())
+        path.chmod(0)
+        somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        done = subprocess.run([copy, "--format", "json", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=60, check=False, **somebody)
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertIn(b"secret.log", done.stderr)
+
+    def test_named_pipe(self):
+        path = self.folder / "pipe"
+        os.mkfifo(path)
+        log = self.folder / "job.log"
+        log.write_bytes(self.some_log())
+        writer = subprocess.Popen(["sh", "-c", 'cat "$1" >"$2"', "sh", log, path], stderr=subprocess.DEVNULL)
+        try:
+            done = self.run_inquest(path)
+        finally:
+            writer.kill()
+            writer.wait()
+        self.assertIn(done.returncode, (*VERDICTS, REFUSED))
+        if done.returncode in VERDICTS:
+            for entry in json.loads(done.stdout)["inputs"]:
+                self.assertEqual(entry["claimed"] + entry["plain"] + entry["damaged"], entry["bytes"])
+        else:
+            self.assertTrue(done.stderr)
+
+    def test_reader_goes_away(self):
+        path = self.folder / "job.log"
+        path.write_bytes(self.some_log())
+        child = subprocess.Popen([binary, "--format", "json", str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        child.stdout.close()
+        self.assertNotIn(-child.wait(60), (6, 11))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    binary, corpus = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,134 @@
+// Who may include whom, and which library is behind which door: the rooms of the house, as a table.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/pattern.h"
+#include "tests/catch.h"
+
+using namespace inquest;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::map<std::string, std::set<std::string>> kRooms = {
+    {"core", {"core"}},
+    {"parsers", {"parsers", "core"}},
+    {"timeline", {"timeline", "core"}},
+    {"rules", {"rules", "timeline", "core"}},
+    {"report", {"report", "rules", "timeline", "core"}},
+    {"replay", {"replay", "timeline", "core"}},
+    {"cli", {"cli", "core", "parsers", "timeline", "rules", "report", "replay"}},
+};
+
+/// What the table above forbids, and why it is right all the same.
+const std::set<std::pair<std::string, std::string>> kExceptions = {
+    {"rules/sieve.h", "parsers/sieve.h"},    // implements the plain interface that the scanner is handed
+    {"rules/embed.cc", "parsers/formats.h"}  // the build-time tool: marks and rules go into one database
+};
+
+struct Door {
+  std::string library;           ///< start of the header's name
+  std::vector<std::string> files;  ///< starts of paths that may include it
+};
+const std::vector<Door> kDoors = {
+    {"re2/", {"core/pattern.cc"}},
+    {"hs", {"rules/sieve.cc"}},
+    {"yaml-cpp/", {"rules/rule_book.cc"}},
+    {"simdjson", {"parsers/formats/elastic_error_file.cc", "parsers/envelope.cc", "parsers/formats/"}},
+    {"nlohmann/", {"report/json.cc"}},
+    {"CLI/", {"cli/options.cc"}},
+    {"cuda", {"replay/engines/nccl"}},
+    {"nccl", {"replay/engines/nccl"}},
+    {"gloo/", {"replay/engines/gloo.cc"}},
+};
+
+struct Include {
+  std::string file, name;
+  bool library = false;
+};
+
+bool IsSource(const fs::path& path) { return path.extension() == ".h" || path.extension() == ".cc" || path.extension() == ".cu"; }
+
+std::vector<std::string> Sources() {
+  std::vector<std::string> files;
+  const fs::path root = INQUEST_SOURCE_DIR;
+  for (const auto& [room, allowed] : kRooms) {
+    if (!fs::exists(root / room)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / room)) {
+      if (IsSource(entry.path())) files.push_back(entry.path().lexically_relative(root).string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<Include> Includes(const std::string& file) {
+  static const Pattern kInclude(R"(^\s*#\s*include\s*(["<])([^">]+)[">])");
+  std::vector<Include> includes;
+  std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / file);
+  for (std::string line; std::getline(stream, line);) {
+    if (const auto match = kInclude.Search(line)) includes.push_back({file, std::string(match->text(2)), match->text(1) == "<"});
+  }
+  return includes;
+}
+
+std::string RoomOf(const std::string& path) { return path.substr(0, path.find('/')); }
+
+bool Allowed(const Include& include) {
+  const std::string room = RoomOf(include.name);
+  if (!kRooms.contains(room) || kExceptions.contains({include.file, include.name})) return true;
+  if (include.file.starts_with("replay/worker/")) return room == "core" || include.name.starts_with("replay/engines/") || include.name.starts_with("replay/worker/");
+  if (include.name.starts_with("replay/worker/")) return false;
+  return kRooms.at(RoomOf(include.file)).contains(room);
+}
+
+/// Whether the header's name is that of a library: `hs.h` and `hs_runtime.h`, not `hsomething.h`.
+bool IsOf(const std::string& header, const std::string& library) {
+  if (!header.starts_with(library)) return false;
+  return library.ends_with('/') || header.size() == library.size() || std::string("._/").find(header[library.size()]) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("rooms include only the rooms below them", "[layering]") {
+  REQUIRE_FALSE(Sources().empty());
+  for (const std::string& file : Sources()) {
+    for (const Include& include : Includes(file)) {
+      if (include.library) continue;
+      INFO(file << " includes \"" << include.name << "\"");
+      CHECK(Allowed(include));
+    }
+  }
+}
+
+TEST_CASE("every library has one door", "[layering]") {
+  for (const std::string& file : Sources()) {
+    for (const Include& include : Includes(file)) {
+      if (!include.library) continue;
+      for (const Door& door : kDoors) {
+        if (!IsOf(include.name, door.library)) continue;
+        INFO(file << " includes <" << include.name << ">");
+        CHECK(std::any_of(door.files.begin(), door.files.end(), [&](const std::string& allowed) { return file.starts_with(allowed); }));
+      }
+    }
+  }
+}
+
+TEST_CASE("only cli reads the environment, prints and exits", "[layering]") {
+  static const Pattern kCall(R"(\b(getenv|printf|puts|exit|_exit)\s*\(|std::(cout|cerr|clog)\b)");
+  for (const std::string& file : Sources()) {
+    // result.h aborts with a message; the build-time tool is a program of its own, as is the replay's worker.
+    if (file.starts_with("cli/") || file == "core/result.h" || file == "rules/embed.cc" || file.starts_with("replay/worker/")) continue;
+    std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / file);
+    for (std::string line; std::getline(stream, line);) {
+      const std::size_t comment = line.find("//");
+      INFO(file << ": " << line);
+      CHECK_FALSE(kCall.Matches(std::string_view(line).substr(0, comment)));
+    }
+  }
+}

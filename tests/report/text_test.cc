@@ -1,0 +1,186 @@
+// The text report: one screen, sanitised, ranks folded, commands whole.
+#include <algorithm>
+
+#include "report/replay_command.h"
+#include "report/report.h"
+#include "report/terminal.h"
+#include "tests/catch.h"
+#include "tests/support/sample_verdict.h"
+
+using namespace inquest;
+
+namespace {
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("sanitised text holds nothing that a terminal obeys or hides", "[unit][report]") {
+  struct Row {
+    std::string name, in, out;
+  };
+  const Row rows[] = {
+      {"plain", "abc", "abc"},
+      {"colour", "a\x1b[1;31mb\x1b[0mc", "abc"},
+      {"unfinished colour", "a\x1b[1;3", "a"},
+      {"lone escape", "a\x1b", "a"},
+      {"hyperlink", "\x1b]8;;http://x\x1b\\text\x1b]8;;\x1b\\", "text"},
+      {"title, ended by BEL", "\x1b]0;mine\arest", "rest"},
+      {"an unfinished string hides nothing", "\x1b]0;secret rest", "0;secret rest"},
+      {"device control", "\x1bP1$r\x1b\\x", "x"},
+      {"character set", "\x1b(0lq", "lq"},
+      {"C1 control sequence", "a\xc2\x9b" "31mb", "ab"},
+      {"C1 string", "a\xc2\x9d" "0;t\xc2\x9c" "b", "ab"},
+      {"bytes of no UTF-8", "a\xff\xc3(b", "a\xef\xbf\xbd\xef\xbf\xbd(b"},
+      {"overlong", "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
+      {"surrogate", "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+      {"right-to-left override", "a\xe2\x80\xae" "b", "ab"},
+      {"zero-width space and byte-order mark", "a\xe2\x80\x8b\xef\xbb\xbf" "b", "ab"},
+      {"tag characters", "a\xf3\xa0\x81\x81" "b", "ab"},
+      {"line and tab", "a\tb\nc\rd", "a b c d"},
+      {"letters stay", "ünï 漢字 \xf0\x9f\x92\xa5", "ünï 漢字 \xf0\x9f\x92\xa5"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    CHECK(Sanitize(row.in) == row.out);
+    CHECK(Sanitize(Sanitize(row.in)) == Sanitize(row.in));
+  }
+  CHECK(Sanitize(std::string("a\0b", 3)) == "ab");
+}
+
+TEST_CASE("text is cut and wrapped by columns", "[unit][report]") {
+  CHECK(Columns("漢字a") == 5);
+  CHECK(Columns("e\xcc\x81") == 1);
+  CHECK(Cut("abcdef", 6) == "abcdef");
+  CHECK(Cut("abcdefg", 6) == "abcde…");
+  CHECK(Cut("漢字漢字", 6) == "漢字…");
+  CHECK(Wrap("one two three", 8, 9) == std::vector<std::string>{"one two", "three"});
+  CHECK(Wrap("onelongword x", 5, 9) == std::vector<std::string>{"onelo", "ngwor", "d x"});
+  CHECK(Wrap("one two three four", 8, 2) == std::vector<std::string>{"one two", "three f…"});
+  CHECK(Wrap("", 8, 2) == std::vector<std::string>{""});
+}
+
+TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[unit][report]") {
+  const Sample sample = MakeSample();
+  const std::string text = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 100});
+  CAPTURE(text);
+  for (const std::string_view part : {"FAILED  gpu-fault: GPU hardware fault (confidence 93 %)", "Culprit  rank 28 on node07 (pid 2028, GPU 4, 0000:4e:00.0): its GPU fell off the bus",
+                                      "Restart  yes, on other nodes", "node07-kern.log:212", "job.log:31", "0-27, 29-63 waiting in ALLREDUCE #4410 since 12:01:05", "28 never entered it; last seen in ALLREDUCE #4409",
+                                      "$ nvidia-smi --gpu-reset -i <index>", "nvidia-smi -q of the host", "$ inquest replay --op all-reduce --count 253440000 --ranks 64",
+                                      "pcie-fault (20 %): a bad riser looks the same", "Read 2 files, 4.9 KiB, 49 lines; 10 B damaged."}) {
+    CAPTURE(part);
+    CHECK(Has(text, part));
+  }
+  CHECK(Has(text, "…Watchdog caught collective operation timeout:\n"));
+  CHECK(Has(text, " WorkNCCL(SeqNum=4410, OpType=ALLREDUCE, NumelIn=253440000…\n"));
+  CHECK(Lines(text).size() <= 40);
+  for (const std::string& line : Lines(text)) CHECK(Columns(line) <= 100);
+  CHECK_FALSE(Has(text, "\x1b"));
+}
+
+TEST_CASE("colour is added only where asked for, and changes no word", "[unit][report]") {
+  const Sample sample = MakeSample();
+  const std::string plain = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 100});
+  const std::string colored = RenderText(sample.timeline, sample.verdict, {.color = Color::kAlways, .width = 100});
+  CHECK(Has(colored, "\x1b[1;31mFAILED\x1b[0m"));
+  std::vector<std::string> stripped;
+  for (const std::string& line : Lines(colored)) stripped.push_back(Sanitize(line));
+  CHECK(stripped == Lines(plain));
+}
+
+TEST_CASE("an undecided verdict says so and leads with what to collect", "[unit][report]") {
+  Sample sample = MakeSample();
+  sample.verdict.outcome = Outcome::kUndecided;
+  sample.verdict.cause = "unknown";
+  sample.verdict.title = "Not decided by the evidence";
+  sample.verdict.culprits.clear();
+  const std::string text = RenderText(sample.timeline, sample.verdict, {});
+  CAPTURE(text);
+  CHECK(text.starts_with("UNDECIDED  Not decided by the evidence\n"));
+  REQUIRE(Has(text, "Collect this"));
+  CHECK(text.find("Collect this") < text.find("Candidates"));
+  CHECK(text.find("Candidates") < text.find("Evidence"));
+  CHECK_FALSE(Has(text, "What to do"));
+}
+
+TEST_CASE("a healthy verdict is short", "[unit][report]") {
+  Sample sample = MakeSample();
+  sample.verdict = {.outcome = Outcome::kHealthy, .cause = "healthy", .title = "The job ended well", .summary = "All 64 ranks ended well.", .confidence = 0.9, .rule = {}, .culprits = {}, .collective = {}, .evidence = {}, .remedies = {}, .collect_next = {}, .retry = "no", .alternatives = {}, .findings = {}};
+  sample.timeline.ranks.clear();
+  const std::string text = RenderText(sample.timeline, sample.verdict, {});
+  CAPTURE(text);
+  CHECK(text.starts_with("HEALTHY  The job ended well (confidence 90 %)\nAll 64 ranks ended well.\n"));
+  CHECK(Lines(text).size() <= 5);
+}
+
+TEST_CASE("hostile log text harms neither terminal nor shell", "[unit][report]") {
+  const Sample sample = MakeHostileSample();
+  const std::string text = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 100});
+  CAPTURE(text);
+  CHECK(Lines(text).size() <= 45);
+  for (const std::string& line : Lines(text)) {
+    CHECK(Sanitize(line) == line);
+    const std::size_t command = line.find("$ ");
+    if (command != std::string::npos && line.find_first_not_of(' ') == command) CHECK_FALSE(Has(line, "rm -rf"));
+  }
+  CHECK_FALSE(Has(text, "inquest replay"));  // the operation is none that we know
+}
+
+TEST_CASE("hundreds of culprits, lines and states still fit one screen", "[unit][report]") {
+  Sample sample = MakeSample();
+  for (int i = 0; i < 300; ++i) {
+    sample.verdict.culprits.push_back({.rank = {}, .host = "node" + std::to_string(i), .pid = {}, .gpu_index = {}, .bus_id = {}, .why = "same"});
+    sample.verdict.evidence.push_back(sample.verdict.evidence[1]);
+    sample.verdict.remedies.push_back(sample.verdict.remedies[0]);
+    sample.verdict.collect_next.push_back("more");
+    sample.verdict.alternatives.push_back(sample.verdict.alternatives[0]);
+    sample.timeline.ranks[static_cast<std::size_t>(i % 64)].final_state = "exited with " + std::to_string(i);
+  }
+  const std::string text = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 80});
+  CAPTURE(text);
+  CHECK(Lines(text).size() <= 60);
+}
+
+TEST_CASE("the replay command holds only our words and numbers", "[unit][report]") {
+  struct Row {
+    std::string op;
+    std::int64_t in, out;
+    int ranks;
+    std::string command;
+  };
+  const Row rows[] = {
+      {"BROADCAST", 253440000, 253440000, 3, "inquest replay --op broadcast --count 253440000 --ranks 3"},
+      {"AllReduce", 1, 1, 8, "inquest replay --op all-reduce --count 1 --ranks 8"},
+      {"_ALLGATHER_BASE", 10, 80, 8, "inquest replay --op all-gather --count 10 --ranks 8"},
+      {"_REDUCE_SCATTER_BASE", 80, 10, 8, "inquest replay --op reduce-scatter --count 10 --ranks 8"},
+      {"ALLTOALL_BASE", 64, 64, 4, "inquest replay --op all-to-all --count 64 --ranks 4"},
+      {"ALLREDUCE; rm -rf /", 1, 1, 8, ""},
+      {"ALLREDUCE", -1, -1, 8, ""},
+      {"ALLREDUCE", 5, 5, 1, ""},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.op);
+    CollectiveRef collective;
+    collective.op = row.op;
+    collective.numel_in = row.in;
+    collective.numel_out = row.out;
+    collective.ranks_waiting.resize(static_cast<std::size_t>(row.ranks));
+    std::iota(collective.ranks_waiting.begin(), collective.ranks_waiting.end(), 0);
+    CHECK(ReplayCommand({}, collective).value_or("") == row.command);
+    collective.dtype = "float32\n--x";
+    CHECK(ReplayCommand({}, collective).value_or("") == row.command);
+    collective.dtype = "bfloat16";
+    collective.root = 2;
+    if (!row.command.empty()) CHECK(ReplayCommand({}, collective) == row.command + " --dtype bfloat16 --root 2");
+  }
+}

@@ -1,0 +1,188 @@
+// Rule files: what is wrong is said with file and line, all at once; what is right survives packing.
+#include "rules/rule_book.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/catch.h"
+
+using namespace inquest;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kCauses =
+    "- code: ib-fault\n  layer: network\n  title: IB\n  meaning: It failed.\n  retry: elsewhere\n"
+    "  remedies:\n    - text: Look.\n      command: ibstat\n  collect: [ibstat]\n";
+constexpr std::string_view kGood =
+    "summary: A queue pair gave up.\n"
+    "text: 'status=12 from rank (?P<rank>\\d+)'\n"
+    "where: {component: nccl}\n"
+    "strength: decisive\n"
+    "culprit: captured\n"
+    "explains: [remote-error, ib-fault]\n"
+    "references: [net_ib.cc]\n"
+    "samples:\n"
+    "  match: ['status=12 from rank 3']\n"
+    "  differ: ['status=5 from rank 3']\n";
+constexpr std::string_view kSymptom = "summary: A peer went away.\ntext: remote error\nreferences: [x]\nsamples: {match: [remote error], differ: [local error]}\n";
+
+/// A folder of rules that goes away with the object.
+class RuleFolder {
+ public:
+  RuleFolder() : dir_(fs::temp_directory_path() / ("inquest-rules-" + std::to_string(getpid()))) {
+    fs::remove_all(dir_);
+    Write("causes.yaml", kCauses);
+    Write("signatures/ib-fault/retry-exceeded.yaml", kGood);
+    Write("symptoms/remote-error.yaml", kSymptom);
+  }
+  ~RuleFolder() { fs::remove_all(dir_); }
+  RuleFolder(const RuleFolder&) = delete;
+  RuleFolder& operator=(const RuleFolder&) = delete;
+
+  void Write(const std::string& name, std::string_view text) const {
+    fs::create_directories((dir_ / name).parent_path());
+    std::ofstream(dir_ / name, std::ios::binary) << text;
+  }
+  void Remove(const std::string& name) const { fs::remove(dir_ / name); }
+  std::variant<RuleBook, RuleErrors> Load(const RuleBook* base = nullptr) const { return LoadRules(dir_.string(), base); }
+  /// `file:line: message`, without the folder.
+  std::vector<std::string> Errors() const {
+    std::vector<std::string> lines;
+    const auto loaded = Load();
+    if (const auto* errors = std::get_if<RuleErrors>(&loaded)) {
+      for (const Error& error : *errors) lines.push_back(fs::path(error.where).lexically_relative(dir_).string() + ": " + error.message);
+    }
+    return lines;
+  }
+
+ private:
+  fs::path dir_;
+};
+
+std::string Replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out(text);
+  return out.replace(out.find(from), from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("a good folder loads, sorted by kind and id", "[rules]") {
+  const RuleFolder folder;
+  folder.Write("phases/saving.yaml", Replaced(kSymptom, "references", "kind: checkpoint\nreferences"));
+  folder.Write("endings/done.yaml", kSymptom);
+  const auto loaded = folder.Load();
+  REQUIRE(std::holds_alternative<RuleBook>(loaded));
+  const RuleBook& book = std::get<RuleBook>(loaded);
+  std::vector<std::string> ids;
+  for (const Rule& rule : book.rules) ids.push_back(rule.id);
+  CHECK(ids == std::vector<std::string>{"retry-exceeded", "remote-error", "saving", "done"});
+  const Rule* rule = book.FindRule("retry-exceeded");
+  REQUIRE(rule != nullptr);
+  CHECK(rule->cause == "ib-fault");
+  CHECK(rule->component == Component::kNccl);
+  CHECK(rule->strength == Strength::kDecisive);
+  CHECK(rule->confidence == 0.9);
+  CHECK(rule->blames == Rule::Blames::kCaptured);
+  CHECK(book.FindRule("done")->kind == Rule::Kind::kEnding);
+  CHECK(book.FindRule("saving")->phase_kind == "checkpoint");
+  CHECK(book.FindRule("nothing") == nullptr);
+  CHECK(book.FindCause("ib-fault")->remedies.front().command == "ibstat");
+  CHECK(book.FindCause("nothing") == nullptr);
+}
+
+TEST_CASE("every mistake of a rule file is named with its line", "[rules]") {
+  struct Row {
+    std::string name, file, text, error;
+  };
+  const std::string place = "signatures/ib-fault/x.yaml";
+  const Row rows[] = {
+      {"unknown key", place, Replaced(kGood, "culprit:", "culprits:"), place + ":5: unknown key 'culprits'"},
+      {"key twice", place, std::string(kGood) + "summary: Again.\n", place + ":11: key 'summary' stands twice"},
+      {"no summary", place, Replaced(kGood, "summary: A queue pair gave up.\n", ""), place + ":1: no 'summary'"},
+      {"no full stop", place, Replaced(kGood, "up.", "up"), place + ":1: the summary does not end in a full stop"},
+      {"bad expression", place, Replaced(kGood, "status=12", "status=(?!12)"), place + ":2: "},
+      {"expression with .* at its end", place, Replaced(kGood, "+)'", "+).*'"), place + ":2: the expression has '.*' at an end"},
+      {"no strength", place, Replaced(kGood, "strength: decisive\n", ""), place + ":1: no 'strength'"},
+      {"bad strength", place, Replaced(kGood, "decisive", "sure"), place + ":4: bad strength 'sure'"},
+      {"bad component", place, Replaced(kGood, "{component: nccl}", "{component: dmesg}"), place + ":3: bad component 'dmesg'"},
+      {"nothing captured", place, Replaced(kGood, "?P<rank>", ""), place + ":5: culprit 'captured', but the text has no group rank, ranks or host"},
+      {"bad confidence", place, Replaced(kGood, "culprit:", "confidence: 1.5\nculprit:"), place + ":5: bad confidence '1.5'"},
+      {"bad retry", place, Replaced(kGood, "culprit:", "retry: perhaps\nculprit:"), place + ":5: bad retry 'perhaps'"},
+      {"explains nothing known", place, Replaced(kGood, "[remote-error", "[remote-eror"), place + ":6: 'explains' names nothing known: 'remote-eror'"},
+      {"no reference", place, Replaced(kGood, "references: [net_ib.cc]\n", ""), place + ":1: no reference"},
+      {"no samples", place, Replaced(kGood, "samples:\n  match: ['status=12 from rank 3']\n  differ: ['status=5 from rank 3']\n", ""), place + ":1: no 'samples'"},
+      {"no differ", place, Replaced(kGood, "  differ: ['status=5 from rank 3']\n", ""), place + ":8: no sample under 'differ'"},
+      {"empty match", place, Replaced(kGood, "['status=12 from rank 3']", "[]"), place + ":9: no sample under 'match'"},
+      {"unknown cause", "signatures/nonsense/x.yaml", std::string(kGood), "signatures/nonsense/x.yaml:1: the folder 'nonsense' is no cause"},
+      {"wrong folder", "signature/x.yaml", std::string(kGood), "signature/x.yaml:1: a rule does not belong into this folder"},
+      {"strength of a symptom", "symptoms/x.yaml", Replaced(kSymptom, "references", "strength: hint\nreferences"), "symptoms/x.yaml:3: only signatures have a strength"},
+      {"phase without kind", "phases/x.yaml", std::string(kSymptom), "phases/x.yaml:1: no 'kind'"},
+      {"id taken", "symptoms/retry-exceeded.yaml", std::string(kSymptom), "symptoms/retry-exceeded.yaml:1: the id 'retry-exceeded' is taken by "},
+      {"id not kebab-case", "symptoms/Retry_Exceeded.yaml", std::string(kSymptom), "symptoms/Retry_Exceeded.yaml:1: the id 'Retry_Exceeded' is not kebab-case"},
+      {"not YAML", place, "summary: [\ntext: 'x\n", place + ":"},
+      {"a list", place, "- summary\n", place + ":1: not a mapping of keys to values"},
+      {"empty", place, "", place + ": cannot read the file, or it is empty"},
+      {"other ending", "symptoms/x.yml", std::string(kSymptom), "symptoms/x.yml: rules are named .yaml"},
+      {"cause without code", "causes.yaml", "- layer: network\n  title: IB\n  meaning: M.\n  retry: 'no'\n", "causes.yaml:1: no 'code'"},
+      {"cause twice", "causes.yaml", std::string(kCauses) + std::string(kCauses), "causes.yaml:10: cause 'ib-fault' stands twice"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const RuleFolder folder;
+    folder.Write(row.file, row.text);
+    const std::vector<std::string> errors = folder.Errors();
+    CAPTURE(errors);
+    CHECK(std::any_of(errors.begin(), errors.end(), [&](const std::string& error) { return error.starts_with(row.error); }));
+  }
+}
+
+TEST_CASE("all mistakes come at once", "[rules]") {
+  const RuleFolder folder;
+  folder.Write("signatures/ib-fault/a.yaml", Replaced(kGood, "decisive", "sure"));
+  folder.Write("symptoms/b.yaml", "colour: red\n");
+  CHECK(folder.Errors().size() >= 5);
+  folder.Remove("causes.yaml");
+  CHECK_FALSE(folder.Errors().empty());
+}
+
+TEST_CASE("a rule of the same id replaces that of the base", "[rules]") {
+  const RuleFolder folder;
+  const auto base = folder.Load();
+  REQUIRE(std::holds_alternative<RuleBook>(base));
+  folder.Remove("causes.yaml");
+  folder.Remove("symptoms/remote-error.yaml");
+  folder.Write("signatures/ib-fault/retry-exceeded.yaml", Replaced(kGood, "gave up", "gave up early"));
+  const auto loaded = folder.Load(&std::get<RuleBook>(base));
+  REQUIRE(std::holds_alternative<RuleBook>(loaded));
+  const RuleBook& book = std::get<RuleBook>(loaded);
+  CHECK(book.rules.size() == 2);
+  CHECK(book.FindRule("retry-exceeded")->summary == "A queue pair gave up early.");
+  CHECK(book.FindRule("remote-error") != nullptr);
+  CHECK(book.causes.size() == 1);
+}
+
+TEST_CASE("a folder that is not there is an error", "[rules]") {
+  const auto loaded = LoadRules("/nonexistent/rules", nullptr);
+  REQUIRE(std::holds_alternative<RuleErrors>(loaded));
+  CHECK(std::get<RuleErrors>(loaded).front().where == "/nonexistent/rules");
+}
+
+TEST_CASE("packing and unpacking gives the same book", "[rules]") {
+  for (const bool whole : {false, true}) {
+    const RuleFolder folder;
+    const auto loaded = whole ? LoadRules(INQUEST_SOURCE_DIR "/rules", nullptr) : folder.Load();
+    REQUIRE(std::holds_alternative<RuleBook>(loaded));
+    const RuleBook& book = std::get<RuleBook>(loaded);
+    const std::string bytes = Serialize(book);
+    const RuleBook back = Deserialize(bytes);
+    CHECK(Serialize(back) == bytes);
+    REQUIRE(back.rules.size() == book.rules.size());
+    CHECK(back.rules.front().text == book.rules.front().text);
+    CHECK(back.rules.front().confidence == book.rules.front().confidence);
+    CHECK(back.causes.size() == book.causes.size());
+  }
+}

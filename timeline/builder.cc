@@ -1,0 +1,154 @@
+// Builds the timeline: folds repeated events, resolves who is who, matches what timed out.
+#include "timeline/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "timeline/collectives.h"
+#include "timeline/identity.h"
+#include "timeline/ledger.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::size_t kSameKept = 24;     ///< events of one kind, writer and meaning kept; then only the last
+constexpr std::size_t kContextRing = 6;   ///< plain lines kept per writer: what it printed last
+constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand before a telling one
+constexpr std::size_t kMaxWriters = 1 << 14;
+
+/// Events that say the same: kind, writer, and what tells one meaning from another.
+std::string SameKey(const Event& event) {
+  std::string key = fmt::format("{}|{}|{}|{}", KindOf(event.what), event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
+                                event.origin.pid.value_or(-1));
+  if (const auto* message = std::get_if<LogMessage>(&event.what))
+    for (const std::uint32_t hit : message->hits) key += fmt::format("|{}", hit);
+  else if (const auto* warn = std::get_if<NcclWarn>(&event.what))
+    key += warn->site;
+  else if (const auto* back = std::get_if<NcclReturn>(&event.what))
+    key += fmt::format("{}{}", back->site, back->result);
+  else if (const auto* environment = std::get_if<EnvironmentSet>(&event.what))
+    key += environment->name;
+  else if (const auto* work = std::get_if<WorkTimedOut>(&event.what))
+    key += fmt::format("|{}|{}", work->work.seq ? work->work.seq->value : -1, work->group_rank ? work->group_rank->value : -1);
+  else if (const auto* status = std::get_if<GroupStatus>(&event.what))
+    key += status->pg_guid + status->pg_id;
+  else if (const auto* init = std::get_if<CommInit>(&event.what))
+    key += fmt::format("|{:x}|{}", init->comm, init->complete);
+  else if (const auto* via = std::get_if<ChannelsVia>(&event.what))
+    key = fmt::format("via|{}|{}", event.origin.pid.value_or(-1), via->via);
+  else if (const auto* raised = std::get_if<ExceptionRaised>(&event.what))
+    key += raised->type + raised->frame;
+  else if (const auto* exited = std::get_if<ProcessExit>(&event.what))
+    key += fmt::format("|{}|{}", exited->pid.value_or(-1), exited->rank ? exited->rank->value : -1);
+  else if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what))
+    key += fmt::format("|{}", gpu->index);
+  else if (const auto* process = std::get_if<GpuProcess>(&event.what))
+    key += fmt::format("|{}|{}", process->gpu_index, process->pid);
+  return key;
+}
+
+std::string WriterKey(const Event& event) {
+  return fmt::format("{}|{}|{}|{}|{}", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
+                     event.origin.local_rank ? event.origin.local_rank->value : -1, event.origin.pid.value_or(-1), event.origin.writer);
+}
+
+bool IsContext(const Event& event) {
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  return message != nullptr && message->hits.empty();
+}
+
+}  // namespace
+
+struct TimelineBuilder::State {
+  struct Repeats { std::size_t count = 0; std::optional<std::size_t> last; };
+
+  std::vector<Event> events;
+  std::unordered_map<std::string, Repeats> repeats;
+  std::map<std::string, std::deque<Event>> last_lines;  ///< per writer
+  std::deque<Event> nearby;                             ///< of the input being read
+  std::size_t context_kept = 0;
+  CallLedger ledger;
+  Processes processes;
+  std::vector<std::uint32_t> batch_processes;
+
+  void AddContext(Event event);
+  void AddTelling(Event event);
+};
+
+TimelineBuilder::TimelineBuilder() : state_(std::make_unique<State>()) {}
+TimelineBuilder::~TimelineBuilder() = default;
+
+void TimelineBuilder::State::AddContext(Event event) {
+  if (!nearby.empty() && nearby.back().where.input != event.where.input) nearby.clear();
+  nearby.push_back(event);
+  if (nearby.size() > kContextRing) nearby.pop_front();
+  const std::string key = WriterKey(event);
+  if (last_lines.size() >= kMaxWriters && last_lines.find(key) == last_lines.end()) return;
+  std::deque<Event>& ring = last_lines[key];
+  ring.push_back(std::move(event));
+  if (ring.size() > kContextRing) ring.pop_front();
+}
+
+void TimelineBuilder::State::AddTelling(Event event) {
+  for (; !nearby.empty(); nearby.pop_front()) {
+    if (nearby.front().where.input != event.where.input || context_kept >= kContextKept) continue;
+    ++context_kept;
+    events.push_back(std::move(nearby.front()));
+  }
+  Repeats& same = repeats[SameKey(event)];
+  if (auto* via = std::get_if<ChannelsVia>(&event.what); via != nullptr && same.last) {
+    std::get<ChannelsVia>(events[*same.last].what).count += via->count;
+    return;
+  }
+  if (same.count++ < kSameKept) {
+    same.last = events.size();
+    events.push_back(std::move(event));
+  } else {
+    events[*same.last] = std::move(event);
+  }
+}
+
+void TimelineBuilder::Add(Event event) {
+  const std::uint32_t process = state_->processes.Meet(event);
+  if (const auto* init = std::get_if<CommInit>(&event.what); init != nullptr && process != Processes::kNone)
+    state_->ledger.Init(process, *init, static_cast<std::uint32_t>(state_->events.size()));
+  if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && process != Processes::kNone) state_->ledger.End(process, *end);
+  if (IsContext(event))
+    state_->AddContext(std::move(event));
+  else
+    state_->AddTelling(std::move(event));
+}
+
+void TimelineBuilder::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base) {
+  if (begin == 0) {
+    state_->batch_processes.clear();
+    for (const CallBatch::Process& process : batch.processes) state_->batch_processes.push_back(state_->processes.Meet(process));
+  }
+  state_->ledger.AddCalls(batch, begin, end, base, state_->batch_processes);
+}
+
+Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
+  State& s = *state_;
+  for (auto& [key, ring] : s.last_lines)
+    for (Event& event : ring) s.events.push_back(std::move(event));
+  Timeline timeline;
+  timeline.inputs = std::move(inputs);
+  timeline.events = std::move(s.events);
+  std::stable_sort(timeline.events.begin(), timeline.events.end(), [](const Event& a, const Event& b) { return a.where < b.where; });
+  // A line may stand both before a telling one and last of its writer; several events of one line are several facts.
+  const auto same = [](const Event& a, const Event& b) { return a.where == b.where && IsContext(a) && IsContext(b); };
+  timeline.events.erase(std::unique(timeline.events.begin(), timeline.events.end(), same), timeline.events.end());
+  GiveYears(timeline.events);
+  timeline.communicators = s.ledger.Take();
+  ResolveIdentity(timeline, std::move(s.processes));
+  MatchWork(timeline);
+  DescribeRanks(timeline);
+  return timeline;
+}
+
+}  // namespace inquest

@@ -1,0 +1,122 @@
+// What timed out, matched over its participants: process groups and the operations that did not end.
+#include "timeline/collectives.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace inquest {
+namespace {
+
+constexpr std::string_view kBracketRule = "[Rank n] of a line without a [rankN]: prefix";
+/// A rank's status line follows its time-out within a few events of its own.
+constexpr EventIndex kStatusWithin = 64;
+
+std::string GroupName(const GroupStatus& status) { return !status.pg_guid.empty() ? status.pg_guid : status.pg_id; }
+
+/// `[rankN]:` is global and decides; `[Rank n]` of WorkNCCL is the group's, and stands in only where nothing else does.
+std::optional<Known<GlobalRank>> Who(const Timeline& timeline, const Event& event, std::optional<GroupRank> group_rank) {
+  if (auto rank = timeline.RankOf(event)) return rank;
+  if (group_rank) return Known<GlobalRank>{GlobalRank{group_rank->value}, Basis::kDerived, kBracketRule};
+  return std::nullopt;
+}
+
+std::uint32_t GroupIndex(Timeline& timeline, const std::string& name, const std::string& desc) {
+  for (std::uint32_t i = 0; i < timeline.groups.size(); ++i)
+    if (timeline.groups[i].name == name) {
+      if (timeline.groups[i].desc.empty()) timeline.groups[i].desc = desc;
+      return i;
+    }
+  timeline.groups.push_back({name, desc, {}});
+  return static_cast<std::uint32_t>(timeline.groups.size() - 1);
+}
+
+void ReadStatuses(Timeline& timeline) {
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
+    if (status == nullptr) continue;
+    const auto rank = Who(timeline, timeline.events[i], status->group_rank);
+    if (!rank) continue;
+    GroupRow& group = timeline.groups[GroupIndex(timeline, GroupName(*status), status->pg_desc)];
+    GroupRow::Member& member = group.members[rank->value];
+    if (status->group_rank) member.group_rank = status->group_rank;
+    if (status->failed_work) member.failed_work = status->failed_work;
+    if (status->last_enqueued) member.last_enqueued = status->last_enqueued;
+    if (status->last_completed) member.last_completed = status->last_completed;
+    member.status_event = i;
+  }
+}
+
+/// The process group of a time-out: that of the same rank's status line about the same work, the nearest after it.
+std::pair<std::string, std::string> GroupOf(const Timeline& timeline, EventIndex at, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
+  for (EventIndex i = at; i < timeline.events.size() && i < at + kStatusWithin * 16; ++i) {
+    const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
+    if (status == nullptr || !status->failed_work || !work.work.seq || *status->failed_work != work.work.seq->value) continue;
+    const auto who = Who(timeline, timeline.events[i], status->group_rank);
+    if (who && who->value == rank.value) return {GroupName(*status), status->pg_desc};
+  }
+  return {};
+}
+
+CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
+  CollectiveRow::Waiter waiter;
+  waiter.rank = rank.value;
+  waiter.known = rank;
+  waiter.work = work.work;
+  waiter.ran_ms = work.ran_ms;
+  waiter.event = index;
+  waiter.at = event.at;
+  if (event.at && work.ran_ms) {
+    waiter.enqueued_at = event.at;
+    waiter.enqueued_at->at -= std::chrono::milliseconds(*work.ran_ms);
+  }
+  return waiter;
+}
+
+/// The fields that most waiters printed; ties go to the lowest rank.
+WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
+  std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::pair<int, const WorkFields*>> votes;
+  for (const auto& waiter : waiters) {
+    auto& vote = votes[{waiter.work.op, waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1)}];
+    if (vote.first++ == 0) vote.second = &waiter.work;
+  }
+  const std::pair<int, const WorkFields*>* best = nullptr;
+  for (const auto& waiter : waiters) {
+    const auto& vote = votes[{waiter.work.op, waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1)}];
+    if (best == nullptr || vote.first > best->first) best = &vote;
+  }
+  return best != nullptr ? *best->second : WorkFields{};
+}
+
+}  // namespace
+
+void MatchWork(Timeline& timeline) {
+  ReadStatuses(timeline);
+  std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow> rows;
+  std::vector<std::tuple<std::uint32_t, std::int64_t>> order;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* work = std::get_if<WorkTimedOut>(&timeline.events[i].what);
+    if (work == nullptr) continue;
+    const auto rank = Who(timeline, timeline.events[i], work->group_rank);
+    if (!rank) continue;
+    const auto [name, desc] = GroupOf(timeline, i, *rank, *work);
+    const std::tuple key(GroupIndex(timeline, name, desc), work->work.seq ? work->work.seq->value : -1);
+    const auto [it, is_new] = rows.try_emplace(key);
+    if (is_new) {
+      order.push_back(key);
+      it->second.group = std::get<0>(key);
+    }
+    auto& waiters = it->second.waiters;
+    const auto known = std::find_if(waiters.begin(), waiters.end(), [&](const auto& waiter) { return waiter.rank == rank->value; });
+    if (known != waiters.end()) continue;  // `what():` and "terminated with exception" repeat the first line
+    waiters.push_back(WaiterOf(timeline.events[i], i, *rank, *work));
+  }
+  for (const auto& key : order) {
+    CollectiveRow& row = rows[key];
+    std::sort(row.waiters.begin(), row.waiters.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    row.work = Majority(row.waiters);
+    timeline.collectives.push_back(std::move(row));
+  }
+}
+
+}  // namespace inquest

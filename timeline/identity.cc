@@ -1,0 +1,232 @@
+// Who is who: host:pid, rank, device, communicator, from all inputs together.
+#include "timeline/identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace inquest {
+namespace {
+
+constexpr std::string_view kByLargest = "rank in the communicator that spans the job";
+
+template <class T>
+void Improve(std::optional<Known<T>>& known, const Known<T>& other) {
+  if (!known || other.basis > known->basis) known = other;
+}
+
+std::string HostName(const Event& event) { return event.origin.host ? event.origin.host->value : std::string(); }
+
+/// The communicator whose ranks are the job's: the largest, if nothing says that the job is larger.
+const CommunicatorRow* JobWide(const Timeline& timeline) {
+  const CommunicatorRow* largest = nullptr;
+  for (const CommunicatorRow& row : timeline.communicators)
+    if (row.whole_history && (largest == nullptr || row.nranks > largest->nranks)) largest = &row;
+  if (largest != nullptr && timeline.world_size && timeline.world_size->value > largest->nranks) return nullptr;
+  return largest;
+}
+
+void FindWorldSize(Timeline& timeline) {
+  for (const Event& event : timeline.events) {
+    const auto* size = std::get_if<WorldSize>(&event.what);
+    if (size == nullptr || size->size <= 0) continue;
+    if (!timeline.world_size || timeline.world_size->value < size->size) timeline.world_size = Known<int>{size->size, Basis::kObserved, {}};
+  }
+  if (timeline.world_size) return;
+  if (const CommunicatorRow* row = JobWide(timeline); row != nullptr && row->nranks > 1)
+    timeline.world_size = Known<int>{row->nranks, Basis::kDerived, "size of the largest communicator"};
+}
+
+void FindVersions(Timeline& timeline) {
+  const auto add = [&](const char* what, const std::string& version) {
+    auto& list = timeline.versions[what];
+    if (!version.empty() && std::find(list.begin(), list.end(), version) == list.end()) list.push_back(version);
+  };
+  for (const Event& event : timeline.events) {
+    if (const auto* nccl = std::get_if<NcclVersion>(&event.what)) {
+      add("nccl", nccl->version);
+      add("cuda", nccl->cuda);
+    } else if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what)) {
+      add("driver", gpu->driver);
+      add("cuda", gpu->cuda);
+    }
+  }
+  std::erase_if(timeline.versions, [](const auto& entry) { return entry.second.empty(); });
+}
+
+void ApplyInit(ProcessRow& row, const CommInit& init) {
+  if (init.cuda_dev) row.cuda_dev = init.cuda_dev;
+  if (init.nvml_dev) row.nvml_dev = init.nvml_dev;
+  if (init.bus_id) row.bus_id = init.bus_id;
+}
+
+}  // namespace
+
+std::uint32_t Processes::Row(const std::string& host, std::int64_t pid) {
+  const auto [it, is_new] = by_pid_.try_emplace({host, pid}, static_cast<std::uint32_t>(rows.size()));
+  if (is_new) {
+    ProcessRow row;
+    if (!host.empty()) row.host = host;
+    row.pid = pid;
+    rows.push_back(row);
+  }
+  return it->second;
+}
+
+std::uint32_t Processes::Meet(const Event& event) {
+  if (!event.origin.pid) return kNone;
+  const std::uint32_t index = Row(HostName(event), *event.origin.pid);
+  ProcessRow& row = rows[index];
+  if (event.origin.rank) Improve(row.rank, *event.origin.rank);
+  if (event.origin.local_rank && !row.local_rank) row.local_rank = event.origin.local_rank;
+  if (const auto* init = std::get_if<CommInit>(&event.what)) ApplyInit(row, *init);
+  if (const auto* device = std::get_if<DeviceReported>(&event.what)) {
+    row.cuda_dev = device->device;
+    if (device->rank) Improve(row.rank, Known<GlobalRank>{*device->rank, Basis::kObserved, {}});
+  }
+  return index;
+}
+
+std::uint32_t Processes::Meet(const CallBatch::Process& process) {
+  const std::uint32_t index = Row(process.host, process.pid);
+  ProcessRow& row = rows[index];
+  if (process.rank) Improve(row.rank, *process.rank);
+  if (process.local_rank && !row.local_rank) row.local_rank = process.local_rank;
+  if (!row.cuda_dev) row.cuda_dev = process.cuda_dev;
+  return index;
+}
+
+// A parent's report of a child (torchelastic's pid, rank and local rank) names a process that may have spoken elsewhere.
+void ResolveIdentity(Timeline& timeline, Processes processes) {
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || !exit->pid) continue;
+    const std::string short_host = exit->host ? exit->host->substr(0, exit->host->find('.')) : HostName(event);
+    const std::uint32_t index = processes.Row(short_host, *exit->pid);
+    if (exit->rank) Improve(processes.rows[index].rank, Known<GlobalRank>{*exit->rank, Basis::kObserved, {}});
+    if (exit->local_rank && !processes.rows[index].local_rank) processes.rows[index].local_rank = exit->local_rank;
+  }
+  FindWorldSize(timeline);
+  FindVersions(timeline);
+  if (const CommunicatorRow* row = JobWide(timeline); row != nullptr)
+    for (const CommunicatorRow::Member& member : row->members) {
+      auto& rank = processes.rows[member.process].rank;
+      // Several communicator ranks in one process (one process for all GPUs) name no single rank of the process.
+      const auto same = std::count_if(row->members.begin(), row->members.end(), [&](const auto& m) { return m.process == member.process; });
+      if (same == 1 && member.rank.value >= 0) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank.value}, Basis::kDerived, kByLargest});
+    }
+  timeline.processes = std::move(processes.rows);
+  timeline.process_by_pid = std::move(processes.by_pid_);
+  std::set<std::string> hosts;
+  for (const ProcessRow& row : timeline.processes)
+    if (row.host) hosts.insert(*row.host);
+  for (const Event& event : timeline.events)
+    if (event.origin.host) hosts.insert(event.origin.host->value);
+  timeline.hosts.assign(hosts.begin(), hosts.end());
+}
+
+void GiveYears(std::vector<Event>& events) {
+  using std::chrono::year_month_day;
+  std::optional<int> year;
+  for (const Event& event : events)
+    if (event.at && event.at->date == Timestamp::Date::kFull) {
+      year = static_cast<int>(year_month_day(std::chrono::floor<std::chrono::days>(event.at->at)).year());
+      break;
+    }
+  if (!year) return;
+  for (Event& event : events) {
+    if (!event.at || event.at->date != Timestamp::Date::kNoYear) continue;
+    const auto day = std::chrono::floor<std::chrono::days>(event.at->at);
+    const year_month_day date(day);
+    const auto moved = std::chrono::sys_days(std::chrono::year(*year) / date.month() / date.day());
+    event.at->at = moved + (event.at->at - day);
+    event.at->date = Timestamp::Date::kFull;
+  }
+}
+
+namespace {
+
+std::string SignalName(int number) {
+  switch (number) {
+    case 1: return "SIGHUP";
+    case 2: return "SIGINT";
+    case 6: return "SIGABRT";
+    case 7: return "SIGBUS";
+    case 8: return "SIGFPE";
+    case 9: return "SIGKILL";
+    case 11: return "SIGSEGV";
+    case 15: return "SIGTERM";
+    default: return fmt::format("signal {}", number);
+  }
+}
+
+/// A stronger statement about how a rank ended; weaker ones do not replace it.
+int StateWeight(const std::string& state) {
+  if (state.empty()) return 0;
+  if (state == "timed out") return 1;
+  if (state.rfind("exited", 0) == 0) return 2;
+  if (state.rfind("killed", 0) == 0) return 3;
+  return 4;
+}
+
+std::string StateOf(const Event& event) {
+  if (std::holds_alternative<WorkTimedOut>(event.what)) return "timed out";
+  if (const auto* exit = std::get_if<ProcessExit>(&event.what)) {
+    if (exit->signal) return "killed by " + SignalName(*exit->signal);
+    if (exit->exit_code) return fmt::format("exited with {}", *exit->exit_code);
+  }
+  if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) return "raised " + raised->type;
+  if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && end->complete && end->how == CommEnd::How::kDestroy) return "closed its communicator";
+  return "";
+}
+
+std::optional<GlobalRank> SubjectOf(const Timeline& timeline, const Event& event) {
+  if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->rank) return exit->rank;
+  const auto rank = timeline.RankOf(event);
+  return rank ? std::optional(rank->value) : std::nullopt;
+}
+
+}  // namespace
+
+void DescribeRanks(Timeline& timeline) {
+  std::map<GlobalRank, RankRow> rows;
+  const auto row_of = [&](GlobalRank rank) -> RankRow& {
+    RankRow& row = rows[rank];
+    row.rank = rank;
+    return row;
+  };
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    const auto rank = SubjectOf(timeline, event);
+    if (!rank) continue;
+    RankRow& row = row_of(*rank);
+    if (!row.first_event) row.first_event = i;
+    row.last_event = i;
+    const std::string state = StateOf(event);
+    if (StateWeight(state) >= StateWeight(row.final_state) && !state.empty()) row.final_state = state;
+  }
+  for (std::uint32_t i = 0; i < timeline.processes.size(); ++i)
+    if (timeline.processes[i].rank) {
+      RankRow& row = row_of(timeline.processes[i].rank->value);
+      if (!row.process || timeline.processes[i].host) row.process = i;
+    }
+  for (const CommunicatorRow& comm : timeline.communicators)
+    for (const CommunicatorRow::Member& member : comm.members) {
+      const auto& rank = timeline.processes[member.process].rank;
+      if (rank && member.last_op_count) row_of(rank->value).last_collective = fmt::format("{} call {}", member.last_call.op, member.calls);
+    }
+  for (const CollectiveRow& collective : timeline.collectives)
+    for (const CollectiveRow::Waiter& waiter : collective.waiters) {
+      RankRow& row = row_of(waiter.rank);
+      row.last_collective = fmt::format("{}{} (timed out)", waiter.work.op.empty() ? "operation" : waiter.work.op,
+                                        waiter.work.seq ? fmt::format(" #{}", waiter.work.seq->value) : "");
+      if (row.final_state.empty()) row.final_state = "timed out";
+    }
+  for (auto& [rank, row] : rows) {
+    if (row.final_state.empty()) row.final_state = "unknown";
+    timeline.ranks.push_back(std::move(row));
+  }
+}
+
+}  // namespace inquest

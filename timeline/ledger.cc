@@ -1,0 +1,268 @@
+// The ledger of collective calls: which rank of which communicator called what, folded as soon as all agree.
+#include "timeline/ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace inquest {
+namespace {
+
+constexpr std::size_t kFirstSlots = 64;
+constexpr std::size_t kPlaces = 1 << 14;  ///< a power of two: lines of the newest calls, for citing
+constexpr std::uint32_t kUnmapped = ~0u;
+/// Calls that a member may be ahead of another and still be compared: 32 MiB of slots. Reached only where logs of some
+/// ranks are missing, or where each rank has a file of its own with more calls than this.
+constexpr std::uint64_t kMaxSlots = 1 << 22;
+
+bool Pairwise(const std::string& op) { return op == "Send" || op == "Recv" || op == "PutSignal" || op == "Signal" || op == "WaitSignal"; }
+
+std::string KeyOf(const CallDescriptor& d) { return fmt::format("{}|{}|{}|{}|{}", d.op, d.count, d.datatype, d.redop, d.root); }
+
+}  // namespace
+
+std::string CallText(const CallDescriptor& call, std::optional<std::uint64_t> op_count) {
+  return fmt::format("{}: opCount {} ... count {} datatype {} op {} root {}", call.op,
+                     op_count ? fmt::format("{:x}", *op_count) : "?", call.count, call.datatype, call.redop, call.root);
+}
+
+std::optional<std::string_view> DatatypeName(std::int32_t datatype) {
+  static constexpr std::array<std::string_view, 12> kNames = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
+                                                              "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+  if (datatype < 0 || static_cast<std::size_t>(datatype) >= kNames.size()) return std::nullopt;
+  return kNames[static_cast<std::size_t>(datatype)];
+}
+
+std::uint32_t CallLedger::GroupOf(const std::string& key, int nranks) {
+  const auto [it, is_new] = group_by_key_.try_emplace(key, static_cast<std::uint32_t>(groups_.size()));
+  if (is_new) {
+    Group group;
+    group.nranks = nranks;
+    group.slots.resize(kFirstSlots);
+    groups_.push_back(std::move(group));
+  }
+  return it->second;
+}
+
+std::uint32_t CallLedger::DescriptorOf(const CallDescriptor& descriptor) {
+  const auto [it, is_new] = descriptor_numbers_.try_emplace(KeyOf(descriptor), static_cast<std::uint32_t>(descriptors_.size()));
+  if (is_new) {
+    descriptors_.push_back(descriptor);
+    pairwise_.push_back(Pairwise(descriptor.op));
+  }
+  return it->second;
+}
+
+// A pointer whose birth was not seen: its calls are counted under a key of its own process.
+std::uint32_t CallLedger::MemberOf(std::uint32_t process, std::uint64_t pointer, int nranks) {
+  const auto found = member_by_pointer_.find({process, pointer});
+  if (found != member_by_pointer_.end()) return found->second;
+  const int ordinal = children_[{process, fmt::format("orphan {}", nranks)}]++;
+  Member member;
+  member.process = process;
+  member.group = GroupOf(fmt::format("orphan {} {}", nranks, ordinal), nranks);
+  groups_[member.group].members.push_back(static_cast<std::uint32_t>(members_.size()));
+  members_.push_back(member);
+  ++generation_;
+  return member_by_pointer_[{process, pointer}] = static_cast<std::uint32_t>(members_.size() - 1);
+}
+
+void CallLedger::Init(std::uint32_t process, const CommInit& init, std::uint32_t init_event) {
+  const auto known = member_by_pointer_.find({process, init.comm});
+  if (init.complete && known != member_by_pointer_.end() && !members_[known->second].ended) {
+    Member& member = members_[known->second];
+    if (member.started && !member.completed) {
+      member.completed = true;
+      member.init_event = init_event;
+      if (init.comm_id && !groups_[member.group].comm_id) groups_[member.group].comm_id = Known<std::uint64_t>{*init.comm_id, Basis::kObserved, {}};
+      return;
+    }
+  }
+  std::string key;
+  std::optional<Known<std::uint64_t>> comm_id;
+  if (init.comm_id && *init.comm_id != 0) {
+    key = fmt::format("id {:x} {}", *init.comm_id, init.nranks);
+    comm_id = Known<std::uint64_t>{*init.comm_id, Basis::kObserved, {}};
+  } else if (init.parent) {
+    const auto parent = member_by_pointer_.find({process, *init.parent});
+    const std::string parent_key = parent == member_by_pointer_.end() ? "?" : std::to_string(members_[parent->second].group);
+    const int ordinal = init.split_count.value_or(children_[{process, "split " + parent_key}]++);
+    key = fmt::format("split {} {} {} {}", parent_key, ordinal, init.color.value_or(0), init.nranks);
+  } else {
+    key = fmt::format("unnamed {} {}", init.nranks, children_[{process, fmt::format("unnamed {}", init.nranks)}]++);
+  }
+  Member member;
+  member.process = process;
+  member.group = GroupOf(key, init.nranks);
+  member.rank = init.rank;
+  member.whole = member.started = true;
+  member.completed = init.complete;
+  member.init_event = init_event;
+  Group& group = groups_[member.group];
+  if (comm_id && !group.comm_id) group.comm_id = comm_id;
+  group.members.push_back(static_cast<std::uint32_t>(members_.size()));
+  member_by_pointer_[{process, init.comm}] = static_cast<std::uint32_t>(members_.size());
+  members_.push_back(std::move(member));
+  ++generation_;
+}
+
+void CallLedger::End(std::uint32_t process, const CommEnd& end) {
+  const auto found = member_by_pointer_.find({process, end.comm});
+  if (found == member_by_pointer_.end()) return;
+  Member& member = members_[found->second];
+  if (end.how != CommEnd::How::kDestroy) member.aborted = true;
+  if (!end.complete) return;
+  member.ended = true;
+  member_by_pointer_.erase(found);  // the next communicator may get the same address
+  ++generation_;
+}
+
+void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base,
+                          const std::vector<std::uint32_t>& processes) {
+  if (begin == 0) {
+    descriptor_map_.clear();
+    for (const CallDescriptor& descriptor : batch.descriptors) descriptor_map_.push_back(DescriptorOf(descriptor));
+    comm_map_.assign(batch.comms.size(), kUnmapped);
+  } else if (mapped_generation_ != generation_) {
+    comm_map_.assign(batch.comms.size(), kUnmapped);
+  }
+  mapped_generation_ = generation_;
+  for (std::size_t i = begin; i < end; ++i) {
+    const CallBatch::Call& call = batch.calls[i];
+    std::uint32_t& mapped = comm_map_[call.comm];
+    if (mapped == kUnmapped) {
+      const CallBatch::Comm& comm = batch.comms[call.comm];
+      mapped = MemberOf(processes[comm.process], comm.pointer, comm.nranks);
+      mapped_generation_ = generation_;
+    }
+    Member& member = members_[mapped];
+    const std::uint32_t descriptor = descriptor_map_[call.descriptor];
+    const Place place{mapped, base.input, base.line + call.line};
+    member.last_op_count = call.op_count;
+    member.last_descriptor = descriptor;
+    member.last_input = place.input;
+    member.last_line = place.line;
+    if (pairwise_[descriptor]) {
+      ++member.sends;
+    } else {
+      Record(mapped, descriptor, place);
+    }
+  }
+  if (end != batch.calls.size()) return;
+  for (std::size_t i = 0; i < batch.comms.size(); ++i) {
+    if (comm_map_[i] == kUnmapped) continue;
+    Member& member = members_[comm_map_[i]];
+    const CallBatch::Process& process = batch.processes[batch.comms[i].process];
+    if (process.last_at) member.last_at = process.last_at;
+    if (member.last_line == base.line + process.last_line) member.last_text = process.last_text;
+  }
+}
+
+void CallLedger::Record(std::uint32_t index, std::uint32_t descriptor, const Place& place) {
+  Member& member = members_[index];
+  Group& group = groups_[member.group];
+  const std::uint64_t number = member.calls++;
+  if (!member.whole || group.nranks <= 1) return;
+  if (group.diverged_at && number > *group.diverged_at) return;
+  if (number < group.base) return;
+  if (number - group.base == group.size) {
+    if (group.size == kMaxSlots) {
+      group.base += kMaxSlots / 2;
+      group.size -= kMaxSlots / 2;
+    }
+    if (group.size == group.slots.size()) {
+      std::vector<Slot> larger(group.slots.size() * 2);
+      for (std::uint64_t i = 0; i < group.size; ++i) larger[(group.base + i) & (larger.size() - 1)] = group.slots[(group.base + i) & (group.slots.size() - 1)];
+      group.slots = std::move(larger);
+    }
+    if (group.places.size() < kPlaces && group.places.size() <= number) group.places.resize(std::max<std::size_t>(64, group.places.size() * 2));
+    group.slots[number & (group.slots.size() - 1)] = {descriptor, 1};
+    group.places[number & (group.places.size() - 1)] = place;
+    ++group.size;
+    return;
+  }
+  Slot& slot = group.slots[number & (group.slots.size() - 1)];
+  if (slot.descriptor != descriptor) return Diverge(group, number, index, descriptor, place);
+  if (static_cast<int>(++slot.agreed) < group.nranks) return;
+  while (group.size > 0 && static_cast<int>(group.slots[group.base & (group.slots.size() - 1)].agreed) >= group.nranks) {
+    ++group.base;
+    --group.size;
+  }
+}
+
+void CallLedger::Diverge(Group& group, std::uint64_t number, std::uint32_t member, std::uint32_t descriptor, const Place& place) {
+  if (!group.diverged_at || number < *group.diverged_at) {
+    group.deviants.clear();
+    group.diverged_at = number;
+  }
+  group.deviants.push_back({member, descriptor, place});
+}
+
+CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
+  CommunicatorRow::Divergence out;
+  out.number = *group.diverged_at;
+  struct Side { std::vector<int> ranks; std::optional<Place> place; };
+  std::map<std::uint32_t, Side> sides;
+  for (const Deviant& deviant : group.deviants) {
+    Side& side = sides[deviant.descriptor];
+    side.ranks.push_back(members_[deviant.member].rank ? members_[deviant.member].rank->value : -1);
+    if (!side.place) side.place = deviant.place;
+  }
+  const std::uint32_t first = group.slots[out.number & (group.slots.size() - 1)].descriptor;
+  for (const std::uint32_t index : group.members) {
+    const Member& member = members_[index];
+    const bool deviates = std::any_of(group.deviants.begin(), group.deviants.end(), [&](const Deviant& d) { return d.member == index; });
+    if (member.calls > out.number && !deviates && member.rank) sides[first].ranks.push_back(member.rank->value);
+  }
+  const Place& place = group.places[out.number & (group.places.size() - 1)];
+  if (out.number + kPlaces > group.base + group.size) sides[first].place = place;
+  for (auto& [descriptor, side] : sides) {
+    std::sort(side.ranks.begin(), side.ranks.end());
+    CommunicatorRow::Divergence::Side row{descriptors_[descriptor], side.ranks, {}, CallText(descriptors_[descriptor], std::nullopt)};
+    if (side.place) row.where = {side.place->input, side.place->line, 0};
+    out.sides.push_back(std::move(row));
+  }
+  std::sort(out.sides.begin(), out.sides.end(), [](const auto& a, const auto& b) {
+    return a.ranks.size() != b.ranks.size() ? a.ranks.size() > b.ranks.size() : a.ranks < b.ranks;
+  });
+  return out;
+}
+
+CommunicatorRow CallLedger::Row(const Group& group) const {
+  CommunicatorRow row;
+  row.comm_id = group.comm_id;
+  row.nranks = group.nranks;
+  for (const std::uint32_t index : group.members) {
+    const Member& member = members_[index];
+    row.whole_history = row.whole_history && member.whole;
+    CommunicatorRow::Member out;
+    out.rank = member.rank.value_or(GroupRank{-1});
+    out.process = member.process;
+    out.started = member.started;
+    out.completed = member.completed;
+    out.ended = member.ended;
+    out.aborted = member.aborted;
+    out.calls = member.calls;
+    out.init_event = member.init_event;
+    if (member.calls + member.sends > 0) {
+      out.last_op_count = member.last_op_count;
+      out.last_call = descriptors_[member.last_descriptor];
+      out.last_call_at = {member.last_input, member.last_line, 0};
+      out.last_call_text = member.last_text.empty() ? CallText(out.last_call, member.last_op_count) : member.last_text;
+      out.last_call_time = member.last_at;
+    }
+    row.members.push_back(std::move(out));
+  }
+  std::stable_sort(row.members.begin(), row.members.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  if (group.diverged_at) row.divergence = Sides(group);
+  return row;
+}
+
+std::vector<CommunicatorRow> CallLedger::Take() {
+  std::vector<CommunicatorRow> rows;
+  for (const Group& group : groups_) rows.push_back(Row(group));
+  return rows;
+}
+
+}  // namespace inquest

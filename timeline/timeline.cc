@@ -1,0 +1,70 @@
+// One immutable picture of the job: its queries.
+#include "timeline/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace inquest {
+
+std::optional<std::uint32_t> Timeline::ProcessOf(const Event& event) const {
+  if (!event.origin.pid) return std::nullopt;
+  const auto it = process_by_pid.find({event.origin.host ? event.origin.host->value : std::string(), *event.origin.pid});
+  return it == process_by_pid.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::optional<Known<GlobalRank>> Timeline::RankOf(const Event& event) const {
+  if (event.origin.rank) return event.origin.rank;
+  if (const auto process = ProcessOf(event); process && processes[*process].rank) return processes[*process].rank;
+  if (!event.origin.local_rank) return std::nullopt;
+  // A local rank names a rank only where some process says so: same host, or a job of one host.
+  const ProcessRow* only = nullptr;
+  for (const ProcessRow& row : processes) {
+    if (!row.rank || row.local_rank != event.origin.local_rank) continue;
+    if (event.origin.host && row.host && *row.host != event.origin.host->value) continue;
+    if (only != nullptr && only->rank->value != row.rank->value) return std::nullopt;
+    only = &row;
+  }
+  if (only != nullptr) return Known<GlobalRank>{only->rank->value, Basis::kDerived, "local rank of the only process that has it"};
+  return std::nullopt;
+}
+
+std::optional<std::string> Timeline::HostOf(const Event& event) const {
+  if (event.origin.host) return event.origin.host->value;
+  if (const auto rank = RankOf(event); rank)
+    if (const RankRow* row = FindRank(rank->value); row != nullptr && row->process) return processes[*row->process].host;
+  return std::nullopt;
+}
+
+const RankRow* Timeline::FindRank(GlobalRank rank) const {
+  const auto it = std::lower_bound(ranks.begin(), ranks.end(), rank, [](const RankRow& row, GlobalRank r) { return row.rank < r; });
+  return it != ranks.end() && it->rank == rank ? &*it : nullptr;
+}
+
+std::partial_ordering Timeline::Order(EventIndex a, EventIndex b) const {
+  const Event &x = events[a], &y = events[b];
+  if (x.at && y.at && x.at->date == y.at->date) {
+    const auto fuzz = std::max(x.at->resolution, y.at->resolution);
+    if (x.at->at + fuzz <= y.at->at) return std::partial_ordering::less;
+    if (y.at->at + fuzz <= x.at->at) return std::partial_ordering::greater;
+  }
+  if (x.where.input != y.where.input) return x.at && y.at ? std::partial_ordering::equivalent : std::partial_ordering::unordered;
+  if (x.where == y.where) return std::partial_ordering::equivalent;
+  return x.where < y.where ? std::partial_ordering::less : std::partial_ordering::greater;
+}
+
+std::string FoldRanks(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::string out;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t j = i;
+    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
+    if (!out.empty()) out += ", ";
+    out += j == i ? fmt::format("{}", ranks[i]) : j == i + 1 ? fmt::format("{}, {}", ranks[i], ranks[j]) : fmt::format("{}-{}", ranks[i], ranks[j]);
+    i = j + 1;
+  }
+  return out;
+}
+
+}  // namespace inquest
