@@ -188,8 +188,7 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
     return Error{error.what(), "inquest --help says how to call it", ""};
   }
   for (const std::string& extra : app.remaining()) {
-    if (extra.size() > 1 && extra[0] == '-') return UnknownOption(*options.command, extra);
-    options.arguments.push_back(extra);
+    if (extra != "--") return UnknownOption(*options.command, extra);
   }
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (parsed[i] == nullptr || parsed[i]->count() == 0) continue;

@@ -29,7 +29,7 @@ std::string RuleErrorText(const RuleErrors& errors) {
 
 CommandResult BadRules(const RuleErrors& errors) {
   const std::string count = fmt::format("inquest: {} mistake{} in the rules\n", errors.size(), errors.size() == 1 ? "" : "s");
-  return {.status = kExitCouldNotRun, .out = "", .err = RuleErrorText(errors) + count};
+  return {.status = kExitCouldNotRun, .out = "", .err = count + RuleErrorText(errors)};
 }
 
 }  // namespace inquest

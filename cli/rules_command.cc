@@ -7,9 +7,10 @@
 #include "cli/describe.h"
 #include "cli/nearest.h"
 #include "cli/rule_set.h"
-#include "core/pattern.h"
-#include "parsers/envelope.h"
+#include "parsers/scan.h"
 #include "report/terminal.h"
+#include "rules/evidence.h"
+#include "timeline/builder.h"
 
 namespace inquest {
 namespace {
@@ -40,28 +41,32 @@ CommandResult Show(const Options& options, const RuleBook& book) {
   return CouldNotRun({fmt::format("no rule is called '{}'", id), nearest ? fmt::format("did you mean {}?", *nearest) : "inquest rules list shows all ids", ""});
 }
 
-enum class Wanted { kMatch, kDiffer };
-
-std::string TestSamples(const Rule& rule, const std::vector<std::string>& samples, Wanted wanted) {
-  const Result<Pattern> pattern = Pattern::Compile(rule.text);
-  INQUEST_CHECK(pattern.has_value());  // the loader compiled it
-  std::string failures;
-  for (const std::string& sample : samples) {
-    std::string scratch;
-    if (pattern->Matches(Peel(sample, scratch).text) == (wanted == Wanted::kMatch)) continue;
-    failures += fmt::format("{}: {} '{}'\n", rule.file, wanted == Wanted::kMatch ? "does not match" : "must not match", Sanitize(sample));
-  }
-  return failures;
+/// Whether the whole program would confirm the rule on a log of this one line.
+bool Confirms(const std::string& line, std::uint32_t rule, const RuleBook& book, const Sieve& sieve) {
+  TimelineBuilder builder;
+  ScanText(line + "\n", sieve, {.threads = 1}, builder);
+  const Timeline timeline = builder.Build({});
+  const Evidence evidence = Gather(timeline, book);
+  return std::ranges::any_of(evidence.matches, [&](const LineMatch& match) { return match.rule == rule; });
 }
 
-CommandResult Test(const RuleBook& book) {
+CommandResult Test(const Options& options, const RuleBook& book) {
+  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options, book);
+  if (!sieve) return CouldNotRun(sieve.error());
   CommandResult result;
-  std::size_t samples = 0;
-  for (const Rule& rule : book.rules) {
-    samples += rule.match.size() + rule.differ.size();
-    result.out += TestSamples(rule, rule.match, Wanted::kMatch) + TestSamples(rule, rule.differ, Wanted::kDiffer);
+  std::size_t samples = 0, failed = 0;
+  const auto try_all = [&](std::uint32_t rule, const std::vector<std::string>& lines, bool wanted, std::string_view complaint) {
+    for (const std::string& line : lines) {
+      ++samples;
+      if (Confirms(line, rule, book, **sieve) == wanted) continue;
+      ++failed;
+      result.out += fmt::format("{}: {}: '{}'\n", book.rules[rule].file, complaint, Sanitize(line));
+    }
+  };
+  for (std::uint32_t rule = 0; rule < book.rules.size(); ++rule) {
+    try_all(rule, book.rules[rule].match, true, "does not match");
+    try_all(rule, book.rules[rule].differ, false, "must not match");
   }
-  const auto failed = std::ranges::count(result.out, '\n');
   result.status = failed > 0 ? 1 : 0;
   result.out += fmt::format("{} rules, {} samples, {} failed\n", book.rules.size(), samples, failed);
   return result;
@@ -89,7 +94,7 @@ CommandResult RunRules(const Options& options) {
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
   if (word == "list") return List(options, book);
-  return word == "show" ? Show(options, book) : Test(book);
+  return word == "show" ? Show(options, book) : Test(options, book);
 }
 
 }  // namespace inquest

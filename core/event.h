@@ -217,8 +217,7 @@ struct ProcessExit {
   std::optional<int> exit_code;  ///< as printed where >= 0
   std::optional<int> signal;     ///< 9 for exitcode -9, "Killed", 137
   bool first_observed = false;   ///< torchelastic's "Root Cause (first observed failure)"
-  std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`; `process`: its own last words
-  std::optional<int> task;       ///< srun's number of it: a rank only where srun starts one process for each GPU
+  std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`
 };
 
 /// A launcher told a process to stop: a consequence, unless nothing else went wrong.
@@ -264,7 +263,7 @@ struct GpuSnapshot {
   std::optional<int> utilization_percent, temperature_c;
   std::optional<double> power_w, power_cap_w;
   std::optional<std::int64_t> memory_used_mib, memory_total_mib;
-  bool error = false;  ///< some cell reads ERR!, "Unknown Error" or "GPU is lost"
+  bool error = false;  ///< some cell reads ERR!, "Unknown Error" or "GPU is lost"; not a power draw alone
   std::string driver, cuda;
   bool mig = false;
 };

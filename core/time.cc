@@ -57,15 +57,16 @@ struct Clock {
   nanoseconds resolution = seconds(1);
 };
 
-/// `.123456` or `,123`: digits past the ninth are read and dropped.
-void ReadFraction(Reader& in, Clock& clock) {
-  if ((in.peek() != '.' && in.peek() != ',') || !IsDigit(in.peek(1))) return;
+/// The clock with its fraction, `.123456` or `,123`; digits past the ninth are read and dropped.
+Clock ReadFraction(Reader& in, Clock clock) {
+  if ((in.peek() != '.' && in.peek() != ',') || !IsDigit(in.peek(1))) return clock;
   in.Take(in.peek());
   while (const auto digit = in.Digits(1)) {
     if (clock.resolution == nanoseconds(1)) continue;
     clock.resolution /= 10;
     clock.since_midnight += *digit * clock.resolution;
   }
+  return clock;
 }
 
 std::optional<Clock> ReadClock(Reader& in) {
@@ -79,8 +80,7 @@ std::optional<Clock> ReadClock(Reader& in) {
     return std::nullopt;
   Clock clock;
   clock.since_midnight = std::chrono::hours(*hour) + std::chrono::minutes(*minute) + seconds(*second);
-  ReadFraction(in, clock);
-  return clock;
+  return ReadFraction(in, clock);
 }
 
 /// `Z`, ` UTC`, `+08:00`, `+0800`, ` +08:00`: how far local time is ahead of UTC.

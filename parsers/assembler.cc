@@ -124,6 +124,7 @@ void Assembler::Consume(BlockYield yield) {
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
   std::string scratch;
   for (CallBatch::Process& process : yield.calls.processes) {
+    if (process.last_text.compare(0, process.host.size(), process.host) == 0) continue;  // nothing in front of NCCL's prefix
     const Peeled peeled = Peel(process.last_text, scratch);
     process.rank = peeled.origin.rank;
     process.local_rank = peeled.origin.local_rank;

@@ -14,8 +14,12 @@ namespace inquest {
 namespace {
 
 constexpr std::string_view kInfo = "] NCCL INFO ";
-constexpr std::size_t kPrefixSlots = 2048, kCommSlots = 4096, kDescriptorSlots = 1024;
+constexpr std::size_t kPrefixSlots = 2048, kTailSlots = 4096, kCommSlots = 4096, kDescriptorSlots = 1024;
 constexpr std::size_t kMaxProbes = 16;
+constexpr std::size_t kPrefixBytes = 80, kTailBytes = 160, kOpBytes = 16;
+constexpr std::size_t kMaxWriters = 1 << 16;
+constexpr std::size_t kPointerBytes = 14;  ///< `0x` and twelve digits: a 47-bit user address of the usual kind
+constexpr std::uint32_t kNever = 0;
 
 std::uint64_t Load64(const char* p) {
   std::uint64_t value;
@@ -84,6 +88,50 @@ bool IsHostByte(char c) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
+/// Equality of two ranges of at least 16 bytes, short ones being the rule.
+bool Same(const char* a, const char* b, std::size_t size) {
+#if defined(__x86_64__)
+  const auto differ = [&](std::size_t at) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + at));
+    const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + at));
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(x, y)) != 0xffff;
+  };
+  for (std::size_t at = 0; at + 16 <= size; at += 16)
+    if (differ(at)) return false;
+  return !differ(size - 16);
+#else
+  return std::memcmp(a, b, size) == 0;
+#endif
+}
+
+/// Offset of the first ':' of 16 bytes; 16 if there is none. Names differ from line to line: no branch to mispredict.
+std::size_t FindColon(const char* text) {
+#if defined(__x86_64__)
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text));
+  const auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(':')))) | 1u << 16;
+  return static_cast<std::size_t>(std::countr_zero(mask));
+#else
+  const void* at = std::memchr(text, ':', 16);
+  return at == nullptr ? 16 : static_cast<std::size_t>(static_cast<const char*>(at) - text);
+#endif
+}
+
+/// Equality of the first `size` bytes of two ranges that are both readable for 16.
+bool SameOp(const char* a, const char* b, std::size_t size) {
+#if defined(__x86_64__)
+  const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a));
+  const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b));
+  const auto same = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)));
+  return (~same & ((1u << size) - 1)) == 0;
+#else
+  return std::memcmp(a, b, size) == 0;
+#endif
+}
+
+bool IsName(const char* text, std::size_t size) {
+  return std::all_of(text, text + size, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
+}
+
 }  // namespace
 
 struct CallFolder::Fields {
@@ -113,73 +161,126 @@ std::size_t FindNcclInfo(std::string_view line) {
 #endif
 }
 
-CallFolder::CallFolder() : prefixes_(kPrefixSlots), comms_(kCommSlots), descriptors_(kDescriptorSlots) {}
+struct CallFolder::Writer {
+  std::string host;
+  std::int64_t pid = 0;
+  int cuda_dev = 0;
+  std::uint32_t process = 0, stamp = kNever;  ///< its number in the batch of that stamp
+};
+struct CallFolder::PrefixSlot {
+  std::uint64_t tail = 0;
+  std::uint32_t writer = 0, size = 0;  ///< size 0: free
+  char text[kPrefixBytes] = {};
+};
+struct CallFolder::TailSlot {
+  std::uint64_t hash = 0;
+  std::uint32_t writer = 0, comm = 0, descriptor = 0, stamp = kNever;
+  std::uint32_t op_size = 0, tail_size = 0;  ///< tail_size 0: free
+  Fields fields;
+  char op[kOpBytes] = {};
+  char tail[kTailBytes] = {};
+};
+struct CallFolder::CommSlot {
+  std::uint64_t pointer = 0;
+  std::uint32_t process = 0, comm = 0, stamp = kNever;
+};
+struct CallFolder::DescriptorSlot {
+  std::uint64_t hash = 0;
+  std::uint32_t descriptor = 0, stamp = kNever;
+};
+
+CallFolder::CallFolder() : prefixes_(kPrefixSlots), tails_(kTailSlots), comms_(kCommSlots), descriptors_(kDescriptorSlots) {}
+CallFolder::~CallFolder() = default;
 
 void CallFolder::Begin() {
   batch_ = {};
   last_pieces_.clear();
-  process_by_name_.clear();
+  if (writers_.size() > kMaxWriters) Forget();
   ++stamp_;
+}
+
+// A log that names a new process in every line must not grow this.
+void CallFolder::Forget() {
+  writers_.clear();
+  writer_by_name_.clear();
+  std::fill(prefixes_.begin(), prefixes_.end(), PrefixSlot());
+  std::fill(tails_.begin(), tails_.end(), TailSlot());
 }
 
 CallBatch CallFolder::Take() { return std::move(batch_); }
 
-// The 16 bytes before the bracket tell a thread from another almost always; the whole prefix is compared all the same.
+std::uint32_t CallFolder::InBatch(Writer& writer, std::uint32_t piece) {
+  if (writer.stamp != stamp_) {
+    writer.stamp = stamp_;
+    writer.process = static_cast<std::uint32_t>(batch_.processes.size());
+    CallBatch::Process process;
+    process.host = writer.host;
+    process.pid = writer.pid;
+    process.cuda_dev = writer.cuda_dev;
+    batch_.processes.push_back(std::move(process));
+    last_pieces_.push_back(0);
+  }
+  last_pieces_[writer.process] = piece;
+  return writer.process;
+}
+
 std::optional<std::uint32_t> CallFolder::ProcessOf(std::string_view line, std::size_t bracket, std::uint32_t piece) {
-  if (bracket < 16) return std::nullopt;
+  Writer* writer = WriterOf(line, bracket);
+  if (writer == nullptr) return std::nullopt;
+  return InBatch(*writer, piece);
+}
+
+// The 24 bytes before the bracket tell a thread from another almost always; the whole prefix is compared all the same.
+CallFolder::Writer* CallFolder::WriterOf(std::string_view line, std::size_t bracket) {
+  if (bracket < 16) return NewPrefix(line, bracket, nullptr);
   const char* end = line.data() + bracket;
-  const std::uint64_t tail = Mix(Load64(end - 8), Load64(end - 16));
+  const char* head = bracket < 24 ? line.data() : end - 24;
+  const std::uint64_t tail = Mix(Mix(Load64(end - 8), Load64(end - 16)), Load64(head));
   std::size_t index = tail % kPrefixSlots;
   for (std::size_t probe = 0; probe < kMaxProbes; ++probe, index = (index + 1) % kPrefixSlots) {
     PrefixSlot& slot = prefixes_[index];
-    if (slot.stamp != stamp_) {
-      const auto process = NewPrefix(line, bracket, slot, tail);
-      if (process) last_pieces_[*process] = piece;
-      return process;
+    if (slot.size == 0) {
+      slot.tail = tail;
+      return NewPrefix(line, bracket, &slot);
     }
-    if (slot.tail != tail || slot.size > bracket || std::memcmp(slot.begin, end - slot.size, slot.size) != 0) continue;
+    if (slot.tail != tail || slot.size > bracket || !Same(slot.text, end - slot.size, slot.size)) continue;
     if (slot.size < bracket && IsHostByte(*(end - slot.size - 1))) continue;
-    last_pieces_[slot.process] = piece;
-    return slot.process;
+    return &writers_[slot.writer];
   }
-  PrefixSlot overflow;  // more threads in one block than probes find room for: right, only slower
-  const auto process = NewPrefix(line, bracket, overflow, tail);
-  if (process) last_pieces_[*process] = piece;
-  return process;
+  return NewPrefix(line, bracket, nullptr);  // more threads than probes find room for: right, only slower
 }
 
 // Reads `host:pid:tid [dev` backwards from the bracket.
-std::optional<std::uint32_t> CallFolder::NewPrefix(std::string_view line, std::size_t bracket, PrefixSlot& slot, std::uint64_t tail) {
+CallFolder::Writer* CallFolder::NewPrefix(std::string_view line, std::size_t bracket, PrefixSlot* slot) {
   const char* begin = line.data();
   const char* end = begin + bracket;
   const char* p = end;
   while (p > begin && IsDigit(p[-1])) --p;
-  if (p == end || p - begin < 2 || p[-1] != '[' || p[-2] != ' ') return std::nullopt;
-  int device = 0;
-  std::from_chars(p, end, device);
+  if (p == end || p - begin < 2 || p[-1] != '[' || p[-2] != ' ') return nullptr;
+  Writer writer;
+  std::from_chars(p, end, writer.cuda_dev);
   const char* q = p - 2;
   while (q > begin && IsDigit(q[-1])) --q;
-  if (q == p - 2 || q == begin || q[-1] != ':') return std::nullopt;
+  if (q == p - 2 || q == begin || q[-1] != ':') return nullptr;
   const char* pid_end = --q;
   while (q > begin && IsDigit(q[-1])) --q;
-  if (q == pid_end || q == begin || q[-1] != ':') return std::nullopt;
+  if (q == pid_end || q == begin || q[-1] != ':') return nullptr;
   const char* host_end = q - 1;
   const char* host = host_end;
   while (host > begin && IsHostByte(host[-1])) --host;
-  if (host == host_end) return std::nullopt;
+  if (host == host_end) return nullptr;
 
-  const std::string_view name(host, static_cast<std::size_t>(pid_end - host));
-  const auto [it, is_new] = process_by_name_.try_emplace(name, static_cast<std::uint32_t>(batch_.processes.size()));
-  if (is_new) {
-    CallBatch::Process process;
-    process.host.assign(host, host_end);
-    std::from_chars(q, pid_end, process.pid);
-    process.cuda_dev = device;
-    batch_.processes.push_back(std::move(process));
-    last_pieces_.push_back(0);
+  writer.host.assign(host, host_end);
+  std::from_chars(q, pid_end, writer.pid);
+  const auto [it, is_new] = writer_by_name_.try_emplace(std::string(host, pid_end), static_cast<std::uint32_t>(writers_.size()));
+  if (is_new) writers_.push_back(std::move(writer));
+  const auto size = static_cast<std::size_t>(end - host);
+  if (slot != nullptr && size >= 16 && size <= kPrefixBytes) {
+    slot->writer = it->second;
+    slot->size = static_cast<std::uint32_t>(size);
+    std::memcpy(slot->text, host, size);
   }
-  slot = {tail, host, static_cast<std::uint32_t>(end - host), it->second, stamp_};
-  return it->second;
+  return &writers_[it->second];
 }
 
 bool CallFolder::ParseFields(const char* p, std::size_t op_size, const char* line_end, Fields& out) {
@@ -201,20 +302,22 @@ bool CallFolder::ParseFields(const char* p, std::size_t op_size, const char* lin
   return p == line_end || (p < line_end && (*p == ' ' || *p == '\x1b'));
 }
 
-std::uint32_t CallFolder::CommOf(std::uint32_t process, const Fields& fields) {
-  std::size_t index = Mix(fields.comm, process) % kCommSlots;
+std::uint32_t CallFolder::CommOf(std::uint32_t process, std::uint64_t pointer, std::int32_t nranks) {
+  std::size_t index = Mix(pointer, process) % kCommSlots;
+  const auto add = [&] {
+    batch_.comms.push_back({process, pointer, nranks});
+    return static_cast<std::uint32_t>(batch_.comms.size() - 1);
+  };
   for (std::size_t probe = 0; probe < kMaxProbes; ++probe, index = (index + 1) % kCommSlots) {
     CommSlot& slot = comms_[index];
-    if (slot.stamp == stamp_ && slot.pointer == fields.comm && slot.process == process) return slot.comm;
+    if (slot.stamp == stamp_ && slot.pointer == pointer && slot.process == process) return slot.comm;
     if (slot.stamp == stamp_) continue;
-    slot = {fields.comm, process, static_cast<std::uint32_t>(batch_.comms.size()), stamp_};
-    batch_.comms.push_back({process, fields.comm, fields.nranks});
+    slot = {pointer, process, add(), stamp_};
     return slot.comm;
   }
   for (std::size_t i = batch_.comms.size(); i-- > 0;)
-    if (batch_.comms[i].pointer == fields.comm && batch_.comms[i].process == process) return static_cast<std::uint32_t>(i);
-  batch_.comms.push_back({process, fields.comm, fields.nranks});
-  return static_cast<std::uint32_t>(batch_.comms.size() - 1);
+    if (batch_.comms[i].pointer == pointer && batch_.comms[i].process == process) return static_cast<std::uint32_t>(i);
+  return add();
 }
 
 std::uint32_t CallFolder::DescriptorOf(std::string_view op, const Fields& fields) {
@@ -240,18 +343,63 @@ std::uint32_t CallFolder::DescriptorOf(std::string_view op, const Fields& fields
   return add();
 }
 
-CallLine CallFolder::Add(std::string_view line, std::size_t bracket, std::uint32_t line_number, std::uint32_t piece) {
+CallLine CallFolder::AddSlowly(std::string_view line, std::size_t bracket, std::size_t op_size, std::uint32_t line_number, std::uint32_t piece) {
   const char* message = line.data() + bracket + kInfo.size();
-  std::size_t op_size = 0;
-  while (op_size < 24 && ((message[op_size] >= 'A' && message[op_size] <= 'Z') || (message[op_size] >= 'a' && message[op_size] <= 'z'))) ++op_size;
-  if (op_size < 4 || op_size >= 24 || std::memcmp(message + op_size, ": opCount ", 10) != 0) return CallLine::kNotACall;
   Fields fields;
-  if (!ParseFields(message, op_size, line.data() + line.size(), fields)) return CallLine::kTorn;
+  if (!IsName(message, op_size) || !ParseFields(message, op_size, line.data() + line.size(), fields)) return CallLine::kTorn;
   const auto process = ProcessOf(line, bracket, piece);
   if (!process) return CallLine::kTorn;
-  const std::uint32_t comm = CommOf(*process, fields);
-  const std::uint32_t descriptor = DescriptorOf({message, op_size}, fields);
-  batch_.calls.push_back({comm, descriptor, static_cast<std::uint32_t>(fields.op_count), line_number});
+  const std::uint32_t comm = CommOf(*process, fields.comm, fields.nranks);
+  batch_.calls.push_back({comm, DescriptorOf({message, op_size}, fields), static_cast<std::uint32_t>(fields.op_count), line_number});
+  return CallLine::kCall;
+}
+
+CallLine CallFolder::Add(std::string_view line, std::size_t bracket, std::uint32_t line_number, std::uint32_t piece) {
+  const char* message = line.data() + bracket + kInfo.size();
+  const std::size_t op_size = FindColon(message);
+  if (op_size < 4 || op_size >= kOpBytes || std::memcmp(message + op_size, ": opCount ", 10) != 0) return CallLine::kNotACall;
+
+  // opCount, two buffers that say nothing, and a tail: ` count ... stream 0x..`.
+  const char* line_end = line.data() + line.size();
+  const char* p = message + op_size + 10;
+  std::uint64_t op_count = 0;
+  if (!ReadHex(p, op_count) || line_end - p < static_cast<std::ptrdiff_t>(20 + 2 * kPointerBytes + 48)) return AddSlowly(line, bracket, op_size, line_number, piece);
+  const char* send = p + 10;
+  const char* receive = send + kPointerBytes + 10;
+  const char* tail = receive + kPointerBytes;
+  if (std::memcmp(p, " sendbuff ", 10) != 0 || std::memcmp(send, "0x", 2) != 0 || std::memcmp(send + kPointerBytes, " recvbuff ", 10) != 0 ||
+      std::memcmp(receive, "0x", 2) != 0 || std::memcmp(tail, " count ", 7) != 0)
+    return AddSlowly(line, bracket, op_size, line_number, piece);
+  const auto tail_size = static_cast<std::size_t>(line_end - tail);
+  Writer* writer = WriterOf(line, bracket);
+  if (writer == nullptr || tail_size > kTailBytes) return AddSlowly(line, bracket, op_size, line_number, piece);
+
+  const auto writer_number = static_cast<std::uint32_t>(writer - writers_.data());
+  std::uint64_t hash = Mix(Load64(tail + 7) + writer_number, Load64(line_end - 8));
+  hash = Mix(hash ^ Load64(message), Load64(line_end - 46));
+  hash = Mix(hash, Load64(line_end - 38) ^ Load64(tail + 15));
+  TailSlot& slot = tails_[hash % kTailSlots];
+  const bool known = slot.hash == hash && slot.writer == writer_number && slot.op_size == op_size && slot.tail_size == tail_size &&
+                     SameOp(slot.op, message, op_size) && Same(slot.tail, tail, tail_size);
+  if (!known) {
+    Fields fields;
+    if (!IsName(message, op_size) || !ParseFields(message, op_size, line_end, fields)) return CallLine::kTorn;
+    slot.hash = hash;
+    slot.writer = writer_number;
+    slot.op_size = static_cast<std::uint32_t>(op_size);
+    slot.tail_size = static_cast<std::uint32_t>(tail_size);
+    slot.fields = fields;
+    slot.stamp = kNever;
+    std::memcpy(slot.op, message, op_size);
+    std::memcpy(slot.tail, tail, tail_size);
+  }
+  const std::uint32_t process = InBatch(*writer, piece);
+  if (slot.stamp != stamp_) {
+    slot.comm = CommOf(process, slot.fields.comm, slot.fields.nranks);
+    slot.descriptor = DescriptorOf({message, op_size}, slot.fields);
+    slot.stamp = stamp_;
+  }
+  batch_.calls.push_back({slot.comm, slot.descriptor, static_cast<std::uint32_t>(op_count), line_number});
   return CallLine::kCall;
 }
 

@@ -6,9 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/event.h"
@@ -21,36 +22,50 @@ std::size_t FindNcclInfo(std::string_view line);
 
 enum class CallLine : std::uint8_t { kNotACall, kCall, kTorn };
 
-/// Folds one block's calls into a CallBatch. Lines must be followed by 64 readable bytes.
+/// Folds one block's calls into a CallBatch. What was once seen is remembered from block to block: a training loop makes
+/// the same calls again and again, and a line whose tail (from ` count ` on) is known needs its opCount read and no more.
+/// Lines must be followed by 64 readable bytes.
 class CallFolder {
  public:
   CallFolder();
+  ~CallFolder();
   /// Starts a block.
   void Begin();
-  /// `bracket`: FindNcclInfo's answer; `line_number` in the block; `piece` is given back by LastPiece.
+  /// `bracket`: FindNcclInfo's answer; `line_number` in the block; `piece` is given back by last_pieces().
   CallLine Add(std::string_view line, std::size_t bracket, std::uint32_t line_number, std::uint32_t piece);
-  /// The process that wrote an NCCL line of this block, also where it is no call.
+  /// The process of this block that wrote an NCCL line, also where it is no call.
   std::optional<std::uint32_t> ProcessOf(std::string_view line, std::size_t bracket, std::uint32_t piece);
-  /// Pieces (as given to Add) of each process' last call.
+  /// Pieces (as given to Add) of each process' last line.
   const std::vector<std::uint32_t>& last_pieces() const { return last_pieces_; }
+  CallBatch& batch() { return batch_; }
   CallBatch Take();
 
  private:
-  struct PrefixSlot { std::uint64_t tail = 0; const char* begin = nullptr; std::uint32_t size = 0, process = 0, stamp = 0; };
-  struct CommSlot { std::uint64_t pointer = 0; std::uint32_t process = 0, comm = 0, stamp = 0; };
-  struct DescriptorSlot { std::uint64_t hash = 0; std::uint32_t descriptor = 0, stamp = 0; };
   struct Fields;
+  struct Writer;      ///< a `host:pid` seen by this folder
+  struct PrefixSlot;  ///< a `host:pid:tid [dev` seen, and its writer
+  struct TailSlot;    ///< a call's op and tail seen, and what they mean
+  struct CommSlot;
+  struct DescriptorSlot;
+
   static bool ParseFields(const char* message, std::size_t op_size, const char* line_end, Fields& out);
-  std::uint32_t CommOf(std::uint32_t process, const Fields& fields);
+  /// nullptr: no prefix stands there. Not an optional number: building one on the stack stalls this path.
+  Writer* WriterOf(std::string_view line, std::size_t bracket);
+  Writer* NewPrefix(std::string_view line, std::size_t bracket, PrefixSlot* slot);
+  std::uint32_t InBatch(Writer& writer, std::uint32_t piece);
+  std::uint32_t CommOf(std::uint32_t process, std::uint64_t pointer, std::int32_t nranks);
   std::uint32_t DescriptorOf(std::string_view op, const Fields& fields);
-  std::optional<std::uint32_t> NewPrefix(std::string_view line, std::size_t bracket, PrefixSlot& slot, std::uint64_t tail);
+  CallLine AddSlowly(std::string_view line, std::size_t bracket, std::size_t op_size, std::uint32_t line_number, std::uint32_t piece);
+  void Forget();
 
   CallBatch batch_;
   std::vector<std::uint32_t> last_pieces_;
+  std::vector<Writer> writers_;
+  std::map<std::string, std::uint32_t, std::less<>> writer_by_name_;
   std::vector<PrefixSlot> prefixes_;
+  std::vector<TailSlot> tails_;
   std::vector<CommSlot> comms_;
   std::vector<DescriptorSlot> descriptors_;
-  std::unordered_map<std::string_view, std::uint32_t> process_by_name_;
   std::uint32_t stamp_ = 0;
 };
 

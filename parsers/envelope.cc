@@ -265,7 +265,7 @@ class Peeler {
     // Loops print themselves in the same shape.
     static constexpr std::array<string_view, 6> kCounters = {"epoch", "step", "iter", "batch", "layer", "stage"};
     const std::size_t close = text_.find("]:");
-    if (close == kNone || close > 48 || !IsLetter(text_[1])) return false;
+    if (close > 48 || !IsLetter(text_[1])) return false;
     string_view role = text_.substr(1, close - 1);
     const std::size_t digits =
         static_cast<std::size_t>(std::find_if_not(role.rbegin(), role.rend(), IsDigit) - role.rbegin());
@@ -285,7 +285,7 @@ class Peeler {
   /// `[1,3]<stdout>:`, `[1,3]<stdout>: `, `[3]<stderr>: `, `[1,3][node017:41234]<stderr>: `.
   bool PeelMpirunTag() {
     const std::size_t close = text_.find(']');
-    if (close == kNone || close > 24 || !IsDigit(text_[1])) return false;
+    if (close > 24 || !IsDigit(text_[1])) return false;
     const string_view ids = text_.substr(1, close - 1);
     const std::size_t comma = ids.find(',');
     const auto rank = Number<std::int32_t>(comma == kNone ? ids : ids.substr(comma + 1));

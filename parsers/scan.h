@@ -24,7 +24,7 @@ Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths);
 
 struct ScanOptions {
   unsigned threads = 0;                  ///< 0: every core
-  std::size_t block_bytes = 1024 * 1024;
+  std::size_t block_bytes = 512 * 1024;
   std::atomic<std::uint64_t>* progress_bytes = nullptr;  ///< bytes read so far, for a progress line
 };
 

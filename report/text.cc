@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "report/replay_command.h"
 #include "report/report.h"
@@ -12,7 +13,7 @@ namespace inquest {
 namespace {
 
 // One screen holds this many rows of each part; JSON holds all.
-constexpr std::size_t kEvidenceShown = 5, kCulpritsShown = 4, kRemediesShown = 4, kCollectShown = 4, kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4;
+constexpr std::size_t kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3, kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4;
 
 namespace style {
 constexpr std::string_view kPlain, kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[1;31m", kGreen = "\x1b[1;32m", kYellow = "\x1b[1;33m", kCyan = "\x1b[36m";
@@ -44,8 +45,8 @@ class Page {
       lead.assign(static_cast<std::size_t>(indent), ' ');
     }
   }
-  void More(std::size_t total, std::size_t shown, std::string_view what) {
-    if (total > shown) Line("  ", fmt::format("and {} more {}", total - shown, what), style::kDim);
+  void More(std::size_t total, std::size_t shown, std::string_view where = "in --format json") {
+    if (total > shown) Line("  ", fmt::format("and {} more {}", total - shown, where), style::kDim);
   }
   std::string Painted(std::string_view text, std::string_view paint) const {
     if (color_ == Color::kNever || paint.empty()) return std::string(text);
@@ -77,41 +78,53 @@ void Headline(Page& page, const Verdict& verdict) {
 
 // ---- whom, and whether to start again --------------------------------------------------------------------------
 
-std::string Place(const Culprit& culprit) {
-  std::vector<std::string> parts;
-  if (culprit.pid) parts.push_back(fmt::format("pid {}", *culprit.pid));
-  if (culprit.gpu_index) parts.push_back(fmt::format("GPU {}", *culprit.gpu_index));
-  if (culprit.bus_id) parts.push_back(*culprit.bus_id);
-  return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, ", "));
+/// Culprits that share a line: ranks of one host, or processes on one device, for one reason.
+struct Suspects {
+  const Culprit* first = nullptr;
+  std::vector<int> ranks;
+  std::vector<std::int64_t> pids;
+  std::size_t count = 0;
+};
+
+bool Together(const Culprit& a, const Culprit& b) {
+  if (a.host != b.host || a.why != b.why || a.rank.has_value() != b.rank.has_value()) return false;
+  return a.rank || (a.pid && b.pid && a.gpu_index == b.gpu_index && a.bus_id == b.bus_id);
 }
 
-/// Culprits on one host for one reason share a line; one alone keeps its process and device.
+std::vector<Suspects> Fold(const std::vector<Culprit>& culprits) {
+  std::vector<Suspects> rows;
+  for (const Culprit& culprit : culprits) {
+    auto row = std::ranges::find_if(rows, [&](const Suspects& other) { return Together(*other.first, culprit); });
+    if (row == rows.end()) row = rows.insert(rows.end(), {&culprit, {}, {}, 0});
+    if (culprit.rank) row->ranks.push_back(culprit.rank->value);
+    if (culprit.pid) row->pids.push_back(*culprit.pid);
+    ++row->count;
+  }
+  return rows;
+}
+
+/// `rank 28 on node07 (pid 2113, GPU 4, 0000:4e:00.0)`, `ranks 0-7 on node07`, `pids 41, 42, GPU 0`.
+std::string Who(const Suspects& suspects) {
+  const Culprit& first = *suspects.first;
+  std::string who;
+  if (!suspects.ranks.empty()) who = fmt::format("rank{} {}", suspects.count > 1 ? "s" : "", FoldRanks(suspects.ranks));
+  if (first.host) who += (who.empty() ? "host " : " on ") + *first.host;
+  std::vector<std::string> details;
+  const bool alone = suspects.count == 1;
+  if (!suspects.pids.empty() && (alone || !first.rank)) details.push_back(fmt::format("pid{} {}", alone ? "" : "s", fmt::join(suspects.pids, ", ")));
+  if (first.gpu_index && (alone || !first.rank)) details.push_back(fmt::format("GPU {}", *first.gpu_index));
+  if (first.bus_id && (alone || !first.rank)) details.push_back(*first.bus_id);
+  if (details.empty()) return who;
+  return who.empty() ? fmt::format("{}", fmt::join(details, ", ")) : fmt::format("{} ({})", who, fmt::join(details, ", "));
+}
+
 void Culprits(Page& page, const Verdict& verdict) {
-  struct Shared {
-    std::vector<int> ranks;
-    const Culprit* only = nullptr;
-    std::size_t count = 0;
-  };
-  std::vector<std::pair<std::pair<std::string, std::string>, Shared>> rows;
-  for (const Culprit& culprit : verdict.culprits) {
-    const std::pair<std::string, std::string> key(culprit.host.value_or(""), culprit.why);
-    auto row = std::ranges::find(rows, key, [](const auto& entry) { return entry.first; });
-    if (row == rows.end() || !culprit.rank) row = rows.insert(rows.end(), {key, {}});
-    if (culprit.rank) row->second.ranks.push_back(culprit.rank->value);
-    row->second.only = &culprit;
-    ++row->second.count;
-  }
+  const std::vector<Suspects> rows = Fold(verdict.culprits);
   for (std::size_t i = 0; i < std::min(rows.size(), kCulpritsShown); ++i) {
-    const auto& [key, shared] = rows[i];
-    std::string who;
-    if (!shared.ranks.empty()) who = fmt::format("rank{} {}", shared.ranks.size() > 1 ? "s" : "", FoldRanks(shared.ranks));
-    if (!key.first.empty()) who += (who.empty() ? "host " : " on ") + key.first;
-    if (shared.count == 1) who += Place(*shared.only);
-    if (who.starts_with(' ')) who.erase(0, 1);
-    const std::string why = key.second.empty() ? "" : (who.empty() ? "" : ": ") + key.second;
-    page.Paragraph(i == 0 ? "Culprit  " : "         ", who + why, 2);
+    const std::string who = Who(rows[i]), why = rows[i].first->why;
+    page.Paragraph(i == 0 ? "Culprit  " : "         ", who + (who.empty() || why.empty() ? "" : ": ") + why, 2);
   }
-  page.More(rows.size(), kCulpritsShown, "culprits in --format json");
+  page.More(rows.size(), kCulpritsShown);
 }
 
 void Retry(Page& page, const Verdict& verdict) {
@@ -125,12 +138,16 @@ void Retry(Page& page, const Verdict& verdict) {
 
 // ---- the lines that prove it -----------------------------------------------------------------------------------
 
-/// Without the prefix that repeats what the columns beside it say, if the line is too long to be shown whole.
-std::string Telling(const std::string& text, int room) {
-  if (Columns(text) <= room) return text;
+/// Without runs of blanks, and if it is still too long to be shown whole, without the prefix that repeats what the
+/// columns beside it say, or that another writer left on the line.
+std::string Telling(const std::string& line, int width, int rows) {
+  std::string text = line.substr(0, line.find_last_not_of(' ') + 1);
+  if (Columns(text) <= width) return text;
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
+  if (Columns(text) <= rows * width) return text;
   std::string_view rest = text;
-  for (const std::string_view mark : {"NCCL WARN ", "NCCL INFO "}) {
-    if (const std::size_t at = rest.find(mark); at != std::string_view::npos && at < 120) rest.remove_prefix(at);
+  for (const auto& [mark, skipped] : {std::pair<std::string_view, std::size_t>{"NCCL WARN ", 0}, {"NCCL INFO ", 0}, {"]:[E", 2}, {"]:[W", 2}}) {
+    if (const std::size_t at = rest.find(mark); at != std::string_view::npos) rest.remove_prefix(at + skipped);
   }
   while (rest.starts_with('[')) {
     const std::size_t end = rest.find(']');
@@ -176,9 +193,10 @@ void Evidence(Page& page, const Timeline& timeline, const Verdict& verdict) {
     }
     head += pad(row.clock, clock_columns) + pad(row.rank, rank_columns);
     const int room = std::max(page.width() - Columns(head), 20);
-    page.Paragraph(head, Telling(row.text, 2 * room), 2, row.cause ? style::kBold : style::kPlain);
+    const int lines = row.cause ? 2 : 1;
+    page.Paragraph(head, Telling(row.text, room, lines), lines, row.cause ? style::kBold : style::kPlain);
   }
-  page.More(verdict.evidence.size(), kEvidenceShown, "lines in --format json");
+  page.More(verdict.evidence.size(), kEvidenceShown);
 }
 
 // ---- where everybody was ---------------------------------------------------------------------------------------
@@ -194,24 +212,23 @@ std::string StateOf(const RankRow& row) {
 
 void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
   std::vector<std::string> lines;
-  std::vector<int> waiting, absent;
+  std::map<std::string, std::vector<int>> states;
+  std::set<int> told;
   if (verdict.collective) {
     const CollectiveRef& c = *verdict.collective;
     const std::string what = (c.op.empty() ? "a collective" : c.op) + (c.seq ? fmt::format(" #{}", *c.seq) : "");
-    waiting = c.ranks_waiting;
-    absent = c.ranks_absent;
-    if (!waiting.empty()) lines.push_back(fmt::format("{} waiting in {}{}", FoldRanks(waiting), what, Since(c.waiting_since)));
-  }
-  std::map<std::string, std::vector<int>> states;
-  for (const int rank : absent) {
-    const RankRow* row = timeline.FindRank(GlobalRank{rank});
-    const std::string state = row == nullptr ? "" : StateOf(*row);
-    states["never entered it" + (state.empty() ? "" : "; " + state)].push_back(rank);
+    if (!c.ranks_waiting.empty()) lines.push_back(fmt::format("{} waiting in {}{}", FoldRanks(c.ranks_waiting), what, Since(c.waiting_since)));
+    told.insert(c.ranks_waiting.begin(), c.ranks_waiting.end());
+    for (const int rank : c.ranks_absent) {
+      const RankRow* row = timeline.FindRank(GlobalRank{rank});
+      const std::string state = row == nullptr ? "" : StateOf(*row);
+      states["never entered it" + (state.empty() ? "" : "; " + state)].push_back(rank);
+      told.insert(rank);
+    }
   }
   for (const RankRow& row : timeline.ranks) {
-    const auto is_row = [&](int rank) { return rank == row.rank.value; };
     const std::string state = StateOf(row);
-    if (!state.empty() && std::ranges::none_of(waiting, is_row) && std::ranges::none_of(absent, is_row)) states[state].push_back(row.rank.value);
+    if (!state.empty() && !told.contains(row.rank.value)) states[state].push_back(row.rank.value);
   }
   std::vector<std::pair<std::string, std::vector<int>>> rare_first(states.begin(), states.end());
   std::ranges::stable_sort(rare_first, {}, [](const auto& entry) { return entry.second.size(); });
@@ -219,35 +236,41 @@ void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
   if (lines.empty()) return;
   page.Heading("Ranks");
   for (std::size_t i = 0; i < std::min(lines.size(), kStatesShown); ++i) page.Paragraph("  ", lines[i], 2);
-  page.More(lines.size(), kStatesShown, "states in --format json");
+  page.More(lines.size(), kStatesShown);
 }
 
 // ---- what to do ------------------------------------------------------------------------------------------------
 
-void Remedies(Page& page, const Verdict& verdict) {
-  if (verdict.remedies.empty()) return;
+/// Running the collective alone, as one more thing to do.
+std::optional<Remedy> Replay(const Timeline& timeline, const Verdict& verdict) {
+  if (verdict.outcome == Outcome::kHealthy || !verdict.collective) return std::nullopt;
+  const auto command = ReplayCommand(timeline, *verdict.collective);
+  if (!command) return std::nullopt;
+  const bool all_called = verdict.collective->ranks_absent.empty();
+  return Remedy{all_called ? "Run the collective alone: it hangs again only if the machines are at fault."
+                           : "Check that the machines can do the collective; a replay cannot bring back a rank that never called.",
+                *command};
+}
+
+void Remedies(Page& page, const Timeline& timeline, const Verdict& verdict) {
+  // What to do about an unknown cause is to collect, which stands above.
+  const std::size_t known = verdict.outcome == Outcome::kFailed ? verdict.remedies.size() : 0;
+  std::vector<Remedy> shown(verdict.remedies.begin(), verdict.remedies.begin() + static_cast<std::ptrdiff_t>(std::min(known, kRemediesShown)));
+  if (const auto replay = Replay(timeline, verdict)) shown.push_back(*replay);
+  if (shown.empty()) return;
   page.Heading("What to do");
-  for (std::size_t i = 0; i < std::min(verdict.remedies.size(), kRemediesShown); ++i) {
-    page.Paragraph(fmt::format("  {}. ", i + 1), verdict.remedies[i].text, 3);
-    if (!verdict.remedies[i].command.empty()) page.Command("     ", verdict.remedies[i].command);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    page.Paragraph(fmt::format("  {}. ", i + 1), shown[i].text, 3);
+    if (!shown[i].command.empty()) page.Command("     ", shown[i].command);
   }
-  page.More(verdict.remedies.size(), kRemediesShown, fmt::format("with: inquest explain {}", verdict.cause));
+  page.More(known, kRemediesShown, fmt::format("with inquest explain {}", verdict.cause));
 }
 
 void CollectNext(Page& page, const Verdict& verdict, std::string_view title, std::size_t shown) {
   if (verdict.collect_next.empty()) return;
   page.Heading(title);
   for (std::size_t i = 0; i < std::min(verdict.collect_next.size(), shown); ++i) page.Paragraph("  - ", verdict.collect_next[i], 2);
-  page.More(verdict.collect_next.size(), shown, "in --format json");
-}
-
-void Replay(Page& page, const Timeline& timeline, const Verdict& verdict) {
-  if (verdict.outcome == Outcome::kHealthy || !verdict.collective) return;
-  const auto command = ReplayCommand(timeline, *verdict.collective);
-  if (!command) return;
-  const bool never_called = !verdict.collective->ranks_absent.empty();
-  page.Heading(never_called ? "Replay (can the machines do it? It cannot bring back a rank that never called)" : "Replay the collective alone");
-  page.Command("  ", *command);
+  page.More(verdict.collect_next.size(), shown);
 }
 
 void Alternatives(Page& page, const Verdict& verdict, std::string_view title) {
@@ -257,7 +280,7 @@ void Alternatives(Page& page, const Verdict& verdict, std::string_view title) {
     const Alternative& other = verdict.alternatives[i];
     page.Line("  ", fmt::format("{} ({}): {}", other.cause, Percent(other.confidence), other.why));
   }
-  page.More(verdict.alternatives.size(), kAlternativesShown, "in --format json");
+  page.More(verdict.alternatives.size(), kAlternativesShown);
 }
 
 std::string Size(std::uint64_t bytes) {
@@ -302,9 +325,8 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const T
   }
   Evidence(page, timeline, verdict);
   Ranks(page, timeline, verdict);
-  if (verdict.outcome == Outcome::kFailed) Remedies(page, verdict);
+  Remedies(page, timeline, verdict);
   if (verdict.outcome == Outcome::kFailed) CollectNext(page, verdict, "Collect next, if that does not settle it", kCollectShown);
-  Replay(page, timeline, verdict);
   if (!undecided) Alternatives(page, verdict, "Also possible");
   Coverage(page, timeline);
   return page.Take();

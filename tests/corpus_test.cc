@@ -138,8 +138,7 @@ TEST_CASE("every case gets the verdict that it promises", "[corpus]") {
   REQUIRE_FALSE(Cases().empty());
   for (const Case& c : Cases()) {
     const std::vector<std::string> broken = Broken(c);
-    INFO(c.dir.filename().string() << "\n  " << fmt::format("{}", fmt::join(broken, "\n  ")));
-    CHECK(broken.empty());
+    if (!broken.empty()) FAIL_CHECK(fmt::format("{}: {}", c.dir.filename().string(), fmt::join(broken, "; ")));
   }
 }
 

@@ -1,8 +1,8 @@
 // c10d_errors.cc: errors of torch.distributed's process groups, stores and sockets.
 // Format:  the text of c10::Error, in a log line of its own or behind an exception's type, and its C++ backtrace
-//            Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(...), but ...
-//            [Rank 0]: Ranks 1, 5 failed to pass monitoredBarrier in 60000 ms
-//            [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', ...
+//            Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(...),
+//            but ... [Rank 0]: Ranks 1, 5 failed to pass monitoredBarrier in 60000 ms [3] is setting up NCCL
+//            communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', ...
 // Clock:   c10's prefix, where there is one.
 // Not read: the text below "Last error:", which is NCCL's own and holds no mark.
 #include <string>
@@ -17,8 +17,8 @@ bool Contains(std::string_view text, std::string_view part) { return text.find(p
 
 // The form without tensors has no separator: `SequenceNumber=12OpType=BARRIER`.
 Fingerprint ReadFingerprint(std::string_view text) {
-  static const Pattern kSeq(R"(SequenceNumber=(\d+)\D)"), kOp(R"(OpType=(\w+)[,)])"), kShape(R"(TensorShape=\[([\d, ]*)\])"),
-      kDtypes(R"(TensorDtypes=(.*?), TensorDeviceTypes=)");
+  static const Pattern kSeq(R"(SequenceNumber=(\d+)\D)"), kOp(R"(OpType=(\w+)[,)])"),
+      kShape(R"(TensorShape=\[([\d, ]*)\])"), kDtypes(R"(TensorDtypes=(.*?), TensorDeviceTypes=)");
   Fingerprint print;
   if (const auto seq = kSeq.Search(text); seq && seq->number(1)) print.seq = SeqId{*seq->number(1)};
   if (const auto op = kOp.Search(text)) print.op = std::string(op->text(1));
@@ -28,8 +28,9 @@ Fingerprint ReadFingerprint(std::string_view text) {
 }
 
 std::optional<FingerprintMismatch> ReadMismatch(std::string_view text) {
-  static const Pattern kMismatch(R"(Detected mismatch between collectives on ranks\. Rank (\d+) is running collective: )"
-                                 R"((CollectiveFingerPrint\(.*), but Rank (\d+) is running collective: (CollectiveFingerPrint\(.*))");
+  static const Pattern kMismatch(
+      R"(Detected mismatch between collectives on ranks\. Rank (\d+) is running collective: )"
+      R"((CollectiveFingerPrint\(.*), but Rank (\d+) is running collective: (CollectiveFingerPrint\(.*))");
   const auto match = kMismatch.Search(text);
   if (!match) return std::nullopt;
   const auto a = RankOf<GroupRank>(*match, 1), b = RankOf<GroupRank>(*match, 3);
@@ -60,8 +61,9 @@ std::optional<MonitoredBarrierFailed> ReadBarrier(std::string_view text) {
 
 std::optional<UniqueIdWait> ReadUniqueIdWait(std::string_view text) {
   // "retreiving" up to 1.12.
-  static const Pattern kWait(R"(\[(\d+)\] is setting up NCCL communicator and retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\] )"
-                             R"(via c10d key-value store by key '([^']*)'(?:, but store->get\('[^']*'\) got error: (.*))?)");
+  static const Pattern kWait(
+      R"(\[(\d+)\] is setting up NCCL communicator and retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\] )"
+      R"(via c10d key-value store by key '([^']*)'(?:, but store->get\('[^']*'\) got error: (.*))?)");
   const auto match = kWait.Search(text);
   if (!match) return std::nullopt;
   const auto waiter = RankOf<GroupRank>(*match, 1), publisher = RankOf<GroupRank>(*match, 2);
@@ -72,7 +74,8 @@ std::optional<UniqueIdWait> ReadUniqueIdWait(std::string_view text) {
 }
 
 std::optional<GuessedDevice> ReadGuess(std::string_view text) {
-  static const Pattern kGuess(R"((?:Rank (\d+)\]?\s+)?using GPU (\d+) (?:to perform barrier )?as devices? used by this process)");
+  static const Pattern kGuess(
+      R"((?:Rank (\d+)\]?\s+)?using GPU (\d+) (?:to perform barrier )?as devices? used by this process)");
   const auto match = kGuess.Search(text);
   if (!match || !match->number(2) || *match->number(2) > 0xffff) return std::nullopt;
   return GuessedDevice{RankOf<GroupRank>(*match, 1), static_cast<int>(*match->number(2))};
@@ -166,7 +169,11 @@ std::vector<What> ReadC10dMessage(std::string_view text) {
   return found;
 }
 
-const Format kC10dErrors{.name = "pytorch-c10d", .framing = Framing::kLines, .clock = ClockDomain::kLocal,
-                         .component = Component::kC10, .marks = kMarks, .make = &Make<C10dErrorsParser>};
+const Format kC10dErrors{.name = "pytorch-c10d",
+                         .framing = Framing::kLines,
+                         .clock = ClockDomain::kLocal,
+                         .component = Component::kC10,
+                         .marks = kMarks,
+                         .make = &Make<C10dErrorsParser>};
 
 }  // namespace inquest

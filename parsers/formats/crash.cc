@@ -15,7 +15,8 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kShell = "shell", kProcess = "process";
+// Also for what the process says itself: like a shell, the line stands among its own output.
+constexpr std::string_view kReporter = "shell";
 
 /// The words of a shell for the signals that end a process, between two other expressions.
 Pattern AroundWords(std::string before, std::string_view after) {
@@ -25,31 +26,33 @@ Pattern AroundWords(std::string before, std::string_view after) {
   return Pattern(before.c_str());
 }
 
-// What bash, sh and their kin print for a child: alone (perhaps right behind a progress bar), behind `line 12: 4711`, or behind a job number.
+// What bash, sh and their kin print for a child: alone (perhaps right behind a progress bar), behind `line 12: 4711`,
+// or behind a job number.
 std::optional<ProcessExit> ReadShell(std::string_view text) {
   static const Pattern kWhole = AroundWords(R"((?:^|(?:s/it|it/s)[^\]]{0,80}\]\s*))", R"(\s*$)");
   static const Pattern kLine = AroundWords(R"(\bline \d+:\s+(\d+) )", R"((?:\s.*)?$)");
   static const Pattern kJob = AroundWords(R"(^\[\d+\][+-]?\s\s+(?:(\d+) )?)", R"((?:\s.*)?$)");
   static const Pattern kTime(R"(^Command terminated by signal (\d+))");
-  if (const auto match = kWhole.Search(text)) return ExitBySignal(SignalNumber(match->text(1)), kShell);
-  if (const auto match = kTime.Search(text)) return ExitBySignal(SignalNumber(match->text(1)), kShell);
+  if (const auto match = kWhole.Search(text)) return ExitBySignal(SignalNumber(match->text(1)), kReporter);
+  if (const auto match = kTime.Search(text)) return ExitBySignal(SignalNumber(match->text(1)), kReporter);
   auto match = kLine.Search(text);
   if (!match) match = kJob.Search(text);
   if (!match) return std::nullopt;
-  ProcessExit exit = ExitBySignal(SignalNumber(match->text(2)), kShell);
+  ProcessExit exit = ExitBySignal(SignalNumber(match->text(2)), kReporter);
   exit.pid = match->number(1);
   return exit;
 }
 
 std::optional<ProcessExit> ReadZsh(std::string_view text) {
-  static constexpr std::pair<std::string_view, int> kWords[] = {
-      {"killed", 9}, {"segmentation fault", 11}, {"abort", 6}, {"bus error", 7}, {"terminated", 15}, {"floating point exception", 8}};
+  static constexpr std::pair<std::string_view, int> kWords[] = {{"killed", 9},      {"segmentation fault", 11},
+                                                                {"abort", 6},       {"bus error", 7},
+                                                                {"terminated", 15}, {"floating point exception", 8}};
   static const Pattern kForm(
       R"(^(?:zsh: |\[\d+\]  [+-]? *(\d+) )(killed|segmentation fault|abort|bus error|terminated|floating point exception)\s)");
   const auto match = kForm.Search(text);
   if (!match) return std::nullopt;
   ProcessExit exit;
-  exit.reporter = std::string(kShell);
+  exit.reporter = std::string(kReporter);
   exit.pid = match->number(1);
   for (const auto& [words, signal] : kWords) {
     if (match->text(2) == words) exit.signal = signal;
@@ -57,21 +60,23 @@ std::optional<ProcessExit> ReadZsh(std::string_view text) {
   return exit;
 }
 
-// Handlers that print before the process dies: glog's, c10's, Open MPI's.
+// Handlers that print before the process dies: glog's, c10's, Open MPI's, UCX's.
 std::optional<ProcessExit> ReadHandler(std::string_view text) {
   static const Pattern kGlog(R"(\*\*\* (SIG[A-Z]+) \(@[^)]*\) received by PID (\d+))");
   static const Pattern kC10(R"(^(SIG[A-Z]+)\(\d+\), PID: (\d+), Thread )");
   static const Pattern kOpenMpi(R"(\[([^\s:\]]+):(\d+)\] Signal: [^(]+\((\d+)\))");
+  static const Pattern kUcx(R"(\[([^\s:\]]+):(\d+):\d+:\d+\] Caught signal (\d+) \()");
   auto match = kGlog.Search(text);
   if (!match) match = kC10.Search(text);
   if (match) {
-    ProcessExit exit = ExitBySignal(SignalNumber(match->text(1)), kProcess);
+    ProcessExit exit = ExitBySignal(SignalNumber(match->text(1)), kReporter);
     exit.pid = match->number(2);
     return exit;
   }
   match = kOpenMpi.Search(text);
+  if (!match) match = kUcx.Search(text);
   if (!match) return std::nullopt;
-  ProcessExit exit = ExitBySignal(SignalNumber(match->text(3)), kProcess);
+  ProcessExit exit = ExitBySignal(SignalNumber(match->text(3)), kReporter);
   exit.host = std::string(match->text(1));
   exit.pid = match->number(2);
   return exit;
@@ -79,12 +84,13 @@ std::optional<ProcessExit> ReadHandler(std::string_view text) {
 
 // C and C++ libraries that abort the process.
 std::optional<ProcessExit> ReadAbort(std::string_view text) {
-  static const Pattern kTerminate(R"(terminate called (?:after throwing an instance of|without an active exception|recursively))");
+  static const Pattern kTerminate(
+      R"(terminate called (?:after throwing an instance of|without an active exception|recursively))");
   static const Pattern kHeap(
       R"(^(?:\*\*\* Error in `[^']*': )?(?:double free or corruption|free\(\): |malloc\(\): |realloc\(\): |malloc_consolidate\(\)|)"
       R"(munmap_chunk\(\)|corrupted size vs\. prev_size|corrupted double-linked list|\*\*\* (?:stack smashing|buffer overflow) detected))");
   if (!kTerminate.Matches(text) && !kHeap.Matches(text)) return std::nullopt;
-  return ExitBySignal(6, kProcess);
+  return ExitBySignal(6, kReporter);
 }
 
 class CrashParser final : public Parser {
@@ -117,6 +123,7 @@ constexpr std::string_view kMarks[] = {
     "), PID: ",
     "*** Process received signal ***",
     "] Signal: ",
+    "] Caught signal ",
     "terminate called ",
     "double free or corruption",
     "free(): ",
@@ -132,7 +139,11 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-const Format kCrash{.name = "crash", .framing = Framing::kLines, .clock = ClockDomain::kNone,
-                    .component = Component::kAny, .marks = kMarks, .make = &Make<CrashParser>};
+const Format kCrash{.name = "crash",
+                    .framing = Framing::kLines,
+                    .clock = ClockDomain::kNone,
+                    .component = Component::kAny,
+                    .marks = kMarks,
+                    .make = &Make<CrashParser>};
 
 }  // namespace inquest

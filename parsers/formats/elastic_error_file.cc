@@ -1,6 +1,7 @@
 // elastic_error_file.cc: error.json, which a worker under torchrun's @record leaves when it dies of an exception.
 // Format:  one JSON object a file (torch/distributed/elastic/multiprocessing/errors/error_handler.py)
-//            {"message": {"message": "RuntimeError: ...", "extraInfo": {"py_callstack": "...", "timestamp": "1932904028"}, "errorCode": 1}}
+//            {"message": {"message": "RuntimeError: ...", "extraInfo": {"py_callstack": "...", "timestamp":
+//            "1932904028"}, "errorCode": 1}}
 // Clock:   epoch seconds, UTC.        Not read: whose file it is; its folder (attempt_<n>/<local_rank>/) says so.
 #include <simdjson.h>
 
@@ -72,7 +73,11 @@ std::vector<ExceptionRaised> ReadExceptions(const Json& message, std::string_vie
   const std::string_view first = text.substr(0, text.find('\n'));
   const auto line = ReadExceptionLine(first);
   ExceptionRaised alone{.type = std::string(line ? line->type : std::string_view()),
-                        .message = std::string(line ? line->message : first), .frame = {}, .stack = {}, .chained_first = false, .begin = where};
+                        .message = std::string(line ? line->message : first),
+                        .frame = {},
+                        .stack = {},
+                        .chained_first = false,
+                        .begin = where};
   raised.push_back(std::move(alone));
   return raised;
 }
@@ -104,10 +109,15 @@ class ElasticErrorFileParser final : public Parser {
     std::optional<Timestamp> at;
     if (holder["extraInfo"].get(info) == simdjson::SUCCESS) at = TimeAt(info);
     // Cited is the message, not the JSON around it.
-    Record cited{.text = text.substr(0, text.find('\n')), .origin = record.origin, .at = at ? at : record.at, .where = record.where};
-    for (ExceptionRaised& raised : ReadExceptions(holder, text, record.where)) out.Add(EventFrom(cited, std::move(raised)));
+    Record cited{.text = text.substr(0, text.find('\n')),
+                 .origin = record.origin,
+                 .at = at ? at : record.at,
+                 .where = record.where};
+    for (ExceptionRaised& raised : ReadExceptions(holder, text, record.where))
+      out.Add(EventFrom(cited, std::move(raised)));
     std::int64_t code = 0;
-    if (holder["errorCode"].get(code) == simdjson::SUCCESS) out.Add(EventFrom(cited, ExitWithCode(code, "torchelastic")));
+    if (holder["errorCode"].get(code) == simdjson::SUCCESS)
+      out.Add(EventFrom(cited, ExitWithCode(code, "torchelastic")));
   }
 };
 
@@ -115,7 +125,11 @@ constexpr std::string_view kMarks[] = {"\"py_callstack\"", "\"errorCode\""};
 
 }  // namespace
 
-const Format kElasticErrorFile{.name = "torchelastic-error-file", .framing = Framing::kDocument, .clock = ClockDomain::kUtc,
-                               .component = Component::kElastic, .marks = kMarks, .make = &Make<ElasticErrorFileParser>};
+const Format kElasticErrorFile{.name = "torchelastic-error-file",
+                               .framing = Framing::kDocument,
+                               .clock = ClockDomain::kUtc,
+                               .component = Component::kElastic,
+                               .marks = kMarks,
+                               .make = &Make<ElasticErrorFileParser>};
 
 }  // namespace inquest

@@ -40,7 +40,8 @@ inline constexpr SignalWords kSignals[] = {
 inline std::optional<int> SignalNumber(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number > 0 && number < 65 ? std::optional(number) : std::nullopt;
+  if (error == std::errc() && end == text.data() + text.size())
+    return number > 0 && number < 65 ? std::optional(number) : std::nullopt;
   if (text.starts_with("Signals.")) text.remove_prefix(8);
   if (text.starts_with("SIG")) text.remove_prefix(3);
   for (const SignalWords& signal : kSignals) {

@@ -33,9 +33,11 @@ void SetRank(Event& event, std::optional<GlobalRank> rank) {
 }
 
 bool IsGroupWord(std::string_view word) {
-  static constexpr std::string_view kGroups[] = {"tp", "pp", "dp", "cp", "ep", "sp", "tensor", "pipeline", "data", "model",
-                                                 "context", "expert", "group", "local", "node", "role", "replica", "shard", "mesh"};
-  return word.find("parallel") != std::string_view::npos || std::find(std::begin(kGroups), std::end(kGroups), word) != std::end(kGroups);
+  static constexpr std::string_view kGroups[] = {"tp",       "pp",   "dp",      "cp",      "ep",     "sp",    "tensor",
+                                                 "pipeline", "data", "model",   "context", "expert", "group", "local",
+                                                 "node",     "role", "replica", "shard",   "mesh"};
+  return word.find("parallel") != std::string_view::npos ||
+         std::find(std::begin(kGroups), std::end(kGroups), word) != std::end(kGroups);
 }
 
 // `data_parallel_world_size` and its like are sizes of groups.
@@ -49,7 +51,8 @@ bool NamesGroup(std::string_view words) {
 }
 
 std::optional<int> ReadWorldSize(std::string_view text) {
-  static const Pattern kSize(R"((?:^|[^\w-])((?:\w+[ _-]){0,3})world[_ ]size["']?\s*(?:=|:|\.{3,}|\|)\s*(\d+)(?:[^\w.]|\.\s|\.?$))");
+  static const Pattern kSize(
+      R"((?:^|[^\w-])((?:\w+[ _-]){0,3})world[_ ]size["']?\s*(?:=|:|\.{3,}|\|)\s*(\d+)(?:[^\w.]|\.\s|\.?$))");
   static const Pattern kMember(R"(GLOBAL_RANK: \d+, MEMBER: \d+/(\d+))");
   static const Pattern kRegistered(R"(processes registered\. Starting with (\d+) processes)");
   static const Pattern kCount(R"((?:^\| num_processes\s+\|\s*|Number of processes: |^Num processes: )(\d+)\b)");
@@ -108,7 +111,8 @@ class FrameworkParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     const bool device = AddDevice(record, out);
     const bool size = AddWorldSize(record, out);
-    return device || size || ConsumeNcclTests(record, out) || ConsumeAccelerate(record, out) || ConsumeLaunchConfig(record, out);
+    return device || size || ConsumeNcclTests(record, out) || ConsumeAccelerate(record, out) ||
+           ConsumeLaunchConfig(record, out);
   }
 
  private:
@@ -199,7 +203,11 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-const Format kFramework{.name = "framework", .framing = Framing::kLines, .clock = ClockDomain::kNone,
-                        .component = Component::kAny, .marks = kMarks, .make = &Make<FrameworkParser>};
+const Format kFramework{.name = "framework",
+                        .framing = Framing::kLines,
+                        .clock = ClockDomain::kNone,
+                        .component = Component::kAny,
+                        .marks = kMarks,
+                        .make = &Make<FrameworkParser>};
 
 }  // namespace inquest

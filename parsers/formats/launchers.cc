@@ -3,11 +3,12 @@
 //            srun: error: node017: task 3: Killed
 //            slurmstepd: error: *** STEP 88123.0 ON node017 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***
 //            mpirun noticed that process rank 3 with PID 41 on node node017 exited on signal 9 (Killed).
-//            [2031-04-05 06:07:08,123] [ERROR] [launch.py:325:sigkill_handler] ['python', ...] exits with return code = -9
+//            [2031-04-05 06:07:08,123] [ERROR] [launch.py:325:sigkill_handler] ['python', ...] exits with return code =
+//            -9
 // Clock:   none of their own but DeepSpeed's logging and slurmstepd's CANCELLED AT.
 // Not read: the command in DeepSpeed's "exits with": it is that of the process started last, whichever one died.
-// A task of srun is not called a rank: it is one only where srun starts one process for each GPU.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,15 @@ std::vector<int> ReadTasks(std::string_view list) {
   return tasks;
 }
 
+/// How many hosts `node[017-018,020]` names, at least; nullopt for lists of several names.
+std::optional<std::size_t> CountHosts(std::string_view hosts) {
+  const std::size_t open = hosts.find('[');
+  if (open == std::string_view::npos)
+    return hosts.find(',') == std::string_view::npos ? std::optional<std::size_t>(1) : std::nullopt;
+  if (!hosts.ends_with(']') || hosts.find('[', open + 1) != std::string_view::npos) return std::nullopt;
+  return ReadTasks(hosts.substr(open + 1, hosts.size() - open - 2)).size();
+}
+
 // The words behind the tasks: `Exited with exit code 1`, or a signal's with or without `(core dumped)`.
 std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
   static const Pattern kCode(R"(^Exited with exit code (\d+))");
@@ -50,21 +60,48 @@ std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
   return ExitBySignal(signal, "srun");
 }
 
-bool ConsumeSrun(const Record& record, EventSink& out) {
-  static const Pattern kTask(R"(srun: error: (\S+): tasks? ([\d,-]+): (.*)$)");
-  static const Pattern kNode(R"(srun: error: Node failure on (\S+))");
-  if (const auto match = kTask.Search(record.text)) {
+// srun numbers its tasks. They are ranks where it starts one for each GPU, and nodes where it starts an agent on each:
+// the exits are held until the stream ends, and named ranks if some host was seen to have two tasks.
+class SrunTasks {
+ public:
+  bool Consume(const Record& record) {
+    static const Pattern kTask(R"(srun: error: (\S+): tasks? ([\d,-]+): (.*)$)");
+    const auto match = kTask.Search(record.text);
+    if (!match) return false;
     const auto end = ReadTaskEnd(match->text(3));
     if (!end) return true;
-    const bool one_host = match->text(1).find_first_of("[,") == std::string_view::npos;
-    for (const int task : ReadTasks(match->text(2))) {
+    const std::vector<int> tasks = ReadTasks(match->text(2));
+    const auto hosts = CountHosts(match->text(1));
+    if (hosts && tasks.size() > *hosts) several_on_a_host_ = true;
+    for (const int task : tasks) {
+      if (held_.size() == kMostTasks) break;
       ProcessExit exit = *end;
-      exit.task = task;
-      if (one_host) exit.host = std::string(match->text(1));
-      out.Add(EventFrom(record, std::move(exit)));
+      if (hosts == 1 && match->text(1).find('[') == std::string_view::npos) {
+        exit.host = std::string(match->text(1));
+        const auto known = task_of_host_.try_emplace(*exit.host, task).first;
+        several_on_a_host_ = several_on_a_host_ || known->second != task;
+      }
+      held_.emplace_back(EventFrom(record, std::move(exit)), task);
     }
     return true;
   }
+
+  void Finish(EventSink& out) {
+    for (auto& [event, task] : held_) {
+      if (several_on_a_host_) std::get<ProcessExit>(event.what).rank = GlobalRank{task};
+      out.Add(std::move(event));
+    }
+    held_.clear();
+  }
+
+ private:
+  std::vector<std::pair<Event, int>> held_;
+  std::map<std::string, int> task_of_host_;
+  bool several_on_a_host_ = false;
+};
+
+bool ConsumeSrun(const Record& record, EventSink& out) {
+  static const Pattern kNode(R"(srun: error: Node failure on (\S+))");
   if (const auto match = kNode.Search(record.text)) {
     Event event = EventFrom(record, JobStopped{"slurm", "NODE FAILURE"});
     event.origin.host = Known<std::string>{std::string(match->text(1)), Basis::kObserved, {}};
@@ -166,19 +203,26 @@ bool ConsumeOthers(const Record& record, EventSink& out) {
 
 // Lines of a launcher's that say nothing about one process.
 constexpr std::string_view kClaimed[] = {
-    "Primary job  terminated normally", "BAD TERMINATION OF ONE OF YOUR APPLICATION", "with errorcode ",
-    "Terminating remaining workers after failure", "processes exited with non-zero status, thus causing",
+    "Primary job  terminated normally",
+    "BAD TERMINATION OF ONE OF YOUR APPLICATION",
+    "with errorcode ",
+    "Terminating remaining workers after failure",
+    "processes exited with non-zero status, thus causing",
 };
 
 class LaunchersParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
+    if (tasks_.Consume(record)) return true;
     for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeOthers}) {
       if (consume(record, out)) return true;
     }
     if (ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out)) return true;
-    return std::any_of(std::begin(kClaimed), std::end(kClaimed), [&](std::string_view words) { return Contains(record.text, words); });
+    return std::any_of(std::begin(kClaimed), std::end(kClaimed),
+                       [&](std::string_view words) { return Contains(record.text, words); });
   }
+
+  void Finish(EventSink& out) override { tasks_.Finish(out); }
 
  private:
   // "The first process to do so was:", then its name and its exit code; Horovod's has the same two lines.
@@ -213,7 +257,8 @@ class LaunchersParser final : public Parser {
     }
     const auto how = kHow.Search(record.text);
     if (!how) return false;
-    ProcessExit exit = how->number(1) ? ExitWithCode(*how->number(1), "mpirun") : ExitBySignal(SignalNumber(how->text(2)), "mpirun");
+    ProcessExit exit =
+        how->number(1) ? ExitWithCode(*how->number(1), "mpirun") : ExitBySignal(SignalNumber(how->text(2)), "mpirun");
     exit.rank = block_.rank;
     exit.pid = block_.pid;
     exit.host = std::exchange(block_, {}).host;
@@ -221,6 +266,7 @@ class LaunchersParser final : public Parser {
     return true;
   }
 
+  SrunTasks tasks_;
   ProcessExit block_;  // who, until the line that says how
 };
 
@@ -252,7 +298,11 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-const Format kLaunchers{.name = "launcher", .framing = Framing::kLines, .clock = ClockDomain::kNone,
-                        .component = Component::kAny, .marks = kMarks, .make = &Make<LaunchersParser>};
+const Format kLaunchers{.name = "launcher",
+                        .framing = Framing::kLines,
+                        .clock = ClockDomain::kNone,
+                        .component = Component::kAny,
+                        .marks = kMarks,
+                        .make = &Make<LaunchersParser>};
 
 }  // namespace inquest

@@ -85,32 +85,39 @@ std::optional<LevelMark> FindLevel(string_view text) {
 }
 
 /// `node017:41234:41777`.
-bool ReadProcess(string_view word, NcclPrefix& out) {
+struct Process {
+  string_view host;
+  std::int64_t pid = 0, tid = 0;
+};
+std::optional<Process> ReadProcess(string_view word) {
   const std::size_t last = word.rfind(':');
   const std::size_t first = last == kNone || last == 0 ? kNone : word.rfind(':', last - 1);
-  if (first == kNone || first == 0) return false;
-  out.host = word.substr(0, first);
+  if (first == kNone || first == 0) return std::nullopt;
+  const string_view host = word.substr(0, first);
   const auto pid = Number<std::int64_t>(word.substr(first + 1, last - first - 1));
   const auto tid = Number<std::int64_t>(word.substr(last + 1));
   const auto in_host = [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '_' || c == '.'; };
-  if (!pid || !tid || !std::all_of(out.host.begin(), out.host.end(), in_host)) return false;
-  out.pid = *pid;
-  out.tid = *tid;
-  return true;
+  if (!pid || !tid || !std::all_of(host.begin(), host.end(), in_host)) return std::nullopt;
+  return Process{host, *pid, *tid};
 }
 
 /// ` [3]`, and behind it a site where the level has one.
-bool ReadDeviceAndSite(string_view rest, NcclPrefix& out) {
-  if (out.level == NcclPrefix::Level::kCall) return rest.empty();
+struct Place {
+  std::optional<int> cuda_dev;
+  string_view site;
+};
+std::optional<Place> ReadPlace(string_view rest, NcclPrefix::Level level) {
+  using Level = NcclPrefix::Level;
+  if (level == Level::kCall) return rest.empty() ? std::optional(Place{}) : std::nullopt;
   const string_view device = NextWord(rest);
-  if (device.size() < 3 || device.front() != '[' || device.back() != ']') return false;
+  if (device.size() < 3 || device.front() != '[' || device.back() != ']') return std::nullopt;
   const auto cuda_dev = Number<int>(device.substr(1, device.size() - 2));
-  if (!cuda_dev) return false;
-  if (*cuda_dev >= 0) out.cuda_dev = cuda_dev;
-  if (out.level == NcclPrefix::Level::kTrace) NextWord(rest);  // milliseconds since NCCL began
-  out.site = NextWord(rest);
+  if (level == Level::kTrace) NextWord(rest);  // milliseconds since NCCL began
+  const string_view site = NextWord(rest);
   const bool rest_is_function = rest.empty() || (rest.starts_with(" (") && rest.ends_with(')'));  // from 2.30 on
-  return out.site.empty() ? out.level == NcclPrefix::Level::kInfo : IsSite(out.site) && rest_is_function;
+  const bool whole = site.empty() ? level == Level::kInfo : IsSite(site) && rest_is_function;
+  if (!cuda_dev || !whole) return std::nullopt;
+  return Place{*cuda_dev >= 0 ? cuda_dev : std::nullopt, site};
 }
 
 // ---- messages --------------------------------------------------------------------------------------------------
@@ -120,22 +127,24 @@ struct CommFields {
   std::optional<std::uint64_t> comm, comm_id, parent;
   std::optional<int> rank, nranks, cuda_dev, nvml_dev, color, key, split_count;
   std::optional<std::string> bus_id;
+
+  bool Set(string_view name, string_view value);
 };
 
 /// False where a value is not whole. Names that a later version may add are let pass.
-bool ReadField(string_view name, string_view value, CommFields& out) {
+bool CommFields::Set(string_view name, string_view value) {
   const auto number = [&](std::optional<int>& field) { return (field = Number<int>(value)).has_value(); };
-  if (name == "rank") return number(out.rank);
-  if (name == "nranks" || name == "nRanks") return number(out.nranks);
-  if (name == "cudaDev") return number(out.cuda_dev);
-  if (name == "nvmlDev") return number(out.nvml_dev);
-  if (name == "splitCount" || name == "childCount") return number(out.split_count);
-  if (name == "color") return number(out.color);
-  if (name == "key") return number(out.key);
-  if (name == "comm") return (out.comm = Pointer(value)).has_value();
-  if (name == "busId") return (out.bus_id = ParseBusId(value)).has_value();
-  if (name == "parent") return (out.parent = Pointer(value)) || value == "(nil)";
-  if (name == "commId") return (out.comm_id = Pointer(value)).has_value();
+  if (name == "rank") return number(rank);
+  if (name == "nranks" || name == "nRanks") return number(nranks);
+  if (name == "cudaDev") return number(cuda_dev);
+  if (name == "nvmlDev") return number(nvml_dev);
+  if (name == "splitCount" || name == "childCount") return number(split_count);
+  if (name == "color") return number(color);
+  if (name == "key") return number(key);
+  if (name == "comm") return (comm = Pointer(value)).has_value();
+  if (name == "busId") return (bus_id = ParseBusId(value)).has_value();
+  if (name == "parent") return (parent = Pointer(value)) || value == "(nil)";
+  if (name == "commId") return (comm_id = Pointer(value)).has_value();
   return std::all_of(name.begin(), name.end(), IsLetter) && Number<std::uint64_t>(value, 16);
 }
 
@@ -144,7 +153,7 @@ std::optional<CommFields> ReadFields(string_view text) {
   while (true) {
     const string_view name = NextWord(text);
     if (name.empty()) break;
-    if (!ReadField(name, NextWord(text), fields)) return std::nullopt;
+    if (!fields.Set(name, NextWord(text))) return std::nullopt;
   }
   // A split child has no id of its own before 2.29; NCCL prints none, or 0.
   if (fields.comm_id == std::uint64_t{0}) fields.comm_id.reset();
@@ -314,24 +323,29 @@ constexpr string_view kMarks[] = {" NCCL INFO",  " NCCL WARN", " NCCL ABORT",
 std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text) {
   const auto level = FindLevel(text);
   if (!level) return std::nullopt;
-  NcclPrefix out;
-  out.level = level->level;
-  out.message = text.substr(level->end);
-  out.message = out.message.substr(0, out.message.find('\0'));
+  std::optional<Timestamp> at;
   string_view head = text.substr(0, level->begin);
   if (head.starts_with('[')) {
-    const auto parsed = ParseTime(head.substr(1));
-    if (parsed) out.at = parsed->time;
+    if (const auto parsed = ParseTime(head.substr(1))) at = parsed->time;
     const std::size_t close = head.find("] ");
     if (close == kNone) return std::nullopt;
     head.remove_prefix(close + 2);
   } else if (const auto parsed = ParseTime(head)) {
-    out.at = parsed->time;
+    at = parsed->time;
     head.remove_prefix(parsed->size);
   }
-  const string_view process = NextWord(head);
-  if (!ReadProcess(process, out) || !ReadDeviceAndSite(head, out)) return std::nullopt;
-  return out;
+  const auto process = ReadProcess(NextWord(head));
+  const auto place = process ? ReadPlace(head, level->level) : std::nullopt;
+  if (!place) return std::nullopt;
+  const string_view message = text.substr(level->end);
+  return NcclPrefix{.host = process->host,
+                    .pid = process->pid,
+                    .tid = process->tid,
+                    .cuda_dev = place->cuda_dev,
+                    .at = at,
+                    .level = level->level,
+                    .site = place->site,
+                    .message = message.substr(0, message.find('\0'))};
 }
 
 std::optional<std::string> ParseBusId(std::string_view text) {

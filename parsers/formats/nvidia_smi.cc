@@ -96,12 +96,12 @@ std::optional<GpuSnapshot> ReadNameRow(const std::vector<string_view>& cells) {
   return gpu;
 }
 
-/// Row two: `N/A 59C P0 629W / 700W | 19818MiB / 81559MiB | 100% Default`. True if it was one.
-bool ReadUsageRow(const std::vector<string_view>& cells, GpuSnapshot& gpu) {
-  if (cells.size() != 3) return false;
+/// The same GPU with its row two, `N/A 59C P0 629W / 700W | 19818MiB / 81559MiB | 100% Default`, if that is what it is.
+std::optional<GpuSnapshot> WithUsage(GpuSnapshot gpu, const std::vector<string_view>& cells) {
+  if (cells.size() != 3) return std::nullopt;
   const auto left = Words(cells[0]), memory = Words(cells[1]), right = Words(cells[2]);
   const auto slash = std::find(left.begin(), left.end(), "/");
-  if (slash == left.begin() || slash == left.end() || slash + 1 == left.end() || right.empty()) return false;
+  if (slash == left.begin() || slash == left.end() || slash + 1 == left.end() || right.empty()) return std::nullopt;
   for (auto word = left.begin(); word != slash; ++word) {
     if (const auto celsius = NumberWith<int>(*word, "C")) gpu.temperature_c = celsius;
   }
@@ -116,7 +116,7 @@ bool ReadUsageRow(const std::vector<string_view>& cells, GpuSnapshot& gpu) {
   const bool draw_alone = *(slash - 1) == "ERR!" && gpu.power_cap_w && !IsBroken(cells[1]) && !IsBroken(cells[2]) &&
                           std::none_of(left.begin(), slash - 1, IsBroken);
   gpu.error = gpu.error || (!draw_alone && std::any_of(cells.begin(), cells.end(), IsBroken));
-  return true;
+  return gpu;
 }
 
 /// `0   N/A  N/A   41234      C   /usr/bin/python3   2566MiB`; before driver 450 without the two ids of MIG.
@@ -188,7 +188,8 @@ class NvidiaSmiParser final : public Parser {
     }
     if (!gpu_) return false;
     const bool was_broken = gpu_->error;
-    if (!has_usage_ && ReadUsageRow(cells, *gpu_)) {
+    if (auto used = has_usage_ ? std::nullopt : WithUsage(*gpu_, cells)) {
+      gpu_ = std::move(*used);
       has_usage_ = true;
     } else if (has_usage_ && cells.size() == 3 && cells[0].empty() && cells[1].empty()) {
       gpu_->mig = cells[2] == "Enabled";

@@ -51,10 +51,12 @@ std::optional<What> ReadDeathSignal(std::string_view text) {
 
 // torch.multiprocessing.spawn: the number is the process's place among those spawned, one host's local rank.
 std::optional<What> ReadSpawnExit(std::string_view text) {
-  static const Pattern kEnded(R"(ProcessExitedException: process (\d+) terminated with (?:exit code (\d+)|signal (\w+)))");
+  static const Pattern kEnded(
+      R"(ProcessExitedException: process (\d+) terminated with (?:exit code (\d+)|signal (\w+)))");
   const auto match = kEnded.Search(text);
   if (!match) return std::nullopt;
-  ProcessExit exit = match->number(2) ? ExitWithCode(*match->number(2), "spawn") : ExitBySignal(SignalNumber(match->text(3)), "spawn");
+  ProcessExit exit =
+      match->number(2) ? ExitWithCode(*match->number(2), "spawn") : ExitBySignal(SignalNumber(match->text(3)), "spawn");
   exit.local_rank = RankOf<LocalRank>(*match, 1);
   return exit;
 }
@@ -69,7 +71,8 @@ std::optional<What> ReadWorldSize(std::string_view text) {
 bool IsOwnLine(std::string_view text) {
   static const Pattern kLogger(
       R"(^(?:\w+:|\[[\d :,.-]+\] |[IWEF]\d{4} [\d:.]+ \d+ \S*)torch[./]distributed[./](?:elastic|launcher|run)\b)");
-  static const Pattern kGroup(R"(\[\w+\] Worker group |Worker group (?:FAILED|successfully finished)|Rendezvous complete for workers)");
+  static const Pattern kGroup(
+      R"(\[\w+\] Worker group |Worker group (?:FAILED|successfully finished)|Rendezvous complete for workers)");
   return kLogger.Matches(text) || kGroup.Matches(text);
 }
 
@@ -180,7 +183,11 @@ std::vector<What> ReadElasticMessage(std::string_view text) {
   return found;
 }
 
-const Format kTorchelastic{.name = "torchelastic", .framing = Framing::kLines, .clock = ClockDomain::kLocal,
-                           .component = Component::kElastic, .marks = kMarks, .make = &Make<TorchelasticParser>};
+const Format kTorchelastic{.name = "torchelastic",
+                           .framing = Framing::kLines,
+                           .clock = ClockDomain::kLocal,
+                           .component = Component::kElastic,
+                           .marks = kMarks,
+                           .make = &Make<TorchelasticParser>};
 
 }  // namespace inquest

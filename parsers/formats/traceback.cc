@@ -60,19 +60,29 @@ struct OpenTraceback {
     stack.push_back(std::move(frame.text));
   }
   ExceptionRaised Close(const ExceptionLine& line) {
-    ExceptionRaised raised{.type = std::string(line.type), .message = std::string(line.message), .frame = std::move(user_frame),
-                           .stack = std::move(stack), .chained_first = quoted, .begin = begin};
+    ExceptionRaised raised{.type = std::string(line.type),
+                           .message = std::string(line.message),
+                           .frame = std::move(user_frame),
+                           .stack = std::move(stack),
+                           .chained_first = quoted,
+                           .begin = begin};
     if (raised.frame.empty() && !raised.stack.empty()) raised.frame = raised.stack.back();
     return raised;
   }
 };
 
-/// The stack of a fatal error: innermost first, then those of other threads.
+/// The stacks of a fatal error, innermost first. The current thread's counts; where it runs no Python, there is none
+/// that says "Current", and the first one counts.
 struct FatalDump {
   Event event;
   std::uint64_t last_line = 0;
-  bool other_thread = false;
+  bool collecting = true;
   std::vector<Frame> stack;
+
+  void BeginThread(bool current) {
+    collecting = current || stack.empty();
+    if (current) stack.clear();
+  }
 
   Event Close() {
     auto& raised = std::get<ExceptionRaised>(event.what);
@@ -87,8 +97,8 @@ class TracebackParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     Expire(record.where.line, out);
-    return ConsumeFatal(record, out) || ConsumeHead(record, out) || ConsumeFrame(record) || ConsumeException(record, out) ||
-           (!open_.empty() && record.text.starts_with("    "));
+    return ConsumeFatal(record, out) || ConsumeHead(record, out) || ConsumeFrame(record) ||
+           ConsumeException(record, out) || (!open_.empty() && record.text.starts_with("    "));
   }
 
   void Finish(EventSink& out) override {
@@ -132,7 +142,7 @@ class TracebackParser final : public Parser {
       return true;
     }
     if (Contains(record.text, "(most recent call first):")) {
-      if (fatal_) fatal_->other_thread = record.text.starts_with("Thread ");
+      if (fatal_) fatal_->BeginThread(record.text.starts_with("Current thread"));
       dump_line_ = record.where.line;
       return true;
     }
@@ -143,7 +153,7 @@ class TracebackParser final : public Parser {
       return false;
     }
     fatal_->last_line = record.where.line;
-    if (!fatal_->other_thread && fatal_->stack.size() < kMostFrames) fatal_->stack.push_back(*std::move(frame));
+    if (fatal_->collecting && fatal_->stack.size() < kMostFrames) fatal_->stack.push_back(*std::move(frame));
     return true;
   }
 
@@ -156,7 +166,9 @@ class TracebackParser final : public Parser {
     }
     const std::size_t at = record.text.rfind(kHead);
     // Text behind it: a traceback inside one line of JSON, or a log that quotes.
-    if (at == std::string_view::npos || record.text.find_first_not_of(" \t", at + kHead.size()) != std::string_view::npos) return false;
+    if (at == std::string_view::npos ||
+        record.text.find_first_not_of(" \t", at + kHead.size()) != std::string_view::npos)
+      return false;
     FlushPending(false, out);
     Open(record.where).quoted = record.text.substr(0, at).ends_with("Original ");
     return true;
@@ -179,10 +191,13 @@ class TracebackParser final : public Parser {
     return true;
   }
 
-  // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open.
+  // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open. A type
+  // with its module, alone at the head of a line, is the end of one whose beginning was cut: nothing else prints that.
   bool ConsumeException(const Record& record, EventSink& out) {
     const auto line = ReadExceptionLine(record.text);
     if (!line) return false;
+    const bool cut = open_.empty() && Contains(line->type, ".") && !line->type.ends_with("Warning");
+    if (cut) Open(record.where);
     const bool raised = !open_.empty();
     if (raised) {
       FlushPending(false, out);
@@ -247,6 +262,7 @@ constexpr std::string_view kMarks[] = {
     "TemplateNotFound: ",
     "socket.timeout",
     "gaierror: ",
+    "queue.Empty",
     "zlib.error: ",
     "struct.error: ",
     "binascii.error: ",
@@ -268,7 +284,11 @@ std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
   return ExceptionLine{match->text(1), message};
 }
 
-const Format kTraceback{.name = "python-traceback", .framing = Framing::kLines, .clock = ClockDomain::kNone,
-                        .component = Component::kAny, .marks = kMarks, .make = &Make<TracebackParser>};
+const Format kTraceback{.name = "python-traceback",
+                        .framing = Framing::kLines,
+                        .clock = ClockDomain::kNone,
+                        .component = Component::kAny,
+                        .marks = kMarks,
+                        .make = &Make<TracebackParser>};
 
 }  // namespace inquest

@@ -1,7 +1,8 @@
 // watchdog.cc: what the watchdog of PyTorch's ProcessGroupNCCL says when a collective does not end.
 // Format:  c10 log lines (ProcessGroupNCCL.cpp), their copies inside `what():`, and the lines of a desync report
-//            [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, ...) ran for ...
-//            [PG ID 2 PG GUID 3(mesh_dp) Rank 3]  failure detected by watchdog at work sequence id: 4711 PG status: ...
+//            [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, ...) ran
+//            for ... [PG ID 2 PG GUID 3(mesh_dp) Rank 3]  failure detected by watchdog at work sequence id: 4711 PG
+//            status: ...
 // Clock:   c10's prefix: local time without year, and without date before PyTorch 2.4.
 // Not read: the `#0 f from file:1` lines below "Stack trace of the failed collective": they hold no mark.
 #include <string>
@@ -50,12 +51,15 @@ std::optional<WorkTimedOut> ReadTimeout(std::string_view text) {
   const auto result = [&](const Pattern::Match& match, How how) {
     const auto at = static_cast<std::size_t>(match.text(0).data() - text.data());
     WorkTimedOut timed_out{.how = IsQuoted(text.substr(0, at)) ? How::kQuoted : how,
-                           .group_rank = RankOf<GroupRank>(match, 1), .work = ReadWork(text.substr(at)), .ran_ms = {}};
+                           .group_rank = RankOf<GroupRank>(match, 1),
+                           .work = ReadWork(text.substr(at)),
+                           .ran_ms = {}};
     if (const auto ran = kRan.Search(text.substr(at))) timed_out.ran_ms = ran->number(1);
     return timed_out;
   };
   // "Caught ..." without the watchdog is what wait() threw up to 2.0.
-  if (const auto match = kCaught.Search(text)) return result(*match, match->text(2) == "C" ? How::kBlockingWait : How::kWatchdog);
+  if (const auto match = kCaught.Search(text))
+    return result(*match, match->text(2) == "C" ? How::kBlockingWait : How::kWatchdog);
   if (const auto match = kBlocking.Search(text)) return result(*match, How::kBlockingWait);
   if (const auto match = kAsync.Search(text)) return result(*match, How::kAsyncError);
   if (const auto match = kFound.Search(text)) return result(*match, How::kAsyncError);
@@ -88,7 +92,9 @@ std::optional<GroupStatus> ReadStatus(std::string_view text) {
 std::optional<DumpSignal> ReadDumpSignal(std::string_view text) {
   static const Pattern kReceived(R"(Received a (?:global )?dump signal .*from (?:this local rank| ?rank (\d+)))");
   if (const auto match = kReceived.Search(text)) return DumpSignal{RankOf<GlobalRank>(*match, 1)};
-  if (Contains(text, "First PG on this rank to signal dumping") || Contains(text, "First watchdog to set the dump signal")) return DumpSignal{};
+  if (Contains(text, "First PG on this rank to signal dumping") ||
+      Contains(text, "First watchdog to set the dump signal"))
+    return DumpSignal{};
   return std::nullopt;
 }
 
@@ -102,7 +108,8 @@ std::optional<HeartbeatLost> ReadHeartbeat(std::string_view text) {
 std::optional<DesyncLine> ReadDesyncVerdict(std::string_view text) {
   using State = DesyncLine::State;
   const auto line = [](State state, const Pattern::Match& match, std::size_t ranks, std::size_t op, std::size_t seq) {
-    DesyncLine desync{.state = state, .ranks = ReadNumbers<int>(match.text(ranks)), .op = std::string(match.text(op)), .seq = {}};
+    DesyncLine desync{
+        .state = state, .ranks = ReadNumbers<int>(match.text(ranks)), .op = std::string(match.text(op)), .seq = {}};
     if (const auto number = match.number(seq)) desync.seq = SeqId{*number};
     return desync;
   };
@@ -168,7 +175,9 @@ class WatchdogParser final : public Parser {
     const auto match = kRanks.Search(record.text);
     if (!match) return false;
     DesyncLine line{.state = match->text(2) == "started" ? DesyncLine::State::kStarted : DesyncLine::State::kFinished,
-                    .ranks = ReadNumbers<int>(match->text(1)), .op = std::string(match->text(3)), .seq = {}};
+                    .ranks = ReadNumbers<int>(match->text(1)),
+                    .op = std::string(match->text(3)),
+                    .seq = {}};
     if (snapshot_seq_) line.seq = SeqId{*snapshot_seq_};
     out.Add(EventFrom(record, std::move(line)));
     return true;
@@ -233,7 +242,8 @@ Event C10EventFrom(const Record& record, What what) {
   static const Pattern kTime(R"(\[[IWEF](\d{3,4} \d\d:\d\d:\d\d\.\d+) )");
   Event event = EventFrom(record, std::move(what));
   if (const auto own = kOwn.Search(record.text)) {
-    if (const auto rank = RankOf<GlobalRank>(*own, 1)) event.origin.rank = Known<GlobalRank>{*rank, Basis::kEnvelope, {}};
+    if (const auto rank = RankOf<GlobalRank>(*own, 1))
+      event.origin.rank = Known<GlobalRank>{*rank, Basis::kEnvelope, {}};
   }
   if (event.at) return event;
   if (const auto time = kTime.Search(record.text)) {
@@ -242,7 +252,11 @@ Event C10EventFrom(const Record& record, What what) {
   return event;
 }
 
-const Format kWatchdog{.name = "pytorch-watchdog", .framing = Framing::kLines, .clock = ClockDomain::kLocal,
-                       .component = Component::kC10, .marks = kMarks, .make = &Make<WatchdogParser>};
+const Format kWatchdog{.name = "pytorch-watchdog",
+                       .framing = Framing::kLines,
+                       .clock = ClockDomain::kLocal,
+                       .component = Component::kC10,
+                       .marks = kMarks,
+                       .make = &Make<WatchdogParser>};
 
 }  // namespace inquest

@@ -36,11 +36,11 @@ class RulesFolder {
 };
 
 void Run(std::string_view rule) {
-  static const RuleBook base = Deserialize(EmbeddedRules());
-  static const RulesFolder folder;
-  std::ofstream(folder.file(), std::ios::binary | std::ios::trunc)
+  static const RuleBook kBase = Deserialize(EmbeddedRules());
+  static const RulesFolder kFolder;
+  std::ofstream(kFolder.file(), std::ios::binary | std::ios::trunc)
       .write(rule.data(), static_cast<std::streamsize>(rule.size()));
-  const std::variant<RuleBook, RuleErrors> loaded = LoadRules(folder.path(), &base);
+  const std::variant<RuleBook, RuleErrors> loaded = LoadRules(kFolder.path(), &kBase);
   if (const auto* errors = std::get_if<RuleErrors>(&loaded)) {
     INQUEST_CHECK(!errors->empty());
     for (const Error& error : *errors) INQUEST_CHECK(!error.message.empty());

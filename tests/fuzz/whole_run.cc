@@ -29,9 +29,9 @@ struct Rules {
 };
 
 void Run(std::string_view log) {
-  static const Rules rules;
+  static const Rules kRules;
   TimelineBuilder builder;
-  const InputRead read = ScanText(log, *rules.sieve, ScanOptions{.threads = 1, .block_bytes = 4096}, builder);
+  const InputRead read = ScanText(log, *kRules.sieve, ScanOptions{.threads = 1, .block_bytes = 4096}, builder);
   INQUEST_CHECK(read.tally.bytes == log.size());
   INQUEST_CHECK(read.tally.claimed + read.tally.plain + read.tally.damaged == read.tally.bytes);
 
@@ -43,7 +43,7 @@ void Run(std::string_view log) {
                        .damaged = read.tally.damaged,
                        .kinds = read.kinds};
   const Timeline timeline = builder.Build({std::move(summary)});
-  const Verdict verdict = Decide(timeline, rules.book);
+  const Verdict verdict = Decide(timeline, kRules.book);
   INQUEST_CHECK(!verdict.cause.empty());
   const std::string document = RenderJson(timeline, verdict, "fuzz");
   INQUEST_CHECK(!document.empty() && document.back() == '\n');

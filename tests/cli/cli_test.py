@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Runs the program as a user would: exit statuses, help, errors, colour, standard input, completions.
+
+cli_test.py BINARY [unittest options]
+"""
+
+import os
+import pathlib
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FAILED, UNDECIDED, COULD_NOT_RUN = 1, 2, 3
+OUT_OF_MEMORY = (
+    b"[rank3]: Traceback (most recent call last):\n"
+    b'[rank3]:   File "/app/train.py", line 84, in main\n'
+    b"[rank3]:     loss.backward()\n"
+    b"[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of "
+    b"79.11 GiB of which 1.02 GiB is free. Including non-PyTorch memory, this process has 78.08 GiB memory in use.\n"
+)
+binary = ""
+
+
+def run(*arguments, stdin=b"", **environment):
+    clean = {"PATH": os.environ["PATH"], "TERM": "xterm", **environment}
+    result = subprocess.run([binary, *map(str, arguments)], input=stdin, capture_output=True, timeout=60, env=clean)
+    return result.returncode, result.stdout.decode(), result.stderr.decode()
+
+
+def run_on_terminal(arguments, stdin=None, **environment):
+    """Standard output and error on one terminal of 90 columns; all that appears there."""
+    leader, follower = pty.openpty()
+    clean = {"PATH": os.environ["PATH"], "TERM": "xterm", **environment}
+    with subprocess.Popen([binary, *map(str, arguments)], stdin=follower if stdin is None else stdin, stdout=follower, stderr=follower, env=clean) as process:
+        os.close(follower)
+        shown = b""
+        while True:
+            ready, _, _ = select.select([leader], [], [], 60)
+            try:
+                piece = os.read(leader, 65536) if ready else b""
+            except OSError:
+                piece = b""
+            if not piece:
+                break
+            shown += piece
+        os.close(leader)
+        status = process.wait(timeout=60)
+    return status, shown.decode()
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="inquest-cli-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.log = self.folder / "job.log"
+        self.log.write_bytes(OUT_OF_MEMORY)
+
+    def refused(self, *arguments, **more):
+        status, out, err = run(*arguments, **more)
+        self.assertEqual((status, out), (COULD_NOT_RUN, ""), err)
+        self.assertTrue(err.startswith("inquest: "), err)
+        return err
+
+    def test_a_cause_that_was_found(self):
+        status, out, err = run(self.log)
+        self.assertEqual((status, err), (FAILED, ""))
+        self.assertIn("cuda-oom", out)
+        self.assertIn("job.log:4", out)
+        self.assertNotIn("\x1b", out)
+
+    def test_standard_input(self):
+        for arguments in ([], ["-"], ["--", "-"]):
+            with self.subTest(arguments=arguments):
+                status, out, _ = run(*arguments, stdin=OUT_OF_MEMORY)
+                self.assertEqual(status, FAILED)
+                self.assertIn("cuda-oom", out)
+
+    def test_undecided(self):
+        status, out, _ = run(stdin=b"hello\n")
+        self.assertEqual(status, UNDECIDED)
+        self.assertTrue(out.startswith("UNDECIDED"))
+
+    def test_folder_and_files_give_the_same_bytes(self):
+        (self.folder / "other.log").write_bytes(b"nothing of note\n")
+        one = run("--format=json", self.log, self.folder / "other.log")
+        two = run("-fjson", "-j1", self.folder / "other.log", self.log)
+        three = run("-f", "json", "--threads", "4", self.folder)
+        self.assertEqual(one, two)
+        self.assertEqual(one, three)
+
+    def test_quiet_says_it_by_the_status(self):
+        self.assertEqual(run("-q", self.log), (FAILED, "", ""))
+
+    def test_help_and_version(self):
+        for arguments in (["--help"], ["-h"], ["rules", "--help"], ["explain", "-h"], ["completion", "--help"]):
+            with self.subTest(arguments=arguments):
+                status, out, err = run(*arguments)
+                self.assertEqual((status, err), (0, ""))
+                for part in ("Usage:", "Examples:", "Options:", "--help"):
+                    self.assertIn(part, out)
+        self.assertRegex(run("--version")[1], r"^inquest \d+\.\d+\.\d+\n$")
+        self.assertEqual(run("-V"), run("--version"))
+
+    def test_nothing_and_a_terminal(self):
+        status, shown = run_on_terminal([])
+        self.assertEqual(status, COULD_NOT_RUN)
+        self.assertIn("nothing to read", shown)
+        self.assertIn("Usage:", shown)
+
+    def test_what_cannot_run_says_why(self):
+        missing = self.refused(self.folder / "missing.log")
+        self.assertIn("missing.log", missing)
+        self.assertIn("did you mean --format?", self.refused("--fromat", "json", self.log))
+        self.assertIn("unknown option '-z'", self.refused("-z", self.log))
+        self.assertIn("one of text, json", self.refused("--format", "xml", self.log))
+        self.assertIn("a number", self.refused("--threads", "many", self.log))
+        self.assertIn("a number", self.refused("--threads", "-1", self.log))
+        self.assertIn("--format", self.refused(self.log, "--format"))
+        self.assertIn("one of list, show, test, lint", self.refused("rules"))
+        self.assertIn("one of bash, zsh, fish", self.refused("completion", "tcsh"))
+        self.assertIn("/nonexistent", self.refused("--rules", "/nonexistent", self.log))
+
+    def test_two_dashes_end_the_options(self):
+        (self.folder / "-dash.log").write_bytes(OUT_OF_MEMORY)
+        (self.folder / "rules").write_bytes(OUT_OF_MEMORY)
+        for name in ("-dash.log", "rules"):
+            result = subprocess.run([binary, "--", name], cwd=self.folder, capture_output=True, timeout=60)
+            self.assertEqual(result.returncode, FAILED, result.stderr)
+
+    def test_one_missing_file_among_others_stops_the_run(self):
+        self.refused(self.log, self.folder / "missing.log")
+
+    def test_names_of_files_are_sanitised(self):
+        err = self.refused(self.folder / "\x1b[31m\u202ered")
+        self.assertNotIn("\x1b", err)
+        self.assertNotIn("\u202e", err)
+
+    def test_colour(self):
+        cases = [
+            ([], {}, True),
+            ([], {"NO_COLOR": "1"}, False),
+            ([], {"NO_COLOR": ""}, True),
+            ([], {"TERM": "dumb"}, False),
+            (["--no-color"], {}, False),
+            (["--color", "never"], {}, False),
+            (["--color=always"], {"NO_COLOR": "1"}, True),
+        ]
+        for arguments, environment, wanted in cases:
+            with self.subTest(arguments=arguments, environment=environment):
+                status, shown = run_on_terminal([*arguments, self.log], **environment)
+                self.assertEqual(status, FAILED)
+                self.assertEqual("\x1b[" in shown, wanted, shown)
+        self.assertIn("\x1b[", run("--color", "always", self.log)[1])
+
+    def test_width(self):
+        self.assertLessEqual(max(map(len, run(self.log, COLUMNS="60")[1].splitlines())), 100)
+        wide = run(self.log, COLUMNS="400")[1]
+        self.assertIn("79.11 GiB of which 1.02 GiB is free", wide)
+
+    def test_reader_that_goes_away(self):
+        read, write = os.pipe()
+        os.close(read)
+        result = subprocess.run(["bash", "-c", f'"{binary}" --format json "{self.log}"; echo "status $?" >&2'], stdout=write, stderr=subprocess.PIPE, timeout=60)
+        os.close(write)
+        self.assertEqual(result.stderr.decode(), f"status {FAILED}\n")
+
+    def test_full_disk(self):
+        if not os.path.exists("/dev/full"):
+            return
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([binary, self.log], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(result.returncode, COULD_NOT_RUN)
+        self.assertIn("standard output", result.stderr.decode())
+
+    def test_explain(self):
+        status, out, _ = run("explain")
+        self.assertEqual(status, 0)
+        self.assertIn("p2p-transport", out)
+        status, out, _ = run("explain", "cuda-oom")
+        self.assertEqual(status, 0)
+        for part in ("What to do", "What to collect", "Signatures"):
+            self.assertIn(part, out)
+        self.assertIn("did you mean cuda-oom?", self.refused("explain", "cuda-omm"))
+
+    def test_rules(self):
+        status, out, _ = run("rules", "list")
+        self.assertEqual(status, 0)
+        ids = [line.split()[0] for line in out.splitlines()]
+        self.assertEqual(len(ids), len(set(ids)))
+        of_cause = run("rules", "list", "--cause", "cuda-oom")[1].splitlines()
+        self.assertTrue(of_cause)
+        self.assertTrue(all(line.split()[1] == "cuda-oom" for line in of_cause))
+        status, out, _ = run("rules", "show", of_cause[0].split()[0])
+        self.assertEqual(status, 0)
+        self.assertIn("Does not match", out)
+        self.assertIn("did you mean", self.refused("rules", "show", ids[0] + "x"))
+        self.assertIn("did you mean cuda-oom?", self.refused("rules", "list", "--cause", "cuda-oon"))
+        status, out, _ = run("rules", "lint")
+        self.assertEqual(status, 0, out)
+        status, out, _ = run("rules", "test")
+        self.assertEqual(status, 0, out)
+        self.assertIn(" 0 failed", out)
+
+    def test_rules_of_a_folder(self):
+        rule = self.folder / "mine" / "signatures" / "storage-stall" / "blue-disk.yaml"
+        rule.parent.mkdir(parents=True)
+        good = (
+            "summary: The blue disk stopped.\ntext: 'blue disk stopped turning'\nstrength: decisive\nreferences: [ours]\n"
+            "samples:\n  match: ['E: blue disk stopped turning']\n  differ: ['E: blue disk started turning']\n"
+        )
+        rule.write_text(good)
+        mine = self.folder / "mine"
+        self.assertEqual(run("rules", "lint", "--rules", mine)[0], 0)
+        self.assertEqual(run("--rules", mine, "rules", "test")[0], 0)
+        status, out, _ = run("--rules", mine, stdin=b"E: blue disk stopped turning\n")
+        self.assertEqual(status, FAILED, out)
+        self.assertIn("storage-stall", out)
+        rule.write_text(good.replace("decisive", "sure").replace("started", "stopped"))
+        status, out, _ = run("rules", "lint", "--rules", mine)
+        self.assertEqual(status, 1)
+        self.assertIn("blue-disk.yaml:3: bad strength 'sure'; one of hint, supporting, decisive\n", out)
+        status, _, err = run("--rules", mine, self.log)
+        self.assertEqual(status, COULD_NOT_RUN)
+        self.assertIn("blue-disk.yaml:3: ", err)
+        rule.write_text(good.replace("started", "stopped"))
+        status, out, _ = run("rules", "test", "--rules", mine)
+        self.assertEqual(status, 1)
+        self.assertIn("must not match: 'E: blue disk stopped turning'", out)
+
+    def test_completions(self):
+        for shell in ("bash", "zsh", "fish"):
+            with self.subTest(shell=shell):
+                status, script, _ = run("completion", shell)
+                self.assertEqual(status, 0)
+                for word in ("format", "no-color", "explain", "lint", "json"):
+                    self.assertIn(word, script)
+                if shutil.which(shell):
+                    check = subprocess.run([shell, "-n"], input=script.encode(), capture_output=True, timeout=60)
+                    self.assertEqual((check.returncode, check.stderr), (0, b""))
+
+    def complete(self, line):
+        words = line.split(" ")
+        script = run("completion", "bash")[1]
+        script += f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _inquest 2>/dev/null\n"
+        script += 'printf "%s\\n" "${COMPREPLY[@]}"\n'
+        path = f"{pathlib.Path(binary).parent}:{os.environ['PATH']}"
+        result = subprocess.run(["bash"], input=script.encode(), capture_output=True, cwd=self.folder, timeout=60, env={"PATH": path})
+        return result.stdout.decode().split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.complete("inquest --form"), ["--format"])
+        self.assertEqual(self.complete("inquest --format j"), ["json"])
+        self.assertEqual(self.complete("inquest expl"), ["explain"])
+        self.assertEqual(self.complete("inquest jo"), ["job.log"])
+        self.assertEqual(self.complete("inquest explain cuda-o"), ["cuda-oom"])
+        self.assertEqual(self.complete("inquest rules l"), ["list", "lint"])
+        self.assertTrue(self.complete("inquest rules show collective-t"))
+        self.assertEqual(self.complete("inquest rules list --cau"), ["--cause"])
+
+    def test_progress_only_on_a_terminal(self):
+        self.assertEqual(run(self.log)[2], "")
+        slow = subprocess.Popen(["bash", "-c", "sleep 1.2; echo done"], stdout=subprocess.PIPE)
+        status, shown = run_on_terminal(["--no-color", "-"], stdin=slow.stdout)
+        slow.stdout.close()
+        slow.wait(timeout=60)
+        self.assertEqual(status, UNDECIDED)
+        self.assertIn("\r\x1b[K", shown)
+        self.assertIn("UNDECIDED", shown)
+
+
+if __name__ == "__main__":
+    binary = str(pathlib.Path(sys.argv[1]).resolve())
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -1,0 +1,202 @@
+// Python tracebacks: one, chained, quoted, interleaved, cut; and the stacks of fatal errors.
+#include "parsers/formats.h"
+#include "tests/catch.h"
+#include "tests/support/collect.h"
+
+namespace inquest {
+namespace {
+
+std::string Show(const ExceptionRaised& what) {
+  return (what.chained_first ? "*" : "") + what.type + "(" + what.message + ") at " + what.frame + " of " +
+         std::to_string(what.stack.size()) + " from line " + std::to_string(what.begin.line);
+}
+std::string Show(const JobStopped& what) { return "stopped by " + what.by; }
+template <class T>
+std::string Show(const T&) {
+  return std::string(T::kKind);
+}
+
+std::string ShowAll(std::string_view text) {
+  std::string out;
+  for (const Event& event : ParseLines(kTraceback, text)) {
+    if (!out.empty()) out += "; ";
+    out += std::visit([](const auto& what) { return Show(what); }, event.what);
+  }
+  return out;
+}
+
+struct Row {
+  const char* text;
+  const char* shown;
+};
+
+template <std::size_t N>
+void Check(const Row (&rows)[N]) {
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(ShowAll(row.text) == row.shown);
+  }
+}
+
+TEST_CASE("traceback: one traceback", "[traceback]") {
+  Check({
+      {"Traceback (most recent call last):\n"
+       "  File \"train.py\", line 84, in <module>\n"
+       "    main()\n"
+       "  File \"train.py\", line 31, in main\n"
+       "  File \"/opt/e/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1511, in _wrapped_call_impl\n"
+       "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. \n",
+       "torch.cuda.OutOfMemoryError(CUDA out of memory. Tried to allocate 2.00 GiB.) at train.py:31 in main of 3 from "
+       "line 1"},
+      // Nothing but libraries: the innermost of all.
+      {"Traceback (most recent call last):\n"
+       "  File \"<frozen importlib._bootstrap>\", line 3, in _load\n"
+       "  File \"/usr/lib/python3.11/queue.py\", line 4, in get\n"
+       "_queue.Empty\n",
+       "_queue.Empty() at /usr/lib/python3.11/queue.py:4 in get of 2 from line 1"},
+      {"[2031-02-23 14:09:34 TP14] Scheduler hit an exception: Traceback (most recent call last):\n"
+       "  File \"/srv/scheduler.py\", line 18, in run\n"
+       "AssertionError\n",
+       "AssertionError() at /srv/scheduler.py:18 in run of 1 from line 1"},
+      {"^CTraceback (most recent call last):\n  File \"gen.py\", line 6, in <module>\nKeyboardInterrupt\n",
+       "stopped by keyboard; KeyboardInterrupt() at gen.py:6 in <module> of 1 from line 1"},
+      // The head was cut away.
+      {"  File \"deit/utils.py\", line 136, in log_every\nOSError: [Errno 24] Too many open files\n",
+       "OSError([Errno 24] Too many open files) at deit/utils.py:136 in log_every of 1 from line 1"},
+      {"pkg.mod.SomeError: all but the end was cut away\n",
+       "pkg.mod.SomeError(all but the end was cut away) at  of 0 from line 1"},
+      {"Traceback (most recent call last):\n  File \"x.py\", line 3\n    a b\nSyntaxError: invalid syntax\n",
+       "SyntaxError(invalid syntax) at x.py:3 of 1 from line 1"},
+      {"  File \"a.py\", line 1, in f\nray.exceptions.RayTaskError(ValueError): ray::step() (pid=4)\n",
+       "ray.exceptions.RayTaskError(ValueError)(ray::step() (pid=4)) at a.py:1 in f of 1 from line 1"},
+      {"  File \"a.py\", line 1, in f\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n",
+       "torch.distributed.elastic.multiprocessing.errors.ChildFailedError() at a.py:1 in f of 1 from line 1"},
+      {"  File \"a.py\", line 1, in f\nException: plain\n", "Exception(plain) at a.py:1 in f of 1 from line 1"},
+      {"  + Exception Group Traceback (most recent call last):\n  |   File \"a.py\", line 1, in f\n  | ExceptionGroup: "
+       "two (2 sub-exceptions)\n",
+       "ExceptionGroup(two (2 sub-exceptions)) at a.py:1 in f of 1 from line 1"},
+  });
+}
+
+TEST_CASE("traceback: chains", "[traceback]") {
+  Check({
+      {"Traceback (most recent call last):\n"
+       "  File \"a.py\", line 1, in f\n"
+       "RuntimeError: Broken pipe\n"
+       "\n"
+       "The above exception was the direct cause of the following exception:\n"
+       "\n"
+       "Traceback (most recent call last):\n"
+       "  File \"b.py\", line 2, in g\n"
+       "x.RendezvousConnectionError: The connection has failed.\n",
+       "*RuntimeError(Broken pipe) at a.py:1 in f of 1 from line 1; "
+       "x.RendezvousConnectionError(The connection has failed.) at b.py:2 in g of 1 from line 7"},
+      {"  File \"a.py\", line 1, in f\nKeyError: 1\nDuring handling of the above exception, another exception "
+       "occurred:\n"
+       "Traceback (most recent call last):\n  File \"a.py\", line 2, in f\nValueError: 2\n"
+       "During handling of the above exception, another exception occurred:\n"
+       "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nTypeError: 3\n",
+       "*KeyError(1) at a.py:1 in f of 1 from line 1; *ValueError(2) at a.py:2 in f of 1 from line 4; TypeError(3) at "
+       "a.py:3 in f of 1 from line 8"},
+      // Two that have nothing to do with one another.
+      {"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 1\n"
+       "Traceback (most recent call last):\n  File \"a.py\", line 2, in f\nValueError: 2\n",
+       "KeyError(1) at a.py:1 in f of 1 from line 1; ValueError(2) at a.py:2 in f of 1 from line 4"},
+      // A worker's traceback inside the message: the quoted one is nearer the cause.
+      {"Traceback (most recent call last):\n  File \"train.py\", line 1, in f\nOSError: Caught OSError in DataLoader "
+       "worker process 3.\n"
+       "Original Traceback (most recent call last):\n  File \"data.py\", line 9, in load\nOSError: cannot identify "
+       "image file\n",
+       "OSError(Caught OSError in DataLoader worker process 3.) at train.py:1 in f of 1 from line 1; "
+       "*OSError(cannot identify image file) at data.py:9 in load of 1 from line 4"},
+  });
+}
+
+TEST_CASE("traceback: several at once in one stream", "[traceback]") {
+  Check({
+      // Heads of two ranks, then their frames, then both exceptions.
+      {"Traceback (most recent call last):\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n  File "
+       "\"a.py\", line 1, in f\n"
+       "ValueError: of one\nValueError: of the other\n",
+       "ValueError(of one) at a.py:1 in f of 2 from line 2; ValueError(of the other) at  of 0 from line 1"},
+      {"  File \"a.py\", line 1, in f\nRuntimeError: first\n    main()\n  File \"a.py\", line 2, in g\nRuntimeError: "
+       "second\n",
+       "RuntimeError(first) at a.py:1 in f of 1 from line 1; RuntimeError(second) at a.py:2 in g of 1 from line 4"},
+      // Cut: no exception, no event.
+      {"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n", ""},
+  });
+  // An exception far behind a cut traceback is not its end.
+  CHECK(ShowAll("Traceback (most recent call last):\n" + std::string(600, '\n') + "ValueError: bad sample, skipped\n")
+            .empty());
+}
+
+TEST_CASE("traceback: fatal errors", "[traceback]") {
+  Check({
+      {"Fatal Python error: Segmentation fault\n\nThread 0x00007f01 (most recent call first):\n  File \"other.py\", "
+       "line 1 in wait\n\n"
+       "Current thread 0x00007f02 (most recent call first):\n"
+       "  File \"/o/lib/python3.10/site-packages/torch/store.py\", line 31 in get_all\n  File \"train.py\", line 53 in "
+       "sync\n"
+       "  File \"train.py\", line 99 in <module>\n",
+       "Fatal Python error(Segmentation fault) at train.py:53 in sync of 3 from line 1"},
+      {"Fatal Python error: Bus error\n\nThread 0x00007f01 (most recent call first):\n  File \"data.py\", line 1 in "
+       "load\n\n"
+       "Thread 0x00007f02 (most recent call first):\n  File \"main.py\", line 2 in wait\n",
+       "Fatal Python error(Bus error) at data.py:1 in load of 1 from line 1"},
+      {"Fatal Python error: Aborted\n", "Fatal Python error(Aborted) at  of 0 from line 1"},
+      // A dump on request is no error.
+      {"Timeout (0:05:00)!\nThread 0x00007f01 (most recent call first):\n  File \"a.py\", line 1 in f\nValueError: "
+       "chatter\n",
+       ""},
+  });
+  const auto raised = Only<ExceptionRaised>(
+      ParseLines(kTraceback,
+                 "Fatal Python error: x\nCurrent thread 0x1 (most recent call first):\n  File \"in.py\", line 2 in b\n"
+                 "  File \"out.py\", line 1 in a\nTraceback (most recent call last):\n"));
+  REQUIRE(raised.size() == 1);
+  CHECK(raised[0].stack == std::vector<std::string>{"out.py:1 in a", "in.py:2 in b"});
+}
+
+TEST_CASE("traceback: lines that quote make no event", "[traceback]") {
+  Check({
+      {"2031-04-05 06:07:08 ERROR worker died: RuntimeError: x\n", ""},
+      {"RuntimeError: printed by the program, no traceback open\n", ""},
+      {"INFO: ValueError: x\n", ""},
+      {"  File \"a.py\", line 1, in f\n    raise ValueError(\"Error: y\")\nERROR 06:07 RuntimeError: quoted\n", ""},
+      {"  File \"a.py\", line 1, in f\nncclRemoteError: A call failed\nMean Absolute Error: 0.3\nError: 4\n", ""},
+      {"{\"py_callstack\": \"Traceback (most recent call last):\\n  File \\\"a.py\\\"\"}\nValueError: x\n", ""},
+      {"pkg.mod.SomeWarning: this is deprecated\n", ""},
+  });
+}
+
+TEST_CASE("traceback: each rank has its own", "[traceback]") {
+  const auto events = ParseLines(
+      kTraceback,
+      "[rank2]: Traceback (most recent call last):\n[rank2]:   File \"a.py\", line 1, in f\n[rank2]: ValueError: x\n");
+  REQUIRE(events.size() == 1);
+  REQUIRE(events[0].origin.rank);
+  CHECK(events[0].origin.rank->value == GlobalRank{2});
+  CHECK(events[0].text == "ValueError: x");
+}
+
+TEST_CASE("traceback: a deep stack keeps its inner frames", "[traceback]") {
+  std::string text = "Traceback (most recent call last):\n";
+  for (int i = 0; i < 200; ++i) text += "  File \"a.py\", line " + std::to_string(i) + ", in f\n";
+  const auto raised = Only<ExceptionRaised>(ParseLines(kTraceback, text + "RecursionError: deep\n"));
+  REQUIRE(raised.size() == 1);
+  CHECK(raised[0].stack.size() == 64);
+  CHECK(raised[0].stack.back() == "a.py:199 in f");
+}
+
+TEST_CASE("traceback: cut at every byte", "[traceback]") {
+  const std::string text =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 1\n\nDuring handling of the above "
+      "exception, another exception "
+      "occurred:\n\nTraceback (most recent call last):\n  File \"b.py\", line 2, in g\ntorch.OutOfMemoryError: "
+      "x\nFatal Python error: Aborted\n"
+      "Current thread 0x1 (most recent call first):\n  File \"in.py\", line 2 in b\n";
+  for (std::size_t size = 0; size <= text.size(); ++size) ParseLines(kTraceback, text.substr(0, size));
+}
+
+}  // namespace
+}  // namespace inquest

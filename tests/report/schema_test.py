@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Validates what `inquest --format json` prints for every case against docs/verdict.schema.json.
+
+schema_test.py BINARY CASES_DIR [unittest options]
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import jsonschema
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXIT_OF_OUTCOME = {"healthy": 0, "failed": 1, "undecided": 2}
+binary = ""
+cases = pathlib.Path()
+
+
+def load_schema():
+    return json.loads((ROOT / "docs" / "verdict.schema.json").read_text())
+
+
+def run(arguments, text=None):
+    result = subprocess.run([binary, "--format", "json", *arguments], input=text or b"", capture_output=True, timeout=120)
+    return result.returncode, json.loads(result.stdout)
+
+
+class SchemaTest(unittest.TestCase):
+    def setUp(self):
+        self.validator = jsonschema.Draft202012Validator(load_schema())
+
+    def check(self, arguments, text=None):
+        status, document = run(arguments, text)
+        errors = [f"{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in self.validator.iter_errors(document)]
+        self.assertEqual(errors, [])
+        self.assertEqual(status, EXIT_OF_OUTCOME[document["outcome"]])
+        for read in document["inputs"]:
+            self.assertEqual(read["claimed"] + read["plain"] + read["damaged"], read["bytes"])
+        return document
+
+    def test_schema_is_a_schema_and_strict(self):
+        schema = load_schema()
+        jsonschema.Draft202012Validator.check_schema(schema)
+        for name, part in [("document", schema), *schema["$defs"].items()]:
+            if "properties" in part:
+                self.assertFalse(part["additionalProperties"], name)
+                self.assertEqual(sorted(part["required"]), sorted(part["properties"]), name)
+
+    def test_every_case(self):
+        folders = sorted(path.parent for path in cases.glob("*/case.json"))
+        self.assertTrue(folders)
+        for folder in folders:
+            with self.subTest(case=folder.name):
+                files = sorted(str(path) for path in folder.rglob("*") if path.is_file() and path.name != "case.json")
+                document = self.check(files)
+                self.assertEqual([read["path"] for read in document["inputs"]], files)
+
+    def test_nothing_at_all(self):
+        document = self.check(["-"])
+        self.assertEqual(document["outcome"], "undecided")
+        self.assertEqual(document["verdict"]["cause"], "unknown")
+
+    def test_hostile_text(self):
+        hostile = b"[rank0]: RuntimeError: \x1b]8;;http://x\x1b\\ \xe2\x80\xae \xff\x00 </script> $(rm -rf /) \x9b31m\n"
+        self.check(["-"], b"[rank0]: Traceback (most recent call last):\n" + hostile * 3)
+
+    def test_example_of_the_documentation(self):
+        text = (ROOT / "docs" / "json.md").read_text()
+        example = json.loads(text.split("```json\n", 1)[1].split("```", 1)[0])
+        self.validator.validate(example)
+
+
+if __name__ == "__main__":
+    binary, cases = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
