@@ -15,9 +15,9 @@ Sections: coll noise mixed timeout pipe rules memory small startup; all but mixe
   --threads 'N...'  what inquest is run with (1 2 4)
   --nccl VERSION    whose spelling: 2.21 or 2.27 (2.21)
   --tmp DIR         where the logs lie (a new folder under TMPDIR); needs twice SIZE
-  --csv FILE        every single run (DIR/bench.csv is printed at the end if not given)
-  --inquest FILE    binary (build/release/inquest, built if it is not there)
-  --generator FILE  inquest_generate_log (build/release/inquest_generate_log, built if it is not there)
+  --csv FILE        where every single run goes (printed at the end if not given)
+  --inquest FILE    binary (build/release/inquest, built first)
+  --generator FILE  inquest_generate_log (build/release/inquest_generate_log, built first)
 TEXT
 }
 
@@ -46,11 +46,11 @@ build() {
 }
 if [[ -z $inquest ]]; then
   inquest=$root/build/release/inquest
-  [[ -x $inquest ]] || build inquest
+  build inquest
 fi
 if [[ -z $generator ]]; then
   generator=$root/build/release/inquest_generate_log
-  [[ -x $generator ]] || build inquest_generate_log
+  build inquest_generate_log
 fi
 
 own=

@@ -20,7 +20,8 @@ InputSummary Summary(InputRead& read) {
 
 }  // namespace
 
-Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve, const ScanOptions& options) {
+Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve,
+                         const ScanOptions& options) {
   Result<std::vector<Input>> inputs = ListInputs(paths);
   if (!inputs) return inputs.error();
   TimelineBuilder builder;

@@ -25,9 +25,12 @@ std::uint64_t TotalBytes(const std::vector<std::string>& paths) {
 
 int StatusOf(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kHealthy: return kExitHealthy;
-    case Outcome::kFailed: return kExitFailed;
-    case Outcome::kUndecided: break;
+    case Outcome::kHealthy:
+      return kExitHealthy;
+    case Outcome::kFailed:
+      return kExitFailed;
+    case Outcome::kUndecided:
+      break;
   }
   return kExitUndecided;
 }
@@ -37,7 +40,9 @@ int StatusOf(Outcome outcome) {
 CommandResult RunAnalysis(const Options& options) {
   std::vector<std::string> paths = options.arguments;
   if (paths.empty()) {
-    if (InputIsTerminal()) return {.status = kExitCouldNotRun, .out = "", .err = "inquest: nothing to read\n\n" + HelpText(*options.command)};
+    if (InputIsTerminal())
+      return {
+          .status = kExitCouldNotRun, .out = "", .err = "inquest: nothing to read\n\n" + HelpText(*options.command)};
     paths = {"-"};
   }
   std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options);
@@ -49,13 +54,15 @@ CommandResult RunAnalysis(const Options& options) {
   std::atomic<std::uint64_t> done = 0;
   std::optional<Progress> progress;
   if (ErrorIsTerminal() && !options.quiet) progress.emplace(done, TotalBytes(paths));
-  const Result<Analysis> analysis = Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done});
+  const Result<Analysis> analysis =
+      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done});
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
 
   CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
   const ReportContext context{.text = StyleOfOutput(options), .tool_version = INQUEST_VERSION};
-  if (!options.quiet) result.out = FindReportFormat(options.format)->render(analysis->timeline, analysis->verdict, context);
+  if (!options.quiet)
+    result.out = FindReportFormat(options.format)->render(analysis->timeline, analysis->verdict, context);
   return result;
 }
 

@@ -19,7 +19,8 @@ std::string OptionWords(const Command& command) {
 
 std::string CommandWords() {
   std::string words;
-  for (const Command& command : Commands().subspan(1)) words += fmt::format("{}{}", words.empty() ? "" : " ", command.name);
+  for (const Command& command : Commands().subspan(1))
+    words += fmt::format("{}{}", words.empty() ? "" : " ", command.name);
   return words;
 }
 
@@ -30,10 +31,11 @@ std::string BashValues() {
   for (const Option& option : OptionTable()) {
     if (option.value.empty()) continue;
     const std::string letter = option.letter != 0 ? fmt::format("|-{}", option.letter) : "";
-    const std::string complete = !option.choices.empty()  ? fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(option.choices, " "))
-                                 : option.value == "DIR"  ? "compgen -d -- \"$current\""
-                                 : option.value == "CODE" ? "compgen -W \"$(inquest explain 2>/dev/null | cut -d' ' -f1)\" -- \"$current\""
-                                                          : "true";
+    const std::string complete =
+        !option.choices.empty()  ? fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(option.choices, " "))
+        : option.value == "DIR"  ? "compgen -d -- \"$current\""
+        : option.value == "CODE" ? "compgen -W \"$(inquest explain 2>/dev/null | cut -d' ' -f1)\" -- \"$current\""
+                                 : "true";
     text += fmt::format("    --{}{}) mapfile -t COMPREPLY < <({}); return ;;\n", option.name, letter, complete);
   }
   return text;
@@ -111,9 +113,12 @@ std::string Zsh() {
   std::string names, cases;
   for (const Command& command : Commands().subspan(1)) {
     names += fmt::format(" '{}:{}'", command.name, ZshText(command.summary));
-    const std::string first = !command.words.empty() ? fmt::format("({})", fmt::join(command.words, " ")) : fmt::format("($({}))", command.ids);
-    const std::string second = !command.words.empty() && !command.ids.empty() ? fmt::format(" \"2:id:($({}))\"", command.ids) : "";
-    cases += fmt::format("    {})\n      shift words; (( CURRENT-- ))\n      _arguments \"1:word:{}\"{}{}\n      ;;\n", command.name, first, second, ZshOptions(command));
+    const std::string first = !command.words.empty() ? fmt::format("({})", fmt::join(command.words, " "))
+                                                     : fmt::format("($({}))", command.ids);
+    const std::string second =
+        !command.words.empty() && !command.ids.empty() ? fmt::format(" \"2:id:($({}))\"", command.ids) : "";
+    cases += fmt::format("    {})\n      shift words; (( CURRENT-- ))\n      _arguments \"1:word:{}\"{}{}\n      ;;\n",
+                         command.name, first, second, ZshOptions(command));
   }
   return fmt::format(R"(#compdef inquest
 # zsh completion of inquest; use: inquest completion zsh > a folder of $fpath/_inquest
@@ -144,7 +149,8 @@ std::string FishText(std::string_view text) {
 }
 
 std::string FishCondition(const Command& command) {
-  return command.name.empty() ? fmt::format("'not __fish_seen_subcommand_from {}'", CommandWords()) : fmt::format("'__fish_seen_subcommand_from {}'", command.name);
+  return command.name.empty() ? fmt::format("'not __fish_seen_subcommand_from {}'", CommandWords())
+                              : fmt::format("'__fish_seen_subcommand_from {}'", command.name);
 }
 
 std::string FishOption(const Command& command, const Option& option) {
@@ -161,10 +167,15 @@ std::string FishOption(const Command& command, const Option& option) {
 }
 
 std::string Fish() {
-  std::string text = "# fish completion of inquest; use: inquest completion fish > ~/.config/fish/completions/inquest.fish\n";
+  std::string text =
+      "# fish completion of inquest; use: inquest completion fish > ~/.config/fish/completions/inquest.fish\n";
   for (const Command& command : Commands()) {
-    if (!command.name.empty()) text += fmt::format("complete -c inquest -n __fish_use_subcommand -a {} -d {}\n", command.name, FishText(command.summary));
-    if (!command.words.empty()) text += fmt::format("complete -c inquest -f -n {} -a '{}'\n", FishCondition(command), fmt::join(command.words, " "));
+    if (!command.name.empty())
+      text += fmt::format("complete -c inquest -n __fish_use_subcommand -a {} -d {}\n", command.name,
+                          FishText(command.summary));
+    if (!command.words.empty())
+      text +=
+          fmt::format("complete -c inquest -f -n {} -a '{}'\n", FishCondition(command), fmt::join(command.words, " "));
     if (!command.ids.empty()) {
       const std::string when = command.words.empty() ? FishCondition(command) : "'__fish_seen_subcommand_from show'";
       text += fmt::format("complete -c inquest -f -n {} -a \"({})\"\n", when, command.ids);
@@ -189,8 +200,9 @@ CommandResult RunCompletion(const Options& options) {
   for (const Shell& shell : kScripts) {
     if (words.size() == 1 && words[0] == shell.name) return {.status = 0, .out = shell.script(), .err = ""};
   }
-  return CouldNotRun({words.empty() ? "completion wants a shell" : fmt::format("completion knows no '{}'", fmt::join(words, " ")),
-                      fmt::format("one of {}", fmt::join(options.command->words, ", ")), ""});
+  return CouldNotRun(
+      {words.empty() ? "completion wants a shell" : fmt::format("completion knows no '{}'", fmt::join(words, " ")),
+       fmt::format("one of {}", fmt::join(options.command->words, ", ")), ""});
 }
 
 }  // namespace inquest

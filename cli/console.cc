@@ -45,7 +45,9 @@ int Write(int file, std::string_view text) {
 
 }  // namespace
 
-TextStyle StyleOfOutput(const Options& options) { return {.color = Coloured(options.color) ? Color::kAlways : Color::kNever, .width = WidthOfOutput()}; }
+TextStyle StyleOfOutput(const Options& options) {
+  return {.color = Coloured(options.color) ? Color::kAlways : Color::kNever, .width = WidthOfOutput()};
+}
 
 bool ErrorIsTerminal() { return isatty(STDERR_FILENO) != 0; }
 bool InputIsTerminal() { return isatty(STDIN_FILENO) != 0; }

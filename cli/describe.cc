@@ -48,10 +48,14 @@ std::string Samples(std::string_view title, const std::vector<std::string>& samp
 
 std::string_view KindWord(Rule::Kind kind) {
   switch (kind) {
-    case Rule::Kind::kSignature: return "signature";
-    case Rule::Kind::kSymptom: return "symptom";
-    case Rule::Kind::kPhase: return "phase";
-    case Rule::Kind::kEnding: break;
+    case Rule::Kind::kSignature:
+      return "signature";
+    case Rule::Kind::kSymptom:
+      return "symptom";
+    case Rule::Kind::kPhase:
+      return "phase";
+    case Rule::Kind::kEnding:
+      break;
   }
   return "ending";
 }
@@ -61,18 +65,24 @@ std::string Describe(const Cause& cause, const RuleBook& book) {
   out += Wrapped("", cause.meaning) + Advice(cause.remedies) + Items("What to collect", cause.collect);
   std::vector<std::string> rules;
   for (const Rule& rule : book.rules) {
-    if (rule.cause == cause.code) rules.push_back(fmt::format("{} ({}): {}", rule.id, Name(rule.strength), rule.summary));
+    if (rule.cause == cause.code)
+      rules.push_back(fmt::format("{} ({}): {}", rule.id, Name(rule.strength), rule.summary));
   }
   return out + Items("Signatures", rules);
 }
 
 std::string Describe(const Rule& rule, const RuleBook& book) {
   const Cause* cause = book.FindCause(rule.cause);
-  const std::string speaks = cause != nullptr ? fmt::format(" for {} ({}), {}, confidence {:.2f}", cause->code, cause->title, Name(rule.strength), rule.confidence) : "";
+  const std::string speaks = cause != nullptr ? fmt::format(" for {} ({}), {}, confidence {:.2f}", cause->code,
+                                                            cause->title, Name(rule.strength), rule.confidence)
+                                              : "";
   std::string out = fmt::format("{}: {}{}\n{}\n\n", rule.id, KindWord(rule.kind), speaks, rule.file);
   out += Wrapped("", rule.summary);
-  out += fmt::format("\nExpression ({})\n  {}\n", rule.component == Component::kAny ? "any line" : fmt::format("{} lines", Name(rule.component)), Sanitize(rule.text));
-  out += Items("Sets aside", rule.explains) + Advice(rule.remedies) + Items("What to collect", rule.collect) + Items("References", rule.references);
+  out += fmt::format("\nExpression ({})\n  {}\n",
+                     rule.component == Component::kAny ? "any line" : fmt::format("{} lines", Name(rule.component)),
+                     Sanitize(rule.text));
+  out += Items("Sets aside", rule.explains) + Advice(rule.remedies) + Items("What to collect", rule.collect) +
+         Items("References", rule.references);
   return out + Samples("Matches", rule.match) + Samples("Does not match", rule.differ);
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 CommandResult Everything(const RuleBook& book) {
   CommandResult result;
-  for (const Cause& cause : book.causes) result.out += fmt::format("{:<22} {:<8} {}\n", cause.code, cause.layer, cause.title);
+  for (const Cause& cause : book.causes)
+    result.out += fmt::format("{:<22} {:<8} {}\n", cause.code, cause.layer, cause.title);
   return result;
 }
 
@@ -20,7 +21,8 @@ CommandResult Unknown(const RuleBook& book, const std::string& name) {
   for (const Cause& cause : book.causes) known.push_back(cause.code);
   for (const Rule& rule : book.rules) known.push_back(rule.id);
   const auto nearest = Nearest(name, known);
-  return CouldNotRun({fmt::format("no cause and no rule is called '{}'", name), nearest ? fmt::format("did you mean {}?", *nearest) : "inquest explain lists all causes", ""});
+  return CouldNotRun({fmt::format("no cause and no rule is called '{}'", name),
+                      nearest ? fmt::format("did you mean {}?", *nearest) : "inquest explain lists all causes", ""});
 }
 
 }  // namespace

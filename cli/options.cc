@@ -22,7 +22,8 @@ constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 std::optional<std::string> SetThreads(Options& options, const std::string& value) {
   constexpr unsigned kMost = 4096;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
-  if (error != std::errc() || end != value.data() + value.size() || options.threads > kMost) return fmt::format("a number from 0 (every core) to {}", kMost);
+  if (error != std::errc() || end != value.data() + value.size() || options.threads > kMost)
+    return fmt::format("a number from 0 (every core) to {}", kMost);
   return std::nullopt;
 }
 
@@ -51,7 +52,8 @@ std::optional<std::size_t> FindCommandWord(const std::vector<std::string>& argum
     if (argument == "--") return std::nullopt;
     if (argument.size() < 2 || argument[0] != '-') return i;
     for (const Option& option : OptionTable()) {
-      const bool named = argument == fmt::format("--{}", option.name) || (option.letter != 0 && argument == std::string{'-', option.letter});
+      const bool named = argument == fmt::format("--{}", option.name) ||
+                         (option.letter != 0 && argument == std::string{'-', option.letter});
       if (named && !option.value.empty()) ++i;
     }
   }
@@ -67,15 +69,19 @@ Error UnknownOption(const Command& command, const std::string& argument) {
   name.erase(0, name.find_first_not_of('-'));
   const auto nearest = argument.starts_with("--") ? Nearest(name, names) : std::nullopt;
   const std::string help = fmt::format("inquest{}{} --help", command.name.empty() ? "" : " ", command.name);
-  return {fmt::format("unknown option '{}'", argument), nearest ? fmt::format("did you mean --{}?", *nearest) : "all options: " + help, ""};
+  return {fmt::format("unknown option '{}'", argument),
+          nearest ? fmt::format("did you mean --{}?", *nearest) : "all options: " + help, ""};
 }
 
 std::optional<Error> Apply(Options& options, const Option& option, const std::string& value) {
   const std::string name = fmt::format("--{}", option.name);
-  if (!option.choices.empty() && std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
-    return Error{fmt::format("bad value '{}' of {}", value, name), fmt::format("one of {}", fmt::join(option.choices, ", ")), ""};
+  if (!option.choices.empty() &&
+      std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
+    return Error{fmt::format("bad value '{}' of {}", value, name),
+                 fmt::format("one of {}", fmt::join(option.choices, ", ")), ""};
   }
-  if (const auto wanted = option.set(options, value)) return Error{fmt::format("bad value '{}' of {}", value, name), *wanted, ""};
+  if (const auto wanted = option.set(options, value))
+    return Error{fmt::format("bad value '{}' of {}", value, name), *wanted, ""};
   return std::nullopt;
 }
 
@@ -90,7 +96,8 @@ std::string Indented(std::string_view lines) {
 }
 
 std::string Usage(const Option& option) {
-  std::string usage = option.letter != 0 ? fmt::format("-{}, --{}", option.letter, option.name) : fmt::format("    --{}", option.name);
+  std::string usage =
+      option.letter != 0 ? fmt::format("-{}, --{}", option.letter, option.name) : fmt::format("    --{}", option.name);
   if (option.choices.empty()) return option.value.empty() ? usage : fmt::format("{} {}", usage, option.value);
   return fmt::format("{} {}", usage, fmt::join(option.choices, "|"));
 }
@@ -102,17 +109,19 @@ std::span<const Command> Commands() {
       {.name = "",
        .summary = "Reads what a failed multi-GPU job left behind and says why it died.",
        .usage = "inquest [OPTIONS] PATH...\n<command> | inquest [OPTIONS]",
-       .examples = "inquest job.log                           one log\n"
-                   "inquest run-42/                           a folder: logs of all ranks, kernel logs, nvidia-smi tables\n"
-                   "kubectl logs job/train --timestamps | inquest\n"
-                   "inquest --format json run-42/ | jq -r .verdict.cause\n"
-                   "inquest -q run-42/ && echo ended well",
+       .examples =
+           "inquest job.log                           one log\n"
+           "inquest run-42/                           a folder: logs of all ranks, kernel logs, nvidia-smi tables\n"
+           "kubectl logs job/train --timestamps | inquest\n"
+           "inquest --format json run-42/ | jq -r .verdict.cause\n"
+           "inquest -q run-42/ && echo ended well",
        .words = {},
        .ids = "",
        .run = RunAnalysis},
       {.name = "rules",
        .summary = "List, show, test or check the rules.",
-       .usage = "inquest rules list [--cause CODE]\ninquest rules show ID\ninquest rules test [--rules DIR]\ninquest rules lint [--rules DIR]",
+       .usage = "inquest rules list [--cause CODE]\ninquest rules show ID\ninquest rules test [--rules DIR]\ninquest "
+                "rules lint [--rules DIR]",
        .examples = "inquest rules list --cause ib-fault\n"
                    "inquest rules show retry-exceeded\n"
                    "inquest rules lint --rules my-rules/      what is wrong with your own rules, with file and line\n"
@@ -143,19 +152,40 @@ std::span<const Command> Commands() {
 std::span<const Option> OptionTable() {
   static constexpr Option kOptions[] = {
       {"format", 'f', "FORMAT", kFormatWords, "How to print the verdict [text]", "", SetText<&Options::format>},
-      {"rules", 0, "DIR", {}, "Add the rules of a folder; an id that is taken replaces ours", "*", SetText<&Options::rules_dir>},
+      {"rules",
+       0,
+       "DIR",
+       {},
+       "Add the rules of a folder; an id that is taken replaces ours",
+       "*",
+       SetText<&Options::rules_dir>},
       {"cause", 0, "CODE", {}, "Only rules that speak for this cause", "rules", SetText<&Options::cause>},
-      {"threads", 'j', "N", {}, "Threads that read the logs [0: every core]; the verdict is the same for any number", "", SetThreads},
+      {"threads",
+       'j',
+       "N",
+       {},
+       "Threads that read the logs [0: every core]; the verdict is the same for any number",
+       "",
+       SetThreads},
       {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", SetFlag<&Options::quiet>},
-      {"color", 0, "WHEN", kColorWords, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*", SetColor},
-      {"no-color", 0, "", {}, "The same as --color never", "*", [](Options& options, const std::string&) { return SetColor(options, "never"); }},
+      {"color", 0, "WHEN", kColorWords, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*",
+       SetColor},
+      {"no-color",
+       0,
+       "",
+       {},
+       "The same as --color never",
+       "*",
+       [](Options& options, const std::string&) { return SetColor(options, "never"); }},
       {"help", 'h', "", {}, "Print this help", "*", SetFlag<&Options::help>},
       {"version", 'V', "", {}, "Print the version", "*", SetFlag<&Options::version>},
   };
   return kOptions;
 }
 
-bool Accepts(const Command& command, const Option& option) { return option.command == "*" || option.command == command.name; }
+bool Accepts(const Command& command, const Option& option) {
+  return option.command == "*" || option.command == command.name;
+}
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   Options options;
@@ -176,7 +206,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   app.allow_extras();
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (!Accepts(*options.command, table[i])) continue;
-    const std::string names = (table[i].letter != 0 ? fmt::format("-{},", table[i].letter) : "") + fmt::format("--{}", table[i].name);
+    const std::string names =
+        (table[i].letter != 0 ? fmt::format("-{},", table[i].letter) : "") + fmt::format("--{}", table[i].name);
     parsed[i] = table[i].value.empty() ? app.add_flag(names) : app.add_option(names, values[i]);
     parsed[i]->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
@@ -198,7 +229,8 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
 }
 
 std::string HelpText(const Command& command) {
-  std::string text = fmt::format("{}\n\nUsage:\n{}\nExamples:\n{}", command.summary, Indented(command.usage), Indented(command.examples));
+  std::string text = fmt::format("{}\n\nUsage:\n{}\nExamples:\n{}", command.summary, Indented(command.usage),
+                                 Indented(command.examples));
   if (command.name.empty()) {
     text += "\nCommands:\n";
     for (const Command& other : Commands().subspan(1)) text += fmt::format("  {:<12} {}\n", other.name, other.summary);
@@ -208,8 +240,10 @@ std::string HelpText(const Command& command) {
     if (Accepts(command, option)) text += fmt::format("  {:<30} {}\n", Usage(option), option.help);
   }
   if (command.name.empty()) {
-    text += "\nPATH is a file or a folder; '-', or no path and a pipe, reads standard input. Everything is read as one job.\n"
-            "\nExit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.\n";
+    text +=
+        "\nPATH is a file or a folder; '-', or no path and a pipe, reads standard input. Everything is read as one "
+        "job.\n"
+        "\nExit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.\n";
   }
   return text;
 }

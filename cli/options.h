@@ -21,9 +21,9 @@ struct Options {
   const Command* command = nullptr;    ///< a row of Commands(), never null
   std::vector<std::string> arguments;  ///< paths, or the words of a command
   std::string format = "text";
-  std::string rules_dir;               ///< empty: the embedded rules alone
-  std::string cause;                   ///< `rules list --cause`; empty: all
-  unsigned threads = 0;                ///< 0: every core
+  std::string rules_dir;  ///< empty: the embedded rules alone
+  std::string cause;      ///< `rules list --cause`; empty: all
+  unsigned threads = 0;   ///< 0: every core
   When color = When::kAuto;
   bool quiet = false, help = false, version = false;
 };
@@ -38,12 +38,12 @@ inline constexpr int kExitHealthy = 0, kExitFailed = 1, kExitUndecided = 2, kExi
 CommandResult CouldNotRun(const Error& error);
 
 struct Command {
-  std::string_view name;      ///< empty: the analysis
+  std::string_view name;  ///< empty: the analysis
   std::string_view summary;
-  std::string_view usage;     ///< lines
-  std::string_view examples;  ///< lines
+  std::string_view usage;                   ///< lines
+  std::string_view examples;                ///< lines
   std::span<const std::string_view> words;  ///< what the first argument can be
-  std::string_view ids;       ///< shell command that prints what the next argument can be; empty: files
+  std::string_view ids;                     ///< shell command that prints what the next argument can be; empty: files
   CommandResult (*run)(const Options&);
 };
 /// The analysis first.

@@ -40,7 +40,8 @@ std::string ProgressText(std::uint64_t done, std::uint64_t total, double seconds
   return text;
 }
 
-Progress::Progress(const std::atomic<std::uint64_t>& done, std::uint64_t total) : done_(done), total_(total), thread_([this] { Draw(); }) {}
+Progress::Progress(const std::atomic<std::uint64_t>& done, std::uint64_t total)
+    : done_(done), total_(total), thread_([this] { Draw(); }) {}
 
 Progress::~Progress() {
   {

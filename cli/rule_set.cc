@@ -22,13 +22,16 @@ Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBo
 std::string RuleErrorText(const RuleErrors& errors) {
   std::string text;
   for (const Error& error : errors) {
-    text += Sanitize(fmt::format("{}: {}{}{}", error.where, error.message, error.hint.empty() ? "" : "; ", error.hint)) + "\n";
+    text +=
+        Sanitize(fmt::format("{}: {}{}{}", error.where, error.message, error.hint.empty() ? "" : "; ", error.hint)) +
+        "\n";
   }
   return text;
 }
 
 CommandResult BadRules(const RuleErrors& errors) {
-  const std::string count = fmt::format("inquest: {} mistake{} in the rules\n", errors.size(), errors.size() == 1 ? "" : "s");
+  const std::string count =
+      fmt::format("inquest: {} mistake{} in the rules\n", errors.size(), errors.size() == 1 ? "" : "s");
   return {.status = kExitCouldNotRun, .out = "", .err = count + RuleErrorText(errors)};
 }
 

@@ -20,25 +20,30 @@ CommandResult List(const Options& options, const RuleBook& book) {
     std::vector<std::string_view> codes;
     for (const Cause& cause : book.causes) codes.push_back(cause.code);
     const auto nearest = Nearest(options.cause, codes);
-    return CouldNotRun({fmt::format("no cause is called '{}'", options.cause), nearest ? fmt::format("did you mean {}?", *nearest) : "inquest explain lists all causes", ""});
+    return CouldNotRun({fmt::format("no cause is called '{}'", options.cause),
+                        nearest ? fmt::format("did you mean {}?", *nearest) : "inquest explain lists all causes", ""});
   }
   CommandResult result;
   for (const Rule& rule : book.rules) {
     if (!options.cause.empty() && rule.cause != options.cause) continue;
     const bool signature = rule.kind == Rule::Kind::kSignature;
-    result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id, signature ? std::string_view(rule.cause) : KindWord(rule.kind), signature ? Name(rule.strength) : "", rule.summary);
+    result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id,
+                              signature ? std::string_view(rule.cause) : KindWord(rule.kind),
+                              signature ? Name(rule.strength) : "", rule.summary);
   }
   return result;
 }
 
 CommandResult Show(const Options& options, const RuleBook& book) {
-  if (options.arguments.size() != 2) return CouldNotRun({"rules show wants one id", "inquest rules list shows them", ""});
+  if (options.arguments.size() != 2)
+    return CouldNotRun({"rules show wants one id", "inquest rules list shows them", ""});
   const std::string& id = options.arguments[1];
   if (const Rule* rule = book.FindRule(id)) return {.status = 0, .out = Describe(*rule, book), .err = ""};
   std::vector<std::string_view> ids;
   for (const Rule& rule : book.rules) ids.push_back(rule.id);
   const auto nearest = Nearest(id, ids);
-  return CouldNotRun({fmt::format("no rule is called '{}'", id), nearest ? fmt::format("did you mean {}?", *nearest) : "inquest rules list shows all ids", ""});
+  return CouldNotRun({fmt::format("no rule is called '{}'", id),
+                      nearest ? fmt::format("did you mean {}?", *nearest) : "inquest rules list shows all ids", ""});
 }
 
 /// Whether the whole program would confirm the rule on a log of this one line.
@@ -55,7 +60,8 @@ CommandResult Test(const Options& options, const RuleBook& book) {
   if (!sieve) return CouldNotRun(sieve.error());
   CommandResult result;
   std::size_t samples = 0, failed = 0;
-  const auto try_all = [&](std::uint32_t rule, const std::vector<std::string>& lines, bool wanted, std::string_view complaint) {
+  const auto try_all = [&](std::uint32_t rule, const std::vector<std::string>& lines, bool wanted,
+                           std::string_view complaint) {
     for (const std::string& line : lines) {
       ++samples;
       if (Confirms(line, rule, book, **sieve) == wanted) continue;
@@ -74,10 +80,15 @@ CommandResult Test(const Options& options, const RuleBook& book) {
 
 CommandResult Lint(const std::variant<RuleBook, RuleErrors>& loaded) {
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) {
-    return {.status = 1, .out = RuleErrorText(*errors) + fmt::format("{} mistake{}\n", errors->size(), errors->size() == 1 ? "" : "s"), .err = ""};
+    return {
+        .status = 1,
+        .out = RuleErrorText(*errors) + fmt::format("{} mistake{}\n", errors->size(), errors->size() == 1 ? "" : "s"),
+        .err = ""};
   }
   const RuleBook& book = std::get<RuleBook>(loaded);
-  return {.status = 0, .out = fmt::format("{} rules, {} causes, no mistake\n", book.rules.size(), book.causes.size()), .err = ""};
+  return {.status = 0,
+          .out = fmt::format("{} rules, {} causes, no mistake\n", book.rules.size(), book.causes.size()),
+          .err = ""};
 }
 
 }  // namespace
@@ -86,9 +97,12 @@ CommandResult RunRules(const Options& options) {
   const std::string word = options.arguments.empty() ? "" : options.arguments[0];
   const auto words = options.command->words;
   if (std::ranges::find(words, word) == words.end()) {
-    return CouldNotRun({word.empty() ? "rules wants a word" : fmt::format("rules knows no '{}'", word), fmt::format("one of {}", fmt::join(words, ", ")), ""});
+    return CouldNotRun({word.empty() ? "rules wants a word" : fmt::format("rules knows no '{}'", word),
+                        fmt::format("one of {}", fmt::join(words, ", ")), ""});
   }
-  if (word != "show" && options.arguments.size() > 1) return CouldNotRun({fmt::format("rules {} takes no '{}'", word, options.arguments[1]), "a folder is given by --rules DIR", ""});
+  if (word != "show" && options.arguments.size() > 1)
+    return CouldNotRun(
+        {fmt::format("rules {} takes no '{}'", word, options.arguments[1]), "a folder is given by --rules DIR", ""});
   const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options);
   if (word == "lint") return Lint(loaded);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);

@@ -534,6 +534,21 @@ DockerLine ReadDocker(string_view line) {
 
 }  // namespace
 
+// Programs put their own `rank 3: `, `[rank 3] `, `Rank 3/8: ` in front; it stays in the text.
+static std::optional<Known<GlobalRank>> OwnWords(std::string_view text) {
+  std::size_t at = text.starts_with("[") ? 1 : 0;
+  const bool bracket = at == 1;
+  if (!text.substr(at).starts_with("rank") && !text.substr(at).starts_with("Rank") && !text.substr(at).starts_with("RANK")) return std::nullopt;
+  at += 4;
+  if (at < text.size() && (text[at] == ' ' || text[at] == '=' || text[at] == '_' || text[at] == ':')) ++at;
+  int rank = 0;
+  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), rank);
+  if (error != std::errc() || rank < 0 || end == text.data() + text.size()) return std::nullopt;
+  const bool closed = bracket ? *end == ']' || *end == '/' : *end == ':' || *end == '/' || *end == ']';
+  if (!closed) return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{rank}, Basis::kDerived, "the program's own words at the head of the line"};
+}
+
 Peeled Peel(std::string_view line, std::string& scratch) {
   std::optional<DockerLine> docker;
   if (line.starts_with("{\"log\":\"")) {
@@ -550,6 +565,7 @@ Peeled Peel(std::string_view line, std::string& scratch) {
   peeler.PeelAll();
   Peeled peeled = std::move(peeler).Take();
   if (docker) peeled.partial = docker->partial;
+  if (!peeled.origin.rank) peeled.origin.rank = OwnWords(peeled.text);
   return peeled;
 }
 

@@ -31,8 +31,13 @@ Json Source(const Timeline& timeline, const SourcePos& where) {
 
 Json ToJson(const Culprit& culprit) {
   Json gpu = nullptr;
-  if (culprit.gpu_index || culprit.bus_id) gpu = Json{{"index", OrNull(culprit.gpu_index)}, {"bus_id", OrNull(culprit.bus_id)}};
-  return Json{{"rank", OrNull(culprit.rank)}, {"host", OrNull(culprit.host)}, {"pid", OrNull(culprit.pid)}, {"gpu", gpu}, {"why", culprit.why}};
+  if (culprit.gpu_index || culprit.bus_id)
+    gpu = Json{{"index", OrNull(culprit.gpu_index)}, {"bus_id", OrNull(culprit.bus_id)}};
+  return Json{{"rank", OrNull(culprit.rank)},
+              {"host", OrNull(culprit.host)},
+              {"pid", OrNull(culprit.pid)},
+              {"gpu", gpu},
+              {"why", culprit.why}};
 }
 
 Json ToJson(const std::optional<CollectiveRef>& collective) {
@@ -76,7 +81,9 @@ Json Culprits(const std::vector<Culprit>& culprits) {
   return List(culprits, [](const Culprit& culprit) { return ToJson(culprit); });
 }
 Json Remedies(const std::vector<Remedy>& remedies) {
-  return List(remedies, [](const Remedy& remedy) { return Json{{"text", remedy.text}, {"command", OrNull(remedy.command)}}; });
+  return List(remedies, [](const Remedy& remedy) {
+    return Json{{"text", remedy.text}, {"command", OrNull(remedy.command)}};
+  });
 }
 
 Json ToJson(const Timeline& timeline, const Verdict& verdict) {
@@ -94,7 +101,10 @@ Json ToJson(const Timeline& timeline, const Verdict& verdict) {
 }
 
 Json ToJson(const Alternative& alternative) {
-  return Json{{"cause", alternative.cause}, {"confidence", Round(alternative.confidence)}, {"signature", OrNull(alternative.rule)}, {"why", alternative.why}};
+  return Json{{"cause", alternative.cause},
+              {"confidence", Round(alternative.confidence)},
+              {"signature", OrNull(alternative.rule)},
+              {"why", alternative.why}};
 }
 
 Json ToJson(const Timeline& timeline, const Finding& finding) {
@@ -114,7 +124,8 @@ Json ToJson(const Timeline& timeline, const Finding& finding) {
 // ---- job: who is who -------------------------------------------------------------------------------------------
 
 Json RankToJson(const Timeline& timeline, const RankRow& row) {
-  Json rank{{"rank", row.rank.value}, {"basis", nullptr}, {"host", nullptr}, {"pid", nullptr}, {"local_rank", nullptr}, {"cuda_dev", nullptr}, {"bus_id", nullptr}};
+  Json rank{{"rank", row.rank.value}, {"basis", nullptr},    {"host", nullptr},  {"pid", nullptr},
+            {"local_rank", nullptr},  {"cuda_dev", nullptr}, {"bus_id", nullptr}};
   if (!row.process) return rank;
   const ProcessRow& process = timeline.processes[*row.process];
   if (process.rank) rank["basis"] = Name(process.rank->basis);
@@ -127,7 +138,8 @@ Json RankToJson(const Timeline& timeline, const RankRow& row) {
 }
 
 Json CallToJson(const CallDescriptor& call) {
-  return Json{{"op", call.op}, {"count", call.count}, {"datatype", call.datatype}, {"redop", call.redop}, {"root", call.root}};
+  return Json{
+      {"op", call.op}, {"count", call.count}, {"datatype", call.datatype}, {"redop", call.redop}, {"root", call.root}};
 }
 
 std::string_view StateOf(const CommunicatorRow::Member& member) {
@@ -154,7 +166,10 @@ Json MemberToJson(const Timeline& timeline, const CommunicatorRow::Member& membe
 Json DivergenceToJson(const Timeline& timeline, const std::optional<CommunicatorRow::Divergence>& divergence) {
   if (!divergence) return nullptr;
   const auto side_to_json = [&](const CommunicatorRow::Divergence::Side& side) {
-    return Json{{"ranks", side.ranks}, {"call", CallToJson(side.call)}, {"source", Source(timeline, side.where)}, {"line", side.where.line}};
+    return Json{{"ranks", side.ranks},
+                {"call", CallToJson(side.call)},
+                {"source", Source(timeline, side.where)},
+                {"line", side.where.line}};
   };
   return Json{{"number", divergence->number}, {"sides", List(divergence->sides, side_to_json)}};
 }
@@ -182,21 +197,26 @@ Json GroupToJson(const GroupRow& row) {
 
 Json JobToJson(const Timeline& timeline) {
   Json world = nullptr;
-  if (timeline.world_size) world = Json{{"value", timeline.world_size->value}, {"basis", Name(timeline.world_size->basis)}};
+  if (timeline.world_size)
+    world = Json{{"value", timeline.world_size->value}, {"basis", Name(timeline.world_size->basis)}};
   Json versions = Json::object();
   for (const auto& [name, values] : timeline.versions) versions[name] = values;
   return Json{{"world_size", std::move(world)},
               {"ranks", List(timeline.ranks, [&](const RankRow& row) { return RankToJson(timeline, row); })},
               {"hosts", timeline.hosts},
               {"versions", std::move(versions)},
-              {"communicators", List(timeline.communicators, [&](const CommunicatorRow& row) { return CommunicatorToJson(timeline, row); })},
+              {"communicators", List(timeline.communicators,
+                                     [&](const CommunicatorRow& row) { return CommunicatorToJson(timeline, row); })},
               {"process_groups", List(timeline.groups, GroupToJson)}};
 }
 
 Json EventToJson(const Timeline& timeline, const std::optional<EventIndex>& index) {
   if (!index || *index >= timeline.events.size()) return nullptr;
   const Event& event = timeline.events[*index];
-  return Json{{"source", Source(timeline, event.where)}, {"line", event.where.line}, {"time", Time(event.at)}, {"text", event.text}};
+  return Json{{"source", Source(timeline, event.where)},
+              {"line", event.where.line},
+              {"time", Time(event.at)},
+              {"text", event.text}};
 }
 
 Json RankTimelineToJson(const Timeline& timeline, const RankRow& row) {
@@ -215,15 +235,16 @@ Json InputToJson(const InputSummary& input) {
 }  // namespace
 
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version) {
-  const Json document{{"schema", "inquest-verdict-1"},
-                      {"tool", {{"name", "inquest"}, {"version", tool_version}}},
-                      {"outcome", Name(verdict.outcome)},
-                      {"verdict", ToJson(timeline, verdict)},
-                      {"alternatives", List(verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); })},
-                      {"findings", List(verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); })},
-                      {"job", JobToJson(timeline)},
-                      {"timeline", List(timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); })},
-                      {"inputs", List(timeline.inputs, InputToJson)}};
+  const Json document{
+      {"schema", "inquest-verdict-1"},
+      {"tool", {{"name", "inquest"}, {"version", tool_version}}},
+      {"outcome", Name(verdict.outcome)},
+      {"verdict", ToJson(timeline, verdict)},
+      {"alternatives", List(verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); })},
+      {"findings", List(verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); })},
+      {"job", JobToJson(timeline)},
+      {"timeline", List(timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); })},
+      {"inputs", List(timeline.inputs, InputToJson)}};
   // ASCII only: neither a C1 control nor a bidirectional override of a log reaches a terminal as itself.
   return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }

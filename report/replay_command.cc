@@ -14,10 +14,17 @@ struct Operation {
   std::string_view printed;  ///< upper case, without '_' and a "BASE" at its end
   std::string_view name;     ///< as `inquest replay` calls it
 };
-constexpr Operation kOperations[] = {{"BROADCAST", "broadcast"}, {"ALLREDUCE", "all-reduce"},         {"ALLGATHER", "all-gather"},
-                                     {"REDUCE", "reduce"},       {"REDUCESCATTER", "reduce-scatter"}, {"ALLTOALL", "all-to-all"},
-                                     {"GATHER", "gather"},       {"SCATTER", "scatter"},              {"BARRIER", "all-reduce"}};
-constexpr std::string_view kDtypes[] = {"float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "uint32", "int64", "uint64"};
+constexpr Operation kOperations[] = {{"BROADCAST", "broadcast"},
+                                     {"ALLREDUCE", "all-reduce"},
+                                     {"ALLGATHER", "all-gather"},
+                                     {"REDUCE", "reduce"},
+                                     {"REDUCESCATTER", "reduce-scatter"},
+                                     {"ALLTOALL", "all-to-all"},
+                                     {"GATHER", "gather"},
+                                     {"SCATTER", "scatter"},
+                                     {"BARRIER", "all-reduce"}};
+constexpr std::string_view kDtypes[] = {"float32", "float16", "bfloat16", "float64", "int8",
+                                        "uint8",   "int32",   "uint32",   "int64",   "uint64"};
 
 std::optional<std::string_view> OperationOf(std::string_view printed) {
   std::string key;

@@ -5,8 +5,10 @@ namespace inquest {
 
 std::span<const ReportFormat> ReportFormats() {
   static constexpr ReportFormat kFormats[] = {
-      {"text", [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context) { return RenderText(timeline, verdict, context.text); }},
-      {"json", [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context) { return RenderJson(timeline, verdict, context.tool_version); }},
+      {"text", [](const Timeline& timeline, const Verdict& verdict,
+                  const ReportContext& context) { return RenderText(timeline, verdict, context.text); }},
+      {"json", [](const Timeline& timeline, const Verdict& verdict,
+                  const ReportContext& context) { return RenderJson(timeline, verdict, context.tool_version); }},
   };
   return kFormats;
 }

@@ -33,22 +33,26 @@ struct Span {
 };
 template <std::size_t n>
 bool In(const Span (&spans)[n], char32_t code) {
-  return std::any_of(std::begin(spans), std::end(spans), [&](const Span& span) { return code >= span.first && code <= span.last; });
+  return std::any_of(std::begin(spans), std::end(spans),
+                     [&](const Span& span) { return code >= span.first && code <= span.last; });
 }
 
 /// Controls, and what turns, hides or joins text: soft hyphen, fillers, zero-width, bidirectional, separators, tags.
-constexpr Span kDropped[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},     {0x115f, 0x1160},
-                             {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
-                             {0x3164, 0x3164}, {0xfe00, 0xfe0f}, {0xfeff, 0xfeff}, {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+constexpr Span kDropped[] = {{0x00, 0x1f},     {0x7f, 0x9f},      {0xad, 0xad},     {0x61c, 0x61c},   {0x115f, 0x1160},
+                             {0x17b4, 0x17b5}, {0x180b, 0x180f},  {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+                             {0x3164, 0x3164}, {0xfe00, 0xfe0f},  {0xfeff, 0xfeff}, {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
                              {0xfffe, 0xffff}, {0xe0000, 0xe0fff}};
-constexpr Span kNoColumn[] = {{0x300, 0x36f}, {0x483, 0x489}, {0x591, 0x5bd}, {0x64b, 0x65f}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff}, {0xfe20, 0xfe2f}};
-constexpr Span kTwoColumns[] = {{0x1100, 0x115e}, {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f},
-                                {0xff01, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f680, 0x1faff}, {0x20000, 0x3fffd}};
+constexpr Span kNoColumn[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x64b, 0x65f},
+                              {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff}, {0xfe20, 0xfe2f}};
+constexpr Span kTwoColumns[] = {{0x1100, 0x115e},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},  {0xac00, 0xd7a3},
+                                {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff01, 0xff60},  {0xffe0, 0xffe6},
+                                {0x1f300, 0x1f64f}, {0x1f680, 0x1faff}, {0x20000, 0x3fffd}};
 
 int ColumnsOf(char32_t code) { return In(kNoColumn, code) ? 0 : In(kTwoColumns, code) ? 2 : 1; }
 
 bool Between(std::string_view text, std::size_t at, int first, int last) {
-  return at < text.size() && static_cast<unsigned char>(text[at]) >= first && static_cast<unsigned char>(text[at]) <= last;
+  return at < text.size() && static_cast<unsigned char>(text[at]) >= first &&
+         static_cast<unsigned char>(text[at]) <= last;
 }
 
 /// Behind the parameters and the final byte of a control sequence whose introducer ends at `at`.

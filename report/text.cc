@@ -13,13 +13,15 @@ namespace inquest {
 namespace {
 
 // One screen holds this many rows of each part; JSON holds all.
-constexpr std::size_t kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3, kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4;
+constexpr std::size_t kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3,
+                      kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4;
 
 namespace style {
-constexpr std::string_view kPlain, kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[1;31m", kGreen = "\x1b[1;32m", kYellow = "\x1b[1;33m", kCyan = "\x1b[36m";
+constexpr std::string_view kPlain, kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[1;31m", kGreen = "\x1b[1;32m",
+                                   kYellow = "\x1b[1;33m", kCyan = "\x1b[36m";
 }
 
-/// Lines of the report. Every piece that comes in is sanitised here, so that no caller can forget it.
+/// Lines of the report. Texts are sanitised here, so that no caller can forget it; heads and indents are our own.
 class Page {
  public:
   explicit Page(const TextStyle& text) : color_(text.color), width_(std::max(text.width, 40)) {}
@@ -35,7 +37,9 @@ class Page {
     Print(indent, Cut(Sanitize(text), width_ - Columns(indent)), paint);
   }
   /// A command, whole: the terminal may wrap it, but half a command helps nobody.
-  void Command(std::string_view indent, std::string_view command) { Print(indent, "$ " + Sanitize(command), style::kCyan); }
+  void Command(std::string_view indent, std::string_view command) {
+    Print(indent, "$ " + Sanitize(command), style::kCyan);
+  }
   /// Wrapped behind `head`, whose columns indent the lines that follow.
   void Paragraph(std::string_view head, std::string_view text, int rows, std::string_view paint = {}) {
     const int indent = Columns(head);
@@ -66,13 +70,17 @@ class Page {
 std::string Percent(double confidence) { return fmt::format("{:.0f} %", confidence * 100); }
 
 void Headline(Page& page, const Verdict& verdict) {
+  struct Word {
+    std::string_view text, paint;
+  };
+  static constexpr Word kFailed{"FAILED", style::kRed}, kHealthy{"HEALTHY", style::kGreen},
+      kUndecided{"UNDECIDED", style::kYellow};
   const bool failed = verdict.outcome == Outcome::kFailed, healthy = verdict.outcome == Outcome::kHealthy;
-  const std::string_view word = failed ? "FAILED" : healthy ? "HEALTHY" : "UNDECIDED";
-  const std::string title = Sanitize(verdict.title);
-  std::string rest = failed ? fmt::format("{}: {}", Sanitize(verdict.cause), title) : title;
-  if (verdict.outcome != Outcome::kUndecided) rest += fmt::format(" (confidence {})", Percent(verdict.confidence));
-  const int room = page.width() - Columns(word) - 2;
-  page.Print("", page.Painted(word, failed ? style::kRed : healthy ? style::kGreen : style::kYellow) + "  " + page.Painted(Cut(rest, room), style::kBold));
+  const Word& word = failed ? kFailed : healthy ? kHealthy : kUndecided;
+  std::string rest = (failed ? verdict.cause + ": " : "") + verdict.title;
+  if (failed || healthy) rest += fmt::format(" (confidence {})", Percent(verdict.confidence));
+  rest = Cut(Sanitize(rest), page.width() - Columns(word.text) - 2);
+  page.Print("", page.Painted(word.text, word.paint) + "  " + page.Painted(rest, style::kBold));
   page.Paragraph("", verdict.summary, 5);
 }
 
@@ -111,29 +119,36 @@ std::string Who(const Suspects& suspects) {
   if (first.host) who += (who.empty() ? "host " : " on ") + *first.host;
   std::vector<std::string> details;
   const bool alone = suspects.count == 1;
-  if (!suspects.pids.empty() && (alone || !first.rank)) details.push_back(fmt::format("pid{} {}", alone ? "" : "s", fmt::join(suspects.pids, ", ")));
+  if (!suspects.pids.empty() && (alone || !first.rank))
+    details.push_back(fmt::format("pid{} {}", alone ? "" : "s", fmt::join(suspects.pids, ", ")));
   if (first.gpu_index && (alone || !first.rank)) details.push_back(fmt::format("GPU {}", *first.gpu_index));
   if (first.bus_id && (alone || !first.rank)) details.push_back(*first.bus_id);
   if (details.empty()) return who;
-  return who.empty() ? fmt::format("{}", fmt::join(details, ", ")) : fmt::format("{} ({})", who, fmt::join(details, ", "));
+  return who.empty() ? fmt::format("{}", fmt::join(details, ", "))
+                     : fmt::format("{} ({})", who, fmt::join(details, ", "));
 }
 
 void Culprits(Page& page, const Verdict& verdict) {
   const std::vector<Suspects> rows = Fold(verdict.culprits);
   for (std::size_t i = 0; i < std::min(rows.size(), kCulpritsShown); ++i) {
-    const std::string who = Who(rows[i]), why = rows[i].first->why;
-    page.Paragraph(i == 0 ? "Culprit  " : "         ", who + (who.empty() || why.empty() ? "" : ": ") + why, 2);
+    std::string text = Who(rows[i]);
+    const std::string& why = rows[i].first->why;
+    if (!text.empty() && !why.empty()) text += ": ";
+    text += why;
+    page.Paragraph(i == 0 ? "Culprit  " : "         ", text, 2);
   }
   page.More(rows.size(), kCulpritsShown);
 }
 
 void Retry(Page& page, const Verdict& verdict) {
-  static const std::map<std::string_view, std::string_view> kWords = {{"yes", "yes, as it is"},
-                                                                      {"after-fix", "only after the fix below"},
-                                                                      {"elsewhere", "yes, on other nodes; keep the culprit out"},
-                                                                      {"no", "not yet: nothing says that it would end differently"}};
+  static const std::map<std::string_view, std::string_view> kWords = {
+      {"yes", "yes, as it is"},
+      {"after-fix", "only after the fix below"},
+      {"elsewhere", "yes, on other nodes; keep the culprit out"},
+      {"no", "not yet: nothing says that it would end differently"}};
   const auto words = kWords.find(verdict.retry);
-  if (verdict.outcome != Outcome::kHealthy && words != kWords.end()) page.Line("", fmt::format("Restart  {}", words->second));
+  if (verdict.outcome != Outcome::kHealthy && words != kWords.end())
+    page.Line("", fmt::format("Restart  {}", words->second));
 }
 
 // ---- the lines that prove it -----------------------------------------------------------------------------------
@@ -146,7 +161,8 @@ std::string Telling(const std::string& line, int width, int rows) {
   text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
   if (Columns(text) <= rows * width) return text;
   std::string_view rest = text;
-  for (const auto& [mark, skipped] : {std::pair<std::string_view, std::size_t>{"NCCL WARN ", 0}, {"NCCL INFO ", 0}, {"]:[E", 2}, {"]:[W", 2}}) {
+  for (const auto& [mark, skipped] :
+       {std::pair<std::string_view, std::size_t>{"NCCL WARN ", 0}, {"NCCL INFO ", 0}, {"]:[E", 2}, {"]:[W", 2}}) {
     if (const std::size_t at = rest.find(mark); at != std::string_view::npos) rest.remove_prefix(at + skipped);
   }
   while (rest.starts_with('[')) {
@@ -168,7 +184,8 @@ void Evidence(Page& page, const Timeline& timeline, const Verdict& verdict) {
   int place_columns = 0, clock_columns = 0, rank_columns = 0;
   for (const Citation& citation : verdict.evidence) {
     if (rows.size() == kEvidenceShown) break;
-    const std::string path = citation.where.input < timeline.inputs.size() ? timeline.inputs[citation.where.input].path : "?";
+    const std::string path =
+        citation.where.input < timeline.inputs.size() ? timeline.inputs[citation.where.input].path : "?";
     rows.push_back({.place = Sanitize(fmt::format("{}:{}", path, citation.where.line)),
                     .clock = citation.at ? FormatClock(*citation.at) : "",
                     .rank = citation.rank ? fmt::format("rank {}", citation.rank->value) : "",
@@ -183,7 +200,7 @@ void Evidence(Page& page, const Timeline& timeline, const Verdict& verdict) {
   const bool own_row = place_columns > 36;
   for (const Row& row : rows) {
     const auto pad = [](std::string text, int columns) {
-      if (columns > 0) text.append(static_cast<std::size_t>(std::max(columns - Columns(text), 0) + 2), ' ');
+      for (int column = Columns(text); columns > 0 && column < columns + 2; ++column) text += ' ';
       return text;
     };
     std::string head = (row.cause ? "> " : "  ") + pad(row.place, own_row ? 0 : place_columns);
@@ -217,7 +234,8 @@ void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
   if (verdict.collective) {
     const CollectiveRef& c = *verdict.collective;
     const std::string what = (c.op.empty() ? "a collective" : c.op) + (c.seq ? fmt::format(" #{}", *c.seq) : "");
-    if (!c.ranks_waiting.empty()) lines.push_back(fmt::format("{} waiting in {}{}", FoldRanks(c.ranks_waiting), what, Since(c.waiting_since)));
+    if (!c.ranks_waiting.empty())
+      lines.push_back(fmt::format("{} waiting in {}{}", FoldRanks(c.ranks_waiting), what, Since(c.waiting_since)));
     told.insert(c.ranks_waiting.begin(), c.ranks_waiting.end());
     for (const int rank : c.ranks_absent) {
       const RankRow* row = timeline.FindRank(GlobalRank{rank});
@@ -247,15 +265,18 @@ std::optional<Remedy> Replay(const Timeline& timeline, const Verdict& verdict) {
   const auto command = ReplayCommand(timeline, *verdict.collective);
   if (!command) return std::nullopt;
   const bool all_called = verdict.collective->ranks_absent.empty();
-  return Remedy{all_called ? "Run the collective alone: it hangs again only if the machines are at fault."
-                           : "Check that the machines can do the collective; a replay cannot bring back a rank that never called.",
-                *command};
+  return Remedy{
+      all_called
+          ? "Run the collective alone: it hangs again only if the machines are at fault."
+          : "Check that the machines can do the collective; a replay cannot bring back a rank that never called.",
+      *command};
 }
 
 void Remedies(Page& page, const Timeline& timeline, const Verdict& verdict) {
   // What to do about an unknown cause is to collect, which stands above.
   const std::size_t known = verdict.outcome == Outcome::kFailed ? verdict.remedies.size() : 0;
-  std::vector<Remedy> shown(verdict.remedies.begin(), verdict.remedies.begin() + static_cast<std::ptrdiff_t>(std::min(known, kRemediesShown)));
+  std::vector<Remedy> shown(verdict.remedies.begin(),
+                            verdict.remedies.begin() + static_cast<std::ptrdiff_t>(std::min(known, kRemediesShown)));
   if (const auto replay = Replay(timeline, verdict)) shown.push_back(*replay);
   if (shown.empty()) return;
   page.Heading("What to do");
@@ -269,7 +290,8 @@ void Remedies(Page& page, const Timeline& timeline, const Verdict& verdict) {
 void CollectNext(Page& page, const Verdict& verdict, std::string_view title, std::size_t shown) {
   if (verdict.collect_next.empty()) return;
   page.Heading(title);
-  for (std::size_t i = 0; i < std::min(verdict.collect_next.size(), shown); ++i) page.Paragraph("  - ", verdict.collect_next[i], 2);
+  for (std::size_t i = 0; i < std::min(verdict.collect_next.size(), shown); ++i)
+    page.Paragraph("  - ", verdict.collect_next[i], 2);
   page.More(verdict.collect_next.size(), shown);
 }
 
@@ -305,7 +327,9 @@ void Coverage(Page& page, const Timeline& timeline) {
   }
   page.Blank();
   const std::size_t files = timeline.inputs.size();
-  page.Line("", fmt::format("Read {} file{}, {}, {} lines; {}.", files, files == 1 ? "" : "s", Size(sum.bytes), sum.lines, sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged"),
+  page.Line("",
+            fmt::format("Read {} file{}, {}, {} lines; {}.", files, files == 1 ? "" : "s", Size(sum.bytes), sum.lines,
+                        sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged"),
             style::kDim);
 }
 
@@ -326,7 +350,8 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const T
   Evidence(page, timeline, verdict);
   Ranks(page, timeline, verdict);
   Remedies(page, timeline, verdict);
-  if (verdict.outcome == Outcome::kFailed) CollectNext(page, verdict, "Collect next, if that does not settle it", kCollectShown);
+  if (verdict.outcome == Outcome::kFailed)
+    CollectNext(page, verdict, "Collect next, if that does not settle it", kCollectShown);
   if (!undecided) Alternatives(page, verdict, "Also possible");
   Coverage(page, timeline);
   return page.Take();

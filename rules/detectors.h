@@ -17,6 +17,6 @@ struct Detector {
 
 std::span<const Detector* const> Detectors();
 
-extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDeviceMapping, kExceptions, kExits, kSilentHang, kWorkMismatch;
+extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kExceptions, kExits, kInitIncomplete, kSilentHang, kWorkMismatch;
 
 }  // namespace inquest

@@ -1,5 +1,7 @@
 // Build-time tool: rules as YAML -> rules.bin, sieve.bin and the assembler file that embeds both.
 // usage: inquest_embed SOURCE_DIR OUT_DIR
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -28,10 +30,11 @@ std::optional<Error> WriteFile(const fs::path& path, std::string_view bytes) {
 /// `%progbits`, not `@progbits`: `@` starts a comment on ARM.
 std::string Assembler(const fs::path& out) {
   std::string text = "    .section .rodata,\"a\"\n";
-  for (const std::string name : {"rules", "sieve"}) {
-    const std::string symbol = "inquest_" + name;
-    text += "    .balign 64\n    .globl " + symbol + "_begin\n" + symbol + "_begin:\n    .incbin \"" + (out / (name + ".bin")).string() +
-            "\"\n    .globl " + symbol + "_end\n" + symbol + "_end:\n    .byte 0\n";
+  for (const std::string_view name : {"rules", "sieve"}) {
+    text += fmt::format(
+        "    .balign 64\n    .globl inquest_{0}_begin\ninquest_{0}_begin:\n    .incbin \"{1}\"\n"
+        "    .globl inquest_{0}_end\ninquest_{0}_end:\n    .byte 0\n",
+        name, (out / fmt::format("{}.bin", name)).string());
   }
   return text + "    .section .note.GNU-stack,\"\",%progbits\n";
 }
@@ -44,7 +47,8 @@ int Embed(const std::string& source, const fs::path& out) {
   }
   RuleBook& book = std::get<RuleBook>(loaded);
   // The place of the build must not reach the binary.
-  for (Rule& rule : book.rules) rule.file = (fs::path("rules") / fs::path(rule.file).lexically_relative(source)).string();
+  for (Rule& rule : book.rules)
+    rule.file = (fs::path("rules") / fs::path(rule.file).lexically_relative(source)).string();
   const Result<std::string> sieve = SerializeSieve(book, Marks().marks);
   if (!sieve) {
     Print(sieve.error());

@@ -61,26 +61,42 @@ std::optional<EventIndex> FirstTimeOut(const Timeline& timeline) {
   return first;
 }
 
-bool Explains(const Timeline& timeline, const Finding& by, const Finding& what) {
+std::string_view LayerOf(const RuleBook& book, const Finding& finding) {
+  const Cause* cause = book.FindCause(finding.cause);
+  return cause == nullptr ? std::string_view() : std::string_view(cause->layer);
+}
+
+/// Order by clocks alone: where a snapshot or an epilog stands in a file says nothing about when it happened.
+std::partial_ordering ClockOrder(const Timeline& timeline, EventIndex a, EventIndex b) {
+  const bool timed = timeline.events[a].at && timeline.events[b].at && timeline.events[a].at->date == timeline.events[b].at->date;
+  return timed ? timeline.Order(a, b) : std::partial_ordering::unordered;
+}
+
+bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by, const Finding& what) {
   if (&by == &what || by.cause.empty() || by.cause == what.cause) return false;
   const auto order = Order(timeline, by, what);
   if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
   if (by.strength == Strength::kHint) return false;
   if (what.cause == "interrupted") return order != std::partial_ordering::greater && by.cause != "peer-unreachable";
-  if (IsOneOf(what.cause, {"peer-unreachable", "rendezvous"}) && KillsARank(by)) return what.strength != Strength::kDecisive && order != std::partial_ordering::greater;
+  const std::string_view layer = LayerOf(book, by);
+  const bool from_below = layer == "device" || layer == "host";
+  if (LayerOf(book, what) == "network" && KillsARank(by) && layer != "network") {
+    // A dead peer looks like a broken network from afar; a network error that says what it is yields only to an earlier death.
+    return what.strength == Strength::kDecisive ? order == std::partial_ordering::less : order != std::partial_ordering::greater;
+  }
   if (IsOneOf(what.cause, {"rank-absent", "slow-rank", "jit-build-stall"}) && what.strength != Strength::kDecisive && KillsARank(by)) {
     // The absence begins before the time-out that shows it; a death counts if it is not later than that time-out.
     const auto death = FirstEvent(by), shown = FirstTimeOut(timeline);
-    return !death || !shown || timeline.Order(*death, *shown) != std::partial_ordering::greater;
+    return !death || !shown || (from_below ? ClockOrder(timeline, *death, *shown) : timeline.Order(*death, *shown)) != std::partial_ordering::greater;
   }
   return false;
 }
 
-void SetAside(const Timeline& timeline, std::vector<Finding>& findings) {
+void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Finding>& findings) {
   for (Finding& what : findings) {
     if (what.cause.empty()) continue;
     for (const Finding& by : findings) {
-      if (!by.explained_by.empty() || !Explains(timeline, by, what)) continue;
+      if (!by.explained_by.empty() || !Explains(timeline, book, by, what)) continue;
       // Two that name one another: the earlier explains; where clocks cannot tell, the surer.
       if (Names(what, by) && Names(by, what)) {
         const auto order = Order(timeline, by, what);
@@ -266,7 +282,7 @@ std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& cause
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const Timeline& timeline = evidence.timeline;
   LiftHints(findings);
-  SetAside(timeline, findings);
+  SetAside(timeline, evidence.book, findings);
   Verdict verdict;
   std::vector<const Finding*> causes, aside;
   for (const Finding& finding : findings)
@@ -283,7 +299,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     FillHealthy(evidence, verdict);
     return verdict;
   }
-  const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && causes.front()->rule != "silence-after-init";
+  const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && !IsOneOf(causes.front()->rule, {"silence-after-init", "calls-behind", "init-incomplete"});
   if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
   else

@@ -28,7 +28,8 @@ struct Word {
 };
 constexpr Word<Strength> kStrengths[] = {
     {"hint", Strength::kHint}, {"supporting", Strength::kSupporting}, {"decisive", Strength::kDecisive}};
-constexpr Word<Component> kComponents[] = {{"any", Component::kAny}, {"nccl", Component::kNccl}, {"c10", Component::kC10}, {"kernel", Component::kKernel}};
+constexpr Word<Component> kComponents[] = {
+    {"any", Component::kAny}, {"nccl", Component::kNccl}, {"c10", Component::kC10}, {"kernel", Component::kKernel}};
 constexpr Word<Rule::Blames> kBlames[] = {{"nobody", Rule::Blames::kNobody},
                                           {"printer", Rule::Blames::kPrinter},
                                           {"captured", Rule::Blames::kCaptured},
@@ -39,7 +40,9 @@ constexpr Word<Rule::Kind> kFolders[] = {{"signatures", Rule::Kind::kSignature},
                                          {"endings", Rule::Kind::kEnding}};
 constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
-constexpr std::string_view kPhaseKinds[] = {"data-preparation", "checkpoint", "compile", "evaluation", "loading", "training"};
+constexpr std::string_view kScopes[] = {"last-line"};
+constexpr std::string_view kPhaseKinds[] = {"data-preparation", "checkpoint", "compile",
+                                            "evaluation",       "loading",    "training"};
 
 template <class Range>
 std::string Join(const Range& words) {
@@ -62,7 +65,8 @@ enum class Need { kRequired, kOptional };
 /// A YAML mapping of one file. What is wrong with it goes to `errors`, which outlives it.
 class Mapping {
  public:
-  Mapping(YAML::Node node, std::string file, int line, std::initializer_list<std::string_view> known, RuleErrors* errors)
+  Mapping(YAML::Node node, std::string file, int line, std::initializer_list<std::string_view> known,
+          RuleErrors* errors)
       : node_(std::move(node)), file_(std::move(file)), line_(line), errors_(errors) {
     if (!node_.IsMap()) {
       Complain("", "not a mapping of keys to values", "known keys: " + Join(known));
@@ -74,7 +78,8 @@ class Mapping {
       if (std::find(known.begin(), known.end(), key) == known.end()) {
         Complain(key, "unknown key '" + key + "'", "known keys: " + Join(known));
       } else if (!seen.insert(key).second) {
-        errors_->push_back({"key '" + key + "' stands twice", "keep one of them", At(file_, pair.first.Mark().line + 1)});
+        errors_->push_back(
+            {"key '" + key + "' stands twice", "keep one of them", At(file_, pair.first.Mark().line + 1)});
       }
     }
   }
@@ -111,7 +116,8 @@ class Mapping {
       if (item.IsScalar() && !item.Scalar().empty()) {
         items.push_back(item.Scalar());
       } else {
-        errors_->push_back({"an item of '" + std::string(key) + "' is empty or not a text", "quote it with ' '", At(file_, item.Mark().line + 1)});
+        errors_->push_back({"an item of '" + std::string(key) + "' is empty or not a text", "quote it with ' '",
+                            At(file_, item.Mark().line + 1)});
       }
     }
     return items;
@@ -180,9 +186,12 @@ class Mapping {
 
 double DefaultConfidence(Strength strength) {
   switch (strength) {
-    case Strength::kDecisive: return 0.9;
-    case Strength::kSupporting: return 0.6;
-    case Strength::kHint: break;
+    case Strength::kDecisive:
+      return 0.9;
+    case Strength::kSupporting:
+      return 0.6;
+    case Strength::kHint:
+      break;
   }
   return 0.35;
 }
@@ -203,8 +212,9 @@ class Loader {
         if (!ids_.contains(rule.id)) book_.rules.push_back(rule);
       }
     }
-    std::sort(book_.rules.begin(), book_.rules.end(),
-              [](const Rule& a, const Rule& b) { return std::pair(a.kind, std::string_view(a.id)) < std::pair(b.kind, std::string_view(b.id)); });
+    std::sort(book_.rules.begin(), book_.rules.end(), [](const Rule& a, const Rule& b) {
+      return std::pair(a.kind, std::string_view(a.id)) < std::pair(b.kind, std::string_view(b.id));
+    });
     CheckExplained();
     if (!errors_.empty()) return std::move(errors_);
     return std::move(book_);
@@ -228,7 +238,9 @@ class Loader {
         files.push_back(relative);
       }
     }
-    if (error) errors_.push_back({"cannot read the folder of rules: " + error.message(), "give a folder laid out as rules/ is", dir_.string()});
+    if (error)
+      errors_.push_back({"cannot read the folder of rules: " + error.message(), "give a folder laid out as rules/ is",
+                         dir_.string()});
     std::sort(files.begin(), files.end());
     return files;
   }
@@ -244,7 +256,8 @@ class Loader {
     try {
       return YAML::Load(text.str());
     } catch (const YAML::Exception& exception) {
-      errors_.push_back({"not YAML: " + exception.msg, "put regular expressions and samples into single quotes", At(path, exception.mark.line + 1)});
+      errors_.push_back({"not YAML: " + exception.msg, "put regular expressions and samples into single quotes",
+                         At(path, exception.mark.line + 1)});
       return YAML::Node(YAML::NodeType::Undefined);
     }
   }
@@ -262,7 +275,8 @@ class Loader {
     }
     std::set<std::string> codes;
     for (const YAML::Node& item : list) {
-      const Mapping row(item, path, item.Mark().line + 1, {"code", "layer", "title", "meaning", "retry", "remedies", "collect"}, &errors_);
+      const Mapping row(item, path, item.Mark().line + 1,
+                        {"code", "layer", "title", "meaning", "retry", "remedies", "collect"}, &errors_);
       Cause cause{.code = row.Text("code", Need::kRequired),
                   .layer = row.OneOf("layer", Need::kRequired, kLayers),
                   .title = row.Text("title", Need::kRequired),
@@ -274,7 +288,8 @@ class Loader {
         row.Complain("code", "cause '" + cause.code + "' stands twice", "a code is never reused; keep one row");
         continue;
       }
-      const auto same = std::find_if(book_.causes.begin(), book_.causes.end(), [&](const Cause& other) { return other.code == cause.code; });
+      const auto same = std::find_if(book_.causes.begin(), book_.causes.end(),
+                                     [&](const Cause& other) { return other.code == cause.code; });
       if (same != book_.causes.end()) {
         *same = std::move(cause);
       } else {
@@ -292,11 +307,13 @@ class Loader {
       const bool signature = folder.value == Rule::Kind::kSignature;
       if (parts.size() != (signature ? 3U : 2U)) break;
       if (signature && book_.FindCause(parts[1]) == nullptr) {
-        errors_.push_back({"the folder '" + parts[1] + "' is no cause", "use a code of causes.yaml", At((dir_ / relative).string(), 1)});
+        errors_.push_back({"the folder '" + parts[1] + "' is no cause", "use a code of causes.yaml",
+                           At((dir_ / relative).string(), 1)});
       }
       return std::pair(folder.value, signature ? parts[1] : std::string());
     }
-    errors_.push_back({"a rule does not belong into this folder", "signatures/<cause>/, symptoms/, phases/ or endings/", At((dir_ / relative).string(), 1)});
+    errors_.push_back({"a rule does not belong into this folder", "signatures/<cause>/, symptoms/, phases/ or endings/",
+                       At((dir_ / relative).string(), 1)});
     return std::nullopt;
   }
 
@@ -309,7 +326,8 @@ class Loader {
     rule.id = relative.stem().string();
     rule.file = (dir_ / relative).string();
     const Mapping map(node, rule.file, 1,
-                      {"summary", "text", "where", "strength", "confidence", "kind", "culprit", "explains", "remedies", "collect", "retry", "references", "samples"},
+                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "culprit", "explains", "remedies",
+                       "collect", "retry", "references", "samples"},
                       &errors_);
     if (!node.IsMap()) return;
     ReadId(rule, map);
@@ -329,39 +347,51 @@ class Loader {
 
   void ReadText(Rule& rule, const Mapping& map) {
     rule.summary = map.Text("summary", Need::kRequired, "say in one sentence what happened");
-    if (!rule.summary.empty() && !rule.summary.ends_with('.')) map.Complain("summary", "the summary does not end in a full stop", "write one plain sentence");
-    if (map.Has("where")) rule.component = map.Child("where", {"component"}).Choose("component", Need::kRequired, kComponents, Component::kAny);
+    if (!rule.summary.empty() && !rule.summary.ends_with('.'))
+      map.Complain("summary", "the summary does not end in a full stop", "write one plain sentence");
+    if (map.Has("where"))
+      rule.component =
+          map.Child("where", {"component"}).Choose("component", Need::kRequired, kComponents, Component::kAny);
     rule.text = map.Text("text", Need::kRequired, "give the expression to search for");
     rule.blames = map.Choose("culprit", Need::kOptional, kBlames, Rule::Blames::kNobody);
     if (rule.text.empty()) return;
-    if (rule.text.starts_with(".*") || rule.text.ends_with(".*")) map.Complain("text", "the expression has '.*' at an end", "leave it out: the search is unanchored");
+    if (rule.text.starts_with(".*") || rule.text.ends_with(".*"))
+      map.Complain("text", "the expression has '.*' at an end", "leave it out: the search is unanchored");
     const Result<Pattern> pattern = Pattern::Compile(rule.text);
     if (!pattern) {
-      map.Complain("text", pattern.error().message, pattern.error().hint.empty() ? "RE2 has no look-around and no back-references" : pattern.error().hint);
+      map.Complain(
+          "text", pattern.error().message,
+          pattern.error().hint.empty() ? "RE2 has no look-around and no back-references" : pattern.error().hint);
       return;
     }
     const std::vector<std::string>& names = pattern->group_names();
     const auto has = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
     if (rule.blames == Rule::Blames::kCaptured && !has("rank") && !has("ranks") && !has("host")) {
-      map.Complain("culprit", "culprit 'captured', but the text has no group rank, ranks or host", "name a group (?P<rank>...)");
+      map.Complain("culprit", "culprit 'captured', but the text has no group rank, ranks or host",
+                   "name a group (?P<rank>...)");
     }
   }
 
   void ReadWeight(Rule& rule, const Mapping& map) {
     const bool signature = rule.kind == Rule::Kind::kSignature;
-    if (!signature && map.Has("strength")) map.Complain("strength", "only signatures have a strength", "remove the key");
+    if (!signature && map.Has("strength"))
+      map.Complain("strength", "only signatures have a strength", "remove the key");
     rule.strength = map.Choose("strength", signature ? Need::kRequired : Need::kOptional, kStrengths, Strength::kHint);
     rule.confidence = DefaultConfidence(rule.strength);
     if (map.Has("confidence")) {
       const std::string text = map.Text("confidence", Need::kRequired, "a number from 0 to 1");
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rule.confidence);
-      if (!text.empty() && (error != std::errc() || end != text.data() + text.size() || !(rule.confidence >= 0 && rule.confidence <= 1))) {
+      if (!text.empty() && (error != std::errc() || end != text.data() + text.size() ||
+                            !(rule.confidence >= 0 && rule.confidence <= 1))) {
         map.Complain("confidence", "bad confidence '" + text + "'", "a number from 0 to 1");
       }
     }
     const bool phase = rule.kind == Rule::Kind::kPhase;
     if (!phase && map.Has("kind")) map.Complain("kind", "only phases have a kind", "remove the key");
     rule.phase_kind = map.OneOf("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds);
+    const bool scoped = phase || rule.kind == Rule::Kind::kEnding;
+    if (!scoped && map.Has("scope")) map.Complain("scope", "only phases and endings have a scope", "remove the key");
+    rule.scope = map.OneOf("scope", Need::kOptional, kScopes);
     rule.explains = map.List("explains");
     for (const std::string& name : rule.explains) explained_.push_back({name, map.Where("explains")});
   }
@@ -371,7 +401,8 @@ class Loader {
     rule.collect = map.List("collect");
     rule.retry = map.OneOf("retry", Need::kOptional, kRetries);
     rule.references = map.List("references");
-    if (rule.references.empty()) map.Complain("references", "no reference", "say who prints it: program, file, function");
+    if (rule.references.empty())
+      map.Complain("references", "no reference", "say who prints it: program, file, function");
   }
 
   void ReadSamples(Rule& rule, const Mapping& map) {
@@ -383,7 +414,8 @@ class Loader {
     rule.match = samples.List("match");
     rule.differ = samples.List("differ");
     if (rule.match.empty()) samples.Complain("match", "no sample under 'match'", "paste a raw line that must match");
-    if (rule.differ.empty()) samples.Complain("differ", "no sample under 'differ'", "add the nearest line that must not match");
+    if (rule.differ.empty())
+      samples.Complain("differ", "no sample under 'differ'", "add the nearest line that must not match");
   }
 
   void CheckExplained() {
@@ -392,7 +424,8 @@ class Loader {
     for (const Explained& explained : explained_) {
       if (detectors.contains(explained.name)) continue;
       if (book_.FindRule(explained.name) != nullptr || book_.FindCause(explained.name) != nullptr) continue;
-      errors_.push_back({"'explains' names nothing known: '" + explained.name + "'", "use the id of a rule or detector, or a cause code", explained.where});
+      errors_.push_back({"'explains' names nothing known: '" + explained.name + "'",
+                         "use the id of a rule or detector, or a cause code", explained.where});
     }
   }
 

@@ -33,6 +33,7 @@ struct Rule {
   std::vector<std::string> references;
   std::vector<std::string> match, differ;  ///< samples
   std::string phase_kind;                  ///< phases only
+  std::string scope;                       ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
   std::string file;                        ///< where it was read
 };
 

@@ -16,15 +16,14 @@ class Writer {
     for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<char>(number >> shift & 0xff));
   }
   void Value(double number) { Value(std::bit_cast<std::uint64_t>(number)); }
+  void Value(bool flag) { Value(std::uint64_t{flag}); }
   void Value(const std::string& text) {
     Value(std::uint64_t{text.size()});
     bytes_ += text;
   }
   template <class E>
-    requires std::is_enum_v<E>
-  void Value(E value) {
-    Value(static_cast<std::uint64_t>(value));
-  }
+  requires std::is_enum_v<E>
+  void Value(E value) { Value(static_cast<std::uint64_t>(value)); }
   template <class T>
   void Value(std::vector<T>& items);
   std::string Take() { return std::move(bytes_); }
@@ -45,12 +44,11 @@ class Reader {
     for (std::size_t i = 0; i < 8; ++i) number |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   }
   void Value(double& number) { number = std::bit_cast<double>(Number()); }
+  void Value(bool& flag) { flag = Number() != 0; }
   void Value(std::string& text) { text = Take(Number()); }
   template <class E>
-    requires std::is_enum_v<E>
-  void Value(E& value) {
-    value = static_cast<E>(Number());
-  }
+  requires std::is_enum_v<E>
+  void Value(E& value) { value = static_cast<E>(Number()); }
   template <class T>
   void Value(std::vector<T>& items);
   bool done() const { return rest_.empty(); }
@@ -72,7 +70,9 @@ class Reader {
 
 // One list of fields serves both directions, so that they cannot part.
 template <class Archive>
-void Fields(Archive& archive, std::string& text) { archive.Value(text); }
+void Fields(Archive& archive, std::string& text) {
+  archive.Value(text);
+}
 template <class Archive>
 void Fields(Archive& archive, Remedy& remedy) {
   archive.Value(remedy.text);
@@ -81,7 +81,9 @@ void Fields(Archive& archive, Remedy& remedy) {
 template <class Archive>
 void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.kind);
-  for (std::string* text : {&rule.id, &rule.cause, &rule.summary, &rule.text, &rule.retry, &rule.phase_kind, &rule.file}) archive.Value(*text);
+  for (std::string* text :
+       {&rule.id, &rule.cause, &rule.summary, &rule.text, &rule.retry, &rule.phase_kind, &rule.scope, &rule.file})
+    archive.Value(*text);
   archive.Value(rule.component);
   archive.Value(rule.strength);
   archive.Value(rule.confidence);
@@ -91,7 +93,8 @@ void Fields(Archive& archive, Rule& rule) {
 }
 template <class Archive>
 void Fields(Archive& archive, Cause& cause) {
-  for (std::string* text : {&cause.code, &cause.layer, &cause.title, &cause.meaning, &cause.retry}) archive.Value(*text);
+  for (std::string* text : {&cause.code, &cause.layer, &cause.title, &cause.meaning, &cause.retry})
+    archive.Value(*text);
   archive.Value(cause.remedies);
   archive.Value(cause.collect);
 }

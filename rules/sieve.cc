@@ -26,8 +26,9 @@ struct Expressions {
   std::vector<unsigned> flags, ids;
 };
 
-/// A training line says nothing about a failure and stands in every second line of a log.
-bool InSieve(const Rule& rule) { return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training"); }
+/// A training line says nothing about a failure and stands in every second line of a log; it is looked for, as rules of
+/// the last line are, only where a writer's last lines are kept anyway.
+bool InSieve(const Rule& rule) { return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") && rule.scope.empty(); }
 
 bool KeepLastOnly(const Rule& rule) { return rule.kind == Rule::Kind::kPhase || rule.kind == Rule::Kind::kEnding; }
 

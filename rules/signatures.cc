@@ -112,13 +112,13 @@ Finding FindingOf(const Rule& rule) {
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Evidence evidence{timeline, book, {}, {}, std::vector<bool>(timeline.events.size()), std::vector<bool>(timeline.events.size())};
   Patterns patterns(book);
-  std::vector<std::uint32_t> training;
+  std::vector<std::uint32_t> last_lines;
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
-    if (book.rules[i].kind == Rule::Kind::kPhase && book.rules[i].phase_kind == "training") training.push_back(i);
+    if (!book.rules[i].scope.empty() || book.rules[i].phase_kind == "training") last_lines.push_back(i);
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
-    for (const std::uint32_t rule : message->hits.empty() ? training : message->hits) {
+    for (const std::uint32_t rule : message->hits.empty() ? last_lines : message->hits) {
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
       const Pattern& pattern = patterns.Get(rule);
       const auto match = pattern.Search(message->text);

@@ -83,8 +83,14 @@ build_jobs() {
   printf '%s\n' "$jobs"
 }
 
-# build_preset PRESET [CMAKE BUILD ARGUMENT...]: configures where that is due, and builds. Says nothing where nothing
-# is to be done; shows the end of build/PRESET/build.log on failure. Words in `launcher` are put before cmake.
+# Says something unless it is killed within two seconds, so that a build with nothing to do stays quiet.
+say_if_slow() {
+  sleep 2 2>/dev/null
+  say "$@"
+}
+
+# build_preset PRESET [CMAKE BUILD ARGUMENT...]: configures where that is due, and builds. The output goes to
+# build/PRESET/build.log; its end is shown on failure. Words in `launcher` are put before cmake.
 launcher=()
 build_preset() {
   local preset=$1 directory=$root/build/$1 log=$root/build/$1/build.log
@@ -92,14 +98,17 @@ build_preset() {
   mkdir -p "$directory"
   (
     cd "$root" && exec 9>"$directory/.lock" && flock 9 || exit 1  # two at once would build into one folder
+    exec </dev/null >"$log"
     if [[ ! -e build/$preset/build.ninja || CMakePresets.json -nt build/$preset/CMakeCache.txt ]]; then
       say "configuring $preset"
-      "${launcher[@]}" cmake --preset "$preset" </dev/null >"$log" 2>&1 9>&- || exit 1
+      "${launcher[@]}" cmake --preset "$preset" 2>&1 9>&- || exit 1
     fi
-    if ! cmake --build "build/$preset" "$@" -- -n </dev/null 2>&1 9>&- | grep -q 'no work to do'; then
-      say "building $preset (log: build/$preset/build.log)"
-      "${launcher[@]}" cmake --build "build/$preset" --parallel "$(build_jobs)" "$@" </dev/null >"$log" 2>&1 9>&- || exit 1
-    fi
+    say_if_slow "building $preset (log: build/$preset/build.log)" >/dev/null 9>&- &
+    notice=$!
+    status=0
+    "${launcher[@]}" cmake --build "build/$preset" --parallel "$(build_jobs)" "$@" 2>&1 9>&- || status=1
+    kill "$notice" 2>/dev/null
+    exit "$status"
   ) || {
     tail -n 60 "$log" >&2
     die "could not build $preset; the lines above are the end of $log"

@@ -75,10 +75,11 @@ std::string CollectiveMismatch(const Json& want, const std::optional<CollectiveR
   std::string wrong;
   if (HasKey(want, "op") && OperationKey(want["op"]) != OperationKey(got->op)) wrong += " op " + got->op;
   const std::pair<const char*, std::optional<std::int64_t>> numbers[] = {
-      {"seq", got->seq},           {"op_count", got->op_count}, {"numel_in", got->numel_in},
-      {"numel_out", got->numel_out}, {"count", got->count},       {"timeout_ms", got->timeout_ms}};
+      {"seq", got->seq},     {"op_count", got->op_count},    {"numel_in", got->numel_in}, {"numel_out", got->numel_out},
+      {"count", got->count}, {"timeout_ms", got->timeout_ms}};
   for (const auto& [key, value] : numbers) {
-    if (HasKey(want, key) && value != want[key].get<std::int64_t>()) wrong += fmt::format(" {} {}", key, value ? fmt::format("{}", *value) : "null");
+    if (HasKey(want, key) && value != want[key].get<std::int64_t>())
+      wrong += fmt::format(" {} {}", key, value ? fmt::format("{}", *value) : "null");
   }
   return wrong.empty() ? "" : "collective:" + wrong;
 }
@@ -107,7 +108,8 @@ std::vector<std::string> Broken(const Case& c) {
   const auto add = [&](std::string complaint) {
     if (!complaint.empty()) broken.push_back(std::move(complaint));
   };
-  if (!causes.contains(verdict.cause)) add(fmt::format("cause {} by {}, not {}", verdict.cause, verdict.rule, fmt::join(causes, " or ")));
+  if (!causes.contains(verdict.cause))
+    add(fmt::format("cause {} by {}, not {}", verdict.cause, verdict.rule, fmt::join(causes, " or ")));
   std::set<int> ranks;
   std::set<std::string> hosts;
   for (const Culprit& culprit : verdict.culprits) {
@@ -126,7 +128,8 @@ std::vector<std::string> Broken(const Case& c) {
   }
   if (c.label["causes"].front() == "healthy") {
     for (const Finding& finding : verdict.findings) {
-      if (!finding.cause.empty() && finding.strength != Strength::kHint) add(fmt::format("{} speaks for {} in a healthy job", finding.rule, finding.cause));
+      if (!finding.cause.empty() && finding.strength != Strength::kHint)
+        add(fmt::format("{} speaks for {} in a healthy job", finding.rule, finding.cause));
     }
   }
   return broken;

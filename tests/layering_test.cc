@@ -32,7 +32,7 @@ const std::set<std::pair<std::string, std::string>> kExceptions = {
 };
 
 struct Door {
-  std::string library;           ///< start of the header's name
+  std::string library;             ///< start of the header's name
   std::vector<std::string> files;  ///< starts of paths that may include it
 };
 const std::vector<Door> kDoors = {
@@ -52,7 +52,9 @@ struct Include {
   bool library = false;
 };
 
-bool IsSource(const fs::path& path) { return path.extension() == ".h" || path.extension() == ".cc" || path.extension() == ".cu"; }
+bool IsSource(const fs::path& path) {
+  return path.extension() == ".h" || path.extension() == ".cc" || path.extension() == ".cu";
+}
 
 std::vector<std::string> Sources() {
   std::vector<std::string> files;
@@ -72,7 +74,8 @@ std::vector<Include> Includes(const std::string& file) {
   std::vector<Include> includes;
   std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / file);
   for (std::string line; std::getline(stream, line);) {
-    if (const auto match = kInclude.Search(line)) includes.push_back({file, std::string(match->text(2)), match->text(1) == "<"});
+    if (const auto match = kInclude.Search(line))
+      includes.push_back({file, std::string(match->text(2)), match->text(1) == "<"});
   }
   return includes;
 }
@@ -82,7 +85,8 @@ std::string RoomOf(const std::string& path) { return path.substr(0, path.find('/
 bool Allowed(const Include& include) {
   const std::string room = RoomOf(include.name);
   if (!kRooms.contains(room) || kExceptions.contains({include.file, include.name})) return true;
-  if (include.file.starts_with("replay/worker/")) return room == "core" || include.name.starts_with("replay/engines/") || include.name.starts_with("replay/worker/");
+  if (include.file.starts_with("replay/worker/"))
+    return room == "core" || include.name.starts_with("replay/engines/") || include.name.starts_with("replay/worker/");
   if (include.name.starts_with("replay/worker/")) return false;
   return kRooms.at(RoomOf(include.file)).contains(room);
 }
@@ -90,7 +94,8 @@ bool Allowed(const Include& include) {
 /// Whether the header's name is that of a library: `hs.h` and `hs_runtime.h`, not `hsomething.h`.
 bool IsOf(const std::string& header, const std::string& library) {
   if (!header.starts_with(library)) return false;
-  return library.ends_with('/') || header.size() == library.size() || std::string("._/").find(header[library.size()]) != std::string::npos;
+  return library.ends_with('/') || header.size() == library.size() ||
+         std::string("._/").find(header[library.size()]) != std::string::npos;
 }
 
 }  // namespace
@@ -113,7 +118,8 @@ TEST_CASE("every library has one door", "[layering]") {
       for (const Door& door : kDoors) {
         if (!IsOf(include.name, door.library)) continue;
         INFO(file << " includes <" << include.name << ">");
-        CHECK(std::any_of(door.files.begin(), door.files.end(), [&](const std::string& allowed) { return file.starts_with(allowed); }));
+        CHECK(std::any_of(door.files.begin(), door.files.end(),
+                          [&](const std::string& allowed) { return file.starts_with(allowed); }));
       }
     }
   }
@@ -123,7 +129,9 @@ TEST_CASE("only cli reads the environment, prints and exits", "[layering]") {
   static const Pattern kCall(R"(\b(getenv|printf|puts|exit|_exit)\s*\(|std::(cout|cerr|clog)\b)");
   for (const std::string& file : Sources()) {
     // result.h aborts with a message; the build-time tool is a program of its own, as is the replay's worker.
-    if (file.starts_with("cli/") || file == "core/result.h" || file == "rules/embed.cc" || file.starts_with("replay/worker/")) continue;
+    if (file.starts_with("cli/") || file == "core/result.h" || file == "rules/embed.cc" ||
+        file.starts_with("replay/worker/"))
+      continue;
     std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / file);
     for (std::string line; std::getline(stream, line);) {
       const std::size_t comment = line.find("//");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace inquest {
@@ -62,6 +63,7 @@ CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known
   CollectiveRow::Waiter waiter;
   waiter.rank = rank.value;
   waiter.known = rank;
+  waiter.group_rank = work.group_rank;
   waiter.work = work.work;
   waiter.ran_ms = work.ran_ms;
   waiter.event = index;
@@ -73,16 +75,28 @@ CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known
   return waiter;
 }
 
-/// The fields that most waiters printed; ties go to the lowest rank.
+using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
+
+bool AlreadyWaits(const Rows& rows, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+    if (std::get<1>(row.first) != (work.work.seq ? work.work.seq->value : -1)) return false;
+    return std::any_of(row.second.waiters.begin(), row.second.waiters.end(), [&](const auto& waiter) { return waiter.rank == rank.value && waiter.work.op == work.work.op; });
+  });
+}
+
+/// The fields that most waiters printed; ties go to who timed out first.
 WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::pair<int, const WorkFields*>> votes;
   for (const auto& waiter : waiters) {
     auto& vote = votes[{waiter.work.op, waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1)}];
     if (vote.first++ == 0) vote.second = &waiter.work;
   }
+  std::vector<const CollectiveRow::Waiter*> by_event;
+  for (const auto& waiter : waiters) by_event.push_back(&waiter);
+  std::sort(by_event.begin(), by_event.end(), [](const auto* a, const auto* b) { return a->event < b->event; });
   const std::pair<int, const WorkFields*>* best = nullptr;
-  for (const auto& waiter : waiters) {
-    const auto& vote = votes[{waiter.work.op, waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1)}];
+  for (const auto* waiter : by_event) {
+    const auto& vote = votes[{waiter->work.op, waiter->work.numel_in.value_or(-1), waiter->work.numel_out.value_or(-1)}];
     if (best == nullptr || vote.first > best->first) best = &vote;
   }
   return best != nullptr ? *best->second : WorkFields{};
@@ -92,14 +106,15 @@ WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
 
 void MatchWork(Timeline& timeline) {
   ReadStatuses(timeline);
-  std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow> rows;
-  std::vector<std::tuple<std::uint32_t, std::int64_t>> order;
+  Rows rows;
+  std::vector<Rows::key_type> order;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* work = std::get_if<WorkTimedOut>(&timeline.events[i].what);
     if (work == nullptr) continue;
     const auto rank = Who(timeline, timeline.events[i], work->group_rank);
     if (!rank) continue;
     const auto [name, desc] = GroupOf(timeline, i, *rank, *work);
+    if (name.empty() && AlreadyWaits(rows, *rank, *work)) continue;  // `what():` and "terminated with exception" repeat the first line
     const std::tuple key(GroupIndex(timeline, name, desc), work->work.seq ? work->work.seq->value : -1);
     const auto [it, is_new] = rows.try_emplace(key);
     if (is_new) {
@@ -108,7 +123,7 @@ void MatchWork(Timeline& timeline) {
     }
     auto& waiters = it->second.waiters;
     const auto known = std::find_if(waiters.begin(), waiters.end(), [&](const auto& waiter) { return waiter.rank == rank->value; });
-    if (known != waiters.end()) continue;  // `what():` and "terminated with exception" repeat the first line
+    if (known != waiters.end()) continue;
     waiters.push_back(WaiterOf(timeline.events[i], i, *rank, *work));
   }
   for (const auto& key : order) {
@@ -117,6 +132,15 @@ void MatchWork(Timeline& timeline) {
     row.work = Majority(row.waiters);
     timeline.collectives.push_back(std::move(row));
   }
+  // What was enqueued first is what stood first; where some clock is missing, the first to speak goes first.
+  const auto enqueued = [](const CollectiveRow& row) {
+    std::optional<Timestamp> first;
+    for (const auto& waiter : row.waiters)
+      if (waiter.enqueued_at && (!first || waiter.enqueued_at->at < first->at)) first = waiter.enqueued_at;
+    return first;
+  };
+  const bool timed = std::all_of(timeline.collectives.begin(), timeline.collectives.end(), [&](const CollectiveRow& row) { return enqueued(row).has_value(); });
+  if (timed) std::stable_sort(timeline.collectives.begin(), timeline.collectives.end(), [&](const auto& a, const auto& b) { return enqueued(a)->at < enqueued(b)->at; });
 }
 
 }  // namespace inquest

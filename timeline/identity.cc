@@ -27,6 +27,23 @@ const CommunicatorRow* JobWide(const Timeline& timeline) {
   return largest;
 }
 
+/// How many processes torchelastic's agent ended or saw end, where one agent speaks and no rank is beyond them.
+int AgentsChildren(const Timeline& timeline) {
+  std::set<std::int64_t> pids;
+  std::set<std::uint32_t> inputs;
+  int highest = -1;
+  for (const Event& event : timeline.events) {
+    if (event.origin.rank) highest = std::max(highest, event.origin.rank->value.value);
+    std::optional<std::int64_t> pid;
+    if (const auto* sent = std::get_if<SignalSent>(&event.what)) pid = sent->pid;
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->reporter == "torchelastic") pid = exit->pid;
+    if (!pid) continue;
+    pids.insert(*pid);
+    inputs.insert(event.where.input);
+  }
+  return inputs.size() == 1 && highest < static_cast<int>(pids.size()) ? static_cast<int>(pids.size()) : 0;
+}
+
 void FindWorldSize(Timeline& timeline) {
   for (const Event& event : timeline.events) {
     const auto* size = std::get_if<WorldSize>(&event.what);
@@ -34,6 +51,10 @@ void FindWorldSize(Timeline& timeline) {
     if (!timeline.world_size || timeline.world_size->value < size->size) timeline.world_size = Known<int>{size->size, Basis::kObserved, {}};
   }
   if (timeline.world_size) return;
+  if (const int children = AgentsChildren(timeline); children > 1) {
+    timeline.world_size = Known<int>{children, Basis::kDerived, "processes that the only agent ended"};
+    return;
+  }
   if (const CommunicatorRow* row = JobWide(timeline); row != nullptr && row->nranks > 1)
     timeline.world_size = Known<int>{row->nranks, Basis::kDerived, "size of the largest communicator"};
 }

@@ -91,6 +91,7 @@ struct CollectiveRow {
   WorkFields work;          ///< of the majority
   struct Waiter {
     GlobalRank rank;
+    std::optional<GroupRank> group_rank;
     Known<GlobalRank> known;              ///< how the rank is known: the prefix, or `[Rank n]` alone
     WorkFields work;
     std::optional<Timestamp> at;          ///< when it timed out

@@ -22,7 +22,28 @@ struct Members {
 };
 
 bool DefaultGroup(const GroupRow& group) {
-  return group.name.empty() || group.name == "0" || group.desc == "default_pg" || group.desc == "default_pg" || group.desc == "undefined";
+  return group.name.empty() || group.name == "0" || group.desc == "default_pg" || group.desc == "undefined";
+}
+
+/// Group ranks count from 0, so a gap among those that waited is a member; and global ranks of a group stand at equal
+/// steps, which two waiters give. Group ranks and global ones must both be known, and agree with one step.
+void AddGap(const CollectiveRow& row, std::set<int>& expected) {
+  std::vector<std::pair<int, int>> known;  // group rank, global rank
+  for (const auto& waiter : row.waiters)
+    if (waiter.group_rank && waiter.known.basis >= Basis::kEnvelope) known.emplace_back(waiter.group_rank->value, waiter.rank.value);
+  std::sort(known.begin(), known.end());
+  if (known.size() < 2 || known.front().first == known.back().first) return;
+  const int span = known.back().first - known.front().first, distance = known.back().second - known.front().second;
+  if (distance % span != 0 || distance / span <= 0) return;
+  const int step = distance / span, first = known.front().second - step * known.front().first;
+  for (const auto& [group_rank, rank] : known)
+    if (first + step * group_rank != rank) return;
+  if (first < 0) return;
+  int size = known.back().first + 1;
+  // An all-gather's output is its input times the size of the group.
+  if (row.work.numel_in.value_or(0) > 0 && row.work.numel_out && row.work.op.find("ALLGATHER") != std::string::npos)
+    size = std::max(size, static_cast<int>(std::min<std::int64_t>(*row.work.numel_out / *row.work.numel_in, 1 << 16)));
+  for (int group_rank = 0; group_rank < size; ++group_rank) expected.insert(first + step * group_rank);
 }
 
 /// The ranks that belong to the row's group: those that spoke of the group, and for the default group the whole job.
@@ -43,6 +64,11 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
       for (int rank = 0; rank < highest && rank < (1 << 20); ++rank) expected.insert(rank);
     }
   }
+  AddGap(row, expected);
+  // A rank that had enqueued the operation and not completed it is in it, whether or not its watchdog spoke.
+  for (const auto& [rank, member] : group.members)
+    if (row.work.seq && member.last_enqueued.value_or(-1) >= row.work.seq->value && member.last_completed && *member.last_completed < row.work.seq->value)
+      out.waiting.insert(rank.value);
   for (const int rank : expected)
     if (out.waiting.count(rank) == 0) out.absent.insert(rank);
   // A rank that timed out in another operation of the group was not absent; that is another detector's case.
@@ -89,6 +115,7 @@ void Common(const Timeline& timeline, const CollectiveRow& row, const Members& m
 /// job of "main process first" are rank 0's.
 std::optional<Finding> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
   const Timeline& timeline = evidence.timeline;
+  if (members.absent.empty()) return std::nullopt;
   const PhaseSeen* phase = nullptr;
   std::vector<int> ranks;
   bool named = false;
@@ -101,7 +128,7 @@ std::optional<Finding> FromPhase(const Evidence& evidence, const CollectiveRow& 
   }
   if (phase == nullptr) {
     phase = LastPhase(evidence, std::nullopt);
-    if (phase == nullptr || !IsDelay(*phase) || (members.complete && members.absent.empty())) return std::nullopt;
+    if (phase == nullptr || !IsDelay(*phase)) return std::nullopt;
     if (members.absent.count(0) != 0) ranks = {0};
     else if (members.absent.size() == 1) ranks = {*members.absent.begin()};
   }
@@ -177,9 +204,11 @@ std::vector<Finding> Run(const Evidence& evidence) {
   std::vector<Finding> out;
   for (const CollectiveRow& row : evidence.timeline.collectives) {
     const Members members = MembersOf(evidence.timeline, row);
-    if (auto finding = FromPhase(evidence, row, members)) out.push_back(std::move(*finding));
-    if (auto finding = FromStatus(evidence.timeline, row))
-      out.push_back(std::move(*finding));
+    // What the absent rank was at says more than that it was absent.
+    if (auto phase = FromPhase(evidence, row, members))
+      out.push_back(std::move(*phase));
+    else if (auto behind = FromStatus(evidence.timeline, row))
+      out.push_back(std::move(*behind));
     else if (auto absence = FromAbsence(evidence, row, members))
       out.push_back(std::move(*absence));
     if (!out.empty()) break;  // later rows are later waits

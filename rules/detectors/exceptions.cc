@@ -16,6 +16,8 @@
 namespace inquest {
 namespace {
 
+constexpr std::uint64_t kMessageLines = 8;  ///< lines of a message below its exception that still belong to it
+
 std::string_view LastName(std::string_view type) {
   const std::size_t dot = type.rfind('.');
   return dot == std::string_view::npos ? type : type.substr(dot + 1);
@@ -30,14 +32,52 @@ bool TellsOfAnother(const ExceptionRaised& raised) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-bool LineIs(const std::vector<bool>& flags, const Timeline& timeline, EventIndex index) {
-  // The exception and the message that matched stand on one line, as two events next to one another.
-  const SourcePos where = timeline.events[index].where;
-  for (EventIndex i = index; i < timeline.events.size() && timeline.events[i].where == where; ++i)
+bool SameWriter(const Event& a, const Event& b) {
+  return a.where.input == b.where.input && a.origin.pid == b.origin.pid && a.origin.writer == b.origin.writer &&
+         (a.origin.rank ? b.origin.rank && a.origin.rank->value == b.origin.rank->value : !b.origin.rank);
+}
+
+// The message of an exception goes on below its line ("Last error:" and what NCCL said), until the next one begins.
+bool MessageIs(const std::vector<bool>& flags, const Timeline& timeline, EventIndex index) {
+  const Event& event = timeline.events[index];
+  for (EventIndex i = index; i-- > 0 && timeline.events[i].where == event.where;)
     if (flags[i]) return true;
-  for (EventIndex i = index; i-- > 0 && timeline.events[i].where == where;)
-    if (flags[i]) return true;
+  for (EventIndex i = index; i < timeline.events.size() && timeline.events[i].where.input == event.where.input &&
+                             timeline.events[i].where.line <= event.where.line + kMessageLines; ++i) {
+    const bool next = i != index && timeline.events[i].where != event.where && std::holds_alternative<ExceptionRaised>(timeline.events[i].what);
+    if (next && SameWriter(timeline.events[i], event)) return false;
+    if (flags[i] && SameWriter(timeline.events[i], event)) return true;
+  }
   return false;
+}
+
+/// The last exception of the chain that this one began; itself where it stands alone.
+EventIndex EndOfChain(const Timeline& timeline, EventIndex index) {
+  if (!std::get<ExceptionRaised>(timeline.events[index].what).chained_first) return index;
+  for (EventIndex i = index + 1; i < timeline.events.size(); ++i) {
+    const auto* next = std::get_if<ExceptionRaised>(&timeline.events[i].what);
+    if (next != nullptr && !next->chained_first && SameWriter(timeline.events[i], timeline.events[index])) return i;
+  }
+  return index;
+}
+
+/// Raised in the launcher itself, which only reports or suffers what happened to its children.
+bool InLauncher(const ExceptionRaised& raised) {
+  const auto launcher = [](const std::string& frame) {
+    return frame.find("torch/distributed/elastic/") != std::string::npos || frame.find("torch/distributed/launch") != std::string::npos ||
+           frame.find("torch/distributed/run.py") != std::string::npos || frame.find("bin/torchrun") != std::string::npos ||
+           frame.find("bin/accelerate") != std::string::npos || frame.find("deepspeed/launcher/") != std::string::npos;
+  };
+  return std::any_of(raised.stack.begin(), raised.stack.end(), launcher) || launcher(raised.frame);
+}
+
+/// The same writer went on working: somebody caught it and logged it.
+bool Caught(const Evidence& evidence, EventIndex index) {
+  const Timeline& timeline = evidence.timeline;
+  int later = 0;
+  for (const PhaseSeen& phase : evidence.phases)
+    later += phase.event > index && SameWriter(timeline.events[phase.event], timeline.events[index]) && (phase.kind == "training" || phase.kind == "evaluation") ? 1 : 0;
+  return later >= 2;
 }
 
 std::vector<Finding> Run(const Evidence& evidence) {
@@ -46,7 +86,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   std::set<std::string> seen;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (raised == nullptr || TellsOfAnother(*raised) || LineIs(evidence.has_symptom, timeline, i)) continue;
+    if (raised == nullptr || TellsOfAnother(*raised) || MessageIs(evidence.has_symptom, timeline, i)) continue;
     const auto rank = timeline.RankOf(timeline.events[i]);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
     if (!seen.insert(key).second) {
@@ -58,7 +98,9 @@ std::vector<Finding> Run(const Evidence& evidence) {
         }
       continue;
     }
-    const bool named = LineIs(evidence.has_signature, timeline, i);
+    const EventIndex end = EndOfChain(timeline, i);
+    const bool told = MessageIs(evidence.has_signature, timeline, i) || (end != i && (MessageIs(evidence.has_signature, timeline, end) || MessageIs(evidence.has_symptom, timeline, end)));
+    const bool named = told || InLauncher(*raised) || Caught(evidence, i);
     Finding finding;
     finding.rule = "uncaught-exception";
     finding.cause = "python-exception";

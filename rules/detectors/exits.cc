@@ -27,7 +27,7 @@ constexpr Meaning kMeanings[] = {
     {8, "native-crash", "died of an arithmetic fault (SIGFPE)", Strength::kSupporting, 0.65},
     {7, "shm-exhausted", "died of a bus error (SIGBUS), which is what a full /dev/shm gives", Strength::kSupporting, 0.55},
     {9, "host-oom", "was killed by SIGKILL, most often the kernel's OOM killer", Strength::kSupporting, 0.5},
-    {6, "native-crash", "aborted (SIGABRT)", Strength::kHint, 0.4},
+    {6, "native-crash", "aborted (SIGABRT)", Strength::kHint, 0.35},
     {2, "interrupted", "was interrupted (SIGINT)", Strength::kHint, 0.45},
     {1, "interrupted", "was hung up on (SIGHUP): its terminal or session went away", Strength::kSupporting, 0.6},
     {15, "interrupted", "was told to stop (SIGTERM)", Strength::kHint, 0.3},

@@ -18,7 +18,11 @@ TEST_CASE("the document holds verdict, alternatives, job, timeline and inputs", 
   CHECK(verdict["cause"] == "gpu-fault");
   CHECK(verdict["confidence"] == 0.93);
   CHECK(verdict["signature"] == "gpu-off-bus");
-  CHECK(verdict["culprits"] == Json::array({{{"rank", 28}, {"host", "node07"}, {"pid", 2028}, {"gpu", {{"index", 4}, {"bus_id", "0000:4e:00.0"}}}, {"why", "its GPU fell off the bus"}}}));
+  CHECK(verdict["culprits"] == Json::array({{{"rank", 28},
+                                             {"host", "node07"},
+                                             {"pid", 2028},
+                                             {"gpu", {{"index", 4}, {"bus_id", "0000:4e:00.0"}}},
+                                             {"why", "its GPU fell off the bus"}}}));
   const Json& collective = verdict["collective"];
   CHECK(collective["op"] == "ALLREDUCE");
   CHECK(collective["seq"] == 4410);
@@ -27,14 +31,24 @@ TEST_CASE("the document holds verdict, alternatives, job, timeline and inputs", 
   CHECK(collective["root"].is_null());
   CHECK(collective["ranks_absent"] == Json::array({28}));
   CHECK(collective["ranks_waiting"].size() == 63);
-  CHECK(verdict["evidence"][0] ==
-        Json{{"source", "node07-kern.log"}, {"line", 212}, {"time", "2031-04-05T12:11:05Z"}, {"rank", 28}, {"text", sample.timeline.events[0].text}, {"role", "cause"}});
+  CHECK(verdict["evidence"][0] == Json{{"source", "node07-kern.log"},
+                                       {"line", 212},
+                                       {"time", "2031-04-05T12:11:05Z"},
+                                       {"rank", 28},
+                                       {"text", sample.timeline.events[0].text},
+                                       {"role", "cause"}});
   CHECK(verdict["remedies"][0]["command"] == "nvidia-smi --gpu-reset -i <index>");
   CHECK(verdict["retry"] == "elsewhere");
   CHECK(document["alternatives"][0]["cause"] == "pcie-fault");
   CHECK(document["findings"][0]["strength"] == "decisive");
   CHECK(document["findings"][0]["explained_by"].is_null());
-  CHECK(document["job"]["ranks"][28] == Json{{"rank", 28}, {"basis", Name(Basis::kObserved)}, {"host", "node07"}, {"pid", 2028}, {"local_rank", 4}, {"cuda_dev", 4}, {"bus_id", nullptr}});
+  CHECK(document["job"]["ranks"][28] == Json{{"rank", 28},
+                                             {"basis", Name(Basis::kObserved)},
+                                             {"host", "node07"},
+                                             {"pid", 2028},
+                                             {"local_rank", 4},
+                                             {"cuda_dev", 4},
+                                             {"bus_id", nullptr}});
   CHECK(document["job"]["world_size"]["value"] == 64);
   CHECK(document["job"]["versions"] == Json{{"nccl", {"2.21.5"}}});
   CHECK(document["timeline"].size() == 64);
@@ -79,7 +93,8 @@ TEST_CASE("communicators and process groups are told with what diverged", "[unit
   member.last_call = {.op = "AllReduce", .count = 4096, .datatype = 7, .redop = 0, .root = 0};
   member.last_call_at = {.input = 0, .line = 12, .offset = 0};
   communicator.members = {member};
-  communicator.divergence = CommunicatorRow::Divergence{.number = 3, .sides = {{.call = member.last_call, .ranks = {0}, .where = {}, .text = {}}}};
+  communicator.divergence = CommunicatorRow::Divergence{
+      .number = 3, .sides = {{.call = member.last_call, .ranks = {0}, .where = {}, .text = {}}}};
   sample.timeline.communicators = {communicator};
   GroupRow group;
   group.desc = "default_pg";
@@ -90,5 +105,9 @@ TEST_CASE("communicators and process groups are told with what diverged", "[unit
   CHECK(job["communicators"][0]["members"][0]["state"] == "completed");
   CHECK(job["communicators"][0]["members"][0]["line"] == 12);
   CHECK(job["communicators"][0]["divergence"]["number"] == 3);
-  CHECK(job["process_groups"][0]["members"][0] == Json{{"rank", 5}, {"group_rank", nullptr}, {"last_enqueued", nullptr}, {"last_completed", -1}, {"failed_work", nullptr}});
+  CHECK(job["process_groups"][0]["members"][0] == Json{{"rank", 5},
+                                                       {"group_rank", nullptr},
+                                                       {"last_enqueued", nullptr},
+                                                       {"last_completed", -1},
+                                                       {"failed_work", nullptr}});
 }

@@ -39,14 +39,30 @@ TEST_CASE("sanitised text holds nothing that a terminal obeys or hides", "[unit]
       {"an unfinished string hides nothing", "\x1b]0;secret rest", "0;secret rest"},
       {"device control", "\x1bP1$r\x1b\\x", "x"},
       {"character set", "\x1b(0lq", "lq"},
-      {"C1 control sequence", "a\xc2\x9b" "31mb", "ab"},
-      {"C1 string", "a\xc2\x9d" "0;t\xc2\x9c" "b", "ab"},
+      {"C1 control sequence",
+       "a\xc2\x9b"
+       "31mb",
+       "ab"},
+      {"C1 string",
+       "a\xc2\x9d"
+       "0;t\xc2\x9c"
+       "b",
+       "ab"},
       {"bytes of no UTF-8", "a\xff\xc3(b", "a\xef\xbf\xbd\xef\xbf\xbd(b"},
       {"overlong", "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
       {"surrogate", "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-      {"right-to-left override", "a\xe2\x80\xae" "b", "ab"},
-      {"zero-width space and byte-order mark", "a\xe2\x80\x8b\xef\xbb\xbf" "b", "ab"},
-      {"tag characters", "a\xf3\xa0\x81\x81" "b", "ab"},
+      {"right-to-left override",
+       "a\xe2\x80\xae"
+       "b",
+       "ab"},
+      {"zero-width space and byte-order mark",
+       "a\xe2\x80\x8b\xef\xbb\xbf"
+       "b",
+       "ab"},
+      {"tag characters",
+       "a\xf3\xa0\x81\x81"
+       "b",
+       "ab"},
       {"line and tab", "a\tb\nc\rd", "a b c d"},
       {"letters stay", "ünï 漢字 \xf0\x9f\x92\xa5", "ünï 漢字 \xf0\x9f\x92\xa5"},
   };
@@ -74,14 +90,19 @@ TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[
   const Sample sample = MakeSample();
   const std::string text = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 100});
   CAPTURE(text);
-  for (const std::string_view part : {"FAILED  gpu-fault: GPU hardware fault (confidence 93 %)", "Culprit  rank 28 on node07 (pid 2028, GPU 4, 0000:4e:00.0): its GPU fell off the bus",
-                                      "Restart  yes, on other nodes", "node07-kern.log:212", "job.log:31", "0-27, 29-63 waiting in ALLREDUCE #4410 since 12:01:05", "28 never entered it; last seen in ALLREDUCE #4409",
-                                      "$ nvidia-smi --gpu-reset -i <index>", "nvidia-smi -q of the host", "$ inquest replay --op all-reduce --count 253440000 --ranks 64",
-                                      "pcie-fault (20 %): a bad riser looks the same", "Read 2 files, 4.9 KiB, 49 lines; 10 B damaged."}) {
+  for (const std::string_view part :
+       {"FAILED  gpu-fault: GPU hardware fault (confidence 93 %)",
+        "Culprit  rank 28 on node07 (pid 2028, GPU 4, 0000:4e:00.0): its GPU fell off the bus",
+        "Restart  yes, on other nodes", "node07-kern.log:212", "job.log:31",
+        "0-27, 29-63 waiting in ALLREDUCE #4410 since 12:01:05", "28 never entered it; last seen in ALLREDUCE #4409",
+        "$ nvidia-smi --gpu-reset -i <index>", "nvidia-smi -q of the host",
+        "$ inquest replay --op all-reduce --count 253440000 --ranks 64",
+        "pcie-fault (20 %): a bad riser looks the same", "Read 2 files, 4.9 KiB, 49 lines; 10 B damaged."}) {
     CAPTURE(part);
     CHECK(Has(text, part));
   }
-  CHECK(Has(text, "  job.log:31           12:11:05  rank 3   …Watchdog caught collective operation timeout: WorkNCCL(S…\n"));
+  CHECK(Has(text,
+            "  job.log:31           12:11:05  rank 3   …Watchdog caught collective operation timeout: WorkNCCL(S…\n"));
   CHECK(Lines(text).size() <= 40);
   for (const std::string& line : Lines(text)) CHECK(Columns(line) <= 100);
   CHECK_FALSE(Has(text, "\x1b"));
@@ -115,7 +136,20 @@ TEST_CASE("an undecided verdict says so and leads with what to collect", "[unit]
 
 TEST_CASE("a healthy verdict is short", "[unit][report]") {
   Sample sample = MakeSample();
-  sample.verdict = {.outcome = Outcome::kHealthy, .cause = "healthy", .title = "The job ended well", .summary = "All 64 ranks ended well.", .confidence = 0.9, .rule = {}, .culprits = {}, .collective = {}, .evidence = {}, .remedies = {}, .collect_next = {}, .retry = "no", .alternatives = {}, .findings = {}};
+  sample.verdict = {.outcome = Outcome::kHealthy,
+                    .cause = "healthy",
+                    .title = "The job ended well",
+                    .summary = "All 64 ranks ended well.",
+                    .confidence = 0.9,
+                    .rule = {},
+                    .culprits = {},
+                    .collective = {},
+                    .evidence = {},
+                    .remedies = {},
+                    .collect_next = {},
+                    .retry = "no",
+                    .alternatives = {},
+                    .findings = {}};
   sample.timeline.ranks.clear();
   const std::string text = RenderText(sample.timeline, sample.verdict, {});
   CAPTURE(text);
@@ -139,7 +173,8 @@ TEST_CASE("hostile log text harms neither terminal nor shell", "[unit][report]")
 TEST_CASE("hundreds of culprits, lines and states still fit one screen", "[unit][report]") {
   Sample sample = MakeSample();
   for (int i = 0; i < 300; ++i) {
-    sample.verdict.culprits.push_back({.rank = {}, .host = "node" + std::to_string(i), .pid = {}, .gpu_index = {}, .bus_id = {}, .why = "same"});
+    sample.verdict.culprits.push_back(
+        {.rank = {}, .host = "node" + std::to_string(i), .pid = {}, .gpu_index = {}, .bus_id = {}, .why = "same"});
     sample.verdict.evidence.push_back(sample.verdict.evidence[1]);
     sample.verdict.remedies.push_back(sample.verdict.remedies[0]);
     sample.verdict.collect_next.push_back("more");

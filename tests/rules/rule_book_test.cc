@@ -28,7 +28,9 @@ constexpr std::string_view kGood =
     "samples:\n"
     "  match: ['status=12 from rank 3']\n"
     "  differ: ['status=5 from rank 3']\n";
-constexpr std::string_view kSymptom = "summary: A peer went away.\ntext: remote error\nreferences: [x]\nsamples: {match: [remote error], differ: [local error]}\n";
+constexpr std::string_view kSymptom =
+    "summary: A peer went away.\ntext: remote error\nreferences: [x]\nsamples: {match: [remote error], differ: [local "
+    "error]}\n";
 
 /// A folder of rules that goes away with the object.
 class RuleFolder {
@@ -48,13 +50,16 @@ class RuleFolder {
     std::ofstream(dir_ / name, std::ios::binary) << text;
   }
   void Remove(const std::string& name) const { fs::remove(dir_ / name); }
-  std::variant<RuleBook, RuleErrors> Load(const RuleBook* base = nullptr) const { return LoadRules(dir_.string(), base); }
+  std::variant<RuleBook, RuleErrors> Load(const RuleBook* base = nullptr) const {
+    return LoadRules(dir_.string(), base);
+  }
   /// `file:line: message`, without the folder.
   std::vector<std::string> Errors() const {
     std::vector<std::string> lines;
     const auto loaded = Load();
     if (const auto* errors = std::get_if<RuleErrors>(&loaded)) {
-      for (const Error& error : *errors) lines.push_back(fs::path(error.where).lexically_relative(dir_).string() + ": " + error.message);
+      for (const Error& error : *errors)
+        lines.push_back(fs::path(error.where).lexically_relative(dir_).string() + ": " + error.message);
     }
     return lines;
   }
@@ -105,30 +110,49 @@ TEST_CASE("every mistake of a rule file is named with its line", "[rules]") {
       {"no summary", place, Replaced(kGood, "summary: A queue pair gave up.\n", ""), place + ":1: no 'summary'"},
       {"no full stop", place, Replaced(kGood, "up.", "up"), place + ":1: the summary does not end in a full stop"},
       {"bad expression", place, Replaced(kGood, "status=12", "status=(?!12)"), place + ":2: "},
-      {"expression with .* at its end", place, Replaced(kGood, "+)'", "+).*'"), place + ":2: the expression has '.*' at an end"},
+      {"expression with .* at its end", place, Replaced(kGood, "+)'", "+).*'"),
+       place + ":2: the expression has '.*' at an end"},
       {"no strength", place, Replaced(kGood, "strength: decisive\n", ""), place + ":1: no 'strength'"},
       {"bad strength", place, Replaced(kGood, "decisive", "sure"), place + ":4: bad strength 'sure'"},
-      {"bad component", place, Replaced(kGood, "{component: nccl}", "{component: dmesg}"), place + ":3: bad component 'dmesg'"},
-      {"nothing captured", place, Replaced(kGood, "?P<rank>", ""), place + ":5: culprit 'captured', but the text has no group rank, ranks or host"},
-      {"bad confidence", place, Replaced(kGood, "culprit:", "confidence: 1.5\nculprit:"), place + ":5: bad confidence '1.5'"},
+      {"bad component", place, Replaced(kGood, "{component: nccl}", "{component: dmesg}"),
+       place + ":3: bad component 'dmesg'"},
+      {"nothing captured", place, Replaced(kGood, "?P<rank>", ""),
+       place + ":5: culprit 'captured', but the text has no group rank, ranks or host"},
+      {"bad confidence", place, Replaced(kGood, "culprit:", "confidence: 1.5\nculprit:"),
+       place + ":5: bad confidence '1.5'"},
       {"bad retry", place, Replaced(kGood, "culprit:", "retry: perhaps\nculprit:"), place + ":5: bad retry 'perhaps'"},
-      {"explains nothing known", place, Replaced(kGood, "[remote-error", "[remote-eror"), place + ":6: 'explains' names nothing known: 'remote-eror'"},
+      {"explains nothing known", place, Replaced(kGood, "[remote-error", "[remote-eror"),
+       place + ":6: 'explains' names nothing known: 'remote-eror'"},
       {"no reference", place, Replaced(kGood, "references: [net_ib.cc]\n", ""), place + ":1: no reference"},
-      {"no samples", place, Replaced(kGood, "samples:\n  match: ['status=12 from rank 3']\n  differ: ['status=5 from rank 3']\n", ""), place + ":1: no 'samples'"},
-      {"no differ", place, Replaced(kGood, "  differ: ['status=5 from rank 3']\n", ""), place + ":8: no sample under 'differ'"},
+      {"no samples", place,
+       Replaced(kGood, "samples:\n  match: ['status=12 from rank 3']\n  differ: ['status=5 from rank 3']\n", ""),
+       place + ":1: no 'samples'"},
+      {"no differ", place, Replaced(kGood, "  differ: ['status=5 from rank 3']\n", ""),
+       place + ":8: no sample under 'differ'"},
       {"empty match", place, Replaced(kGood, "['status=12 from rank 3']", "[]"), place + ":9: no sample under 'match'"},
-      {"unknown cause", "signatures/nonsense/x.yaml", std::string(kGood), "signatures/nonsense/x.yaml:1: the folder 'nonsense' is no cause"},
-      {"wrong folder", "signature/x.yaml", std::string(kGood), "signature/x.yaml:1: a rule does not belong into this folder"},
-      {"strength of a symptom", "symptoms/x.yaml", Replaced(kSymptom, "references", "strength: hint\nreferences"), "symptoms/x.yaml:3: only signatures have a strength"},
+      {"unknown cause", "signatures/nonsense/x.yaml", std::string(kGood),
+       "signatures/nonsense/x.yaml:1: the folder 'nonsense' is no cause"},
+      {"wrong folder", "signature/x.yaml", std::string(kGood),
+       "signature/x.yaml:1: a rule does not belong into this folder"},
+      {"strength of a symptom", "symptoms/x.yaml", Replaced(kSymptom, "references", "strength: hint\nreferences"),
+       "symptoms/x.yaml:3: only signatures have a strength"},
+      {"scope of a symptom", "symptoms/x.yaml", Replaced(kSymptom, "references", "scope: last-line\nreferences"),
+       "symptoms/x.yaml:3: only phases and endings have a scope"},
+      {"bad scope", "endings/x.yaml", Replaced(kSymptom, "references", "scope: first-line\nreferences"),
+       "endings/x.yaml:3: bad scope 'first-line'"},
       {"phase without kind", "phases/x.yaml", std::string(kSymptom), "phases/x.yaml:1: no 'kind'"},
-      {"id taken", "symptoms/retry-exceeded.yaml", std::string(kSymptom), "symptoms/retry-exceeded.yaml:1: the id 'retry-exceeded' is taken by "},
-      {"id not kebab-case", "symptoms/Retry_Exceeded.yaml", std::string(kSymptom), "symptoms/Retry_Exceeded.yaml:1: the id 'Retry_Exceeded' is not kebab-case"},
+      {"id taken", "symptoms/retry-exceeded.yaml", std::string(kSymptom),
+       "symptoms/retry-exceeded.yaml:1: the id 'retry-exceeded' is taken by "},
+      {"id not kebab-case", "symptoms/Retry_Exceeded.yaml", std::string(kSymptom),
+       "symptoms/Retry_Exceeded.yaml:1: the id 'Retry_Exceeded' is not kebab-case"},
       {"not YAML", place, "summary: [\ntext: 'x\n", place + ":"},
       {"a list", place, "- summary\n", place + ":1: not a mapping of keys to values"},
       {"empty", place, "", place + ": cannot read the file, or it is empty"},
       {"other ending", "symptoms/x.yml", std::string(kSymptom), "symptoms/x.yml: rules are named .yaml"},
-      {"cause without code", "causes.yaml", "- layer: network\n  title: IB\n  meaning: M.\n  retry: 'no'\n", "causes.yaml:1: no 'code'"},
-      {"cause twice", "causes.yaml", std::string(kCauses) + std::string(kCauses), "causes.yaml:10: cause 'ib-fault' stands twice"},
+      {"cause without code", "causes.yaml", "- layer: network\n  title: IB\n  meaning: M.\n  retry: 'no'\n",
+       "causes.yaml:1: no 'code'"},
+      {"cause twice", "causes.yaml", std::string(kCauses) + std::string(kCauses),
+       "causes.yaml:10: cause 'ib-fault' stands twice"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
@@ -136,7 +160,8 @@ TEST_CASE("every mistake of a rule file is named with its line", "[rules]") {
     folder.Write(row.file, row.text);
     const std::vector<std::string> errors = folder.Errors();
     CAPTURE(errors);
-    CHECK(std::any_of(errors.begin(), errors.end(), [&](const std::string& error) { return error.starts_with(row.error); }));
+    CHECK(std::any_of(errors.begin(), errors.end(),
+                      [&](const std::string& error) { return error.starts_with(row.error); }));
   }
 }
 

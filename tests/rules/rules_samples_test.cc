@@ -73,7 +73,8 @@ TEST_CASE("the sieve reports every rule on its own samples", "[rules]") {
   const auto scanner = TheSieve().MakeScanner();
   for (std::uint32_t number = 0; number < Book().rules.size(); ++number) {
     const Rule& rule = Book().rules[number];
-    if (rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") continue;  // not sieved: it would let all through
+    // Looked for only in a writer's last lines: sieved, they would let half the log through.
+    if (rule.last_line_only || (rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training")) continue;
     CAPTURE(rule.file);
     for (const std::string& sample : rule.match) {
       CAPTURE(sample);

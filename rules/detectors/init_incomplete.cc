@@ -1,0 +1,53 @@
+// A communicator was begun by some of its ranks and never by the others, so nobody finished its set-up.
+//
+// What holds: several ranks print Init START of one communicator, none prints COMPLETE, and some ranks of it print no
+// START. Why that implies the cause: the bootstrap is a meeting of all ranks, which waits for the last one. What looks
+// like it: logs of some ranks only, so most of the ranks must have been heard; an error inside the set-up, which speaks
+// for itself.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  for (const CommunicatorRow& row : timeline.communicators) {
+    std::set<int> begun;
+    bool completed = false;
+    for (const auto& member : row.members) {
+      if (member.started) begun.insert(member.rank.value);
+      completed = completed || member.completed;
+    }
+    const int missing = row.nranks - static_cast<int>(begun.size());
+    if (completed || begun.size() < 2 || missing <= 0 || missing >= static_cast<int>(begun.size())) continue;
+    std::vector<int> absent;
+    for (int rank = 0; rank < row.nranks; ++rank)
+      if (begun.count(rank) == 0) absent.push_back(rank);
+    Finding finding;
+    finding.rule = "init-incomplete";
+    finding.cause = "rank-absent";
+    finding.strength = Strength::kSupporting;
+    finding.confidence = 0.6;
+    finding.claim = fmt::format("Ranks {} began a communicator of {} and none finished: rank{} {} never began it.", FoldRanks({begun.begin(), begun.end()}), row.nranks,
+                                absent.size() > 1 ? "s" : "", FoldRanks(absent));
+    const bool job_wide = !timeline.world_size || timeline.world_size->value == row.nranks;
+    if (job_wide)
+      for (const int rank : absent) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "never began the communicator"));
+    for (const auto& member : row.members)
+      if (member.init_event && finding.citations.size() < 3) finding.citations.push_back(Cite(timeline, *member.init_event, "cause"));
+    finding.collect = {"the whole output of the rank that is missing, and py-spy dump of its process", "the kernel log of its host"};
+    return {finding};
+  }
+  return {};
+}
+
+}  // namespace
+
+const Detector kInitIncomplete{"init-incomplete", "A communicator was begun by some of its ranks and never by the others.", &Run};
+
+}  // namespace inquest

@@ -1,0 +1,122 @@
+// How rare a piece of text is in a log, and by which four-byte words a literal is found at the least cost.
+#include "rules/rarity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/result.h"
+
+namespace inquest {
+namespace {
+
+// What a log is full of while all is well. Only the frequency of byte pairs is taken from it; digits count as one.
+constexpr std::string_view kChatter = R"(
+[2025-03-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] step=100, skipped=0, lr=[1.0e-05, 1.0e-05], mom=[(0.9, 0.95)]
+ iteration      100/   50000 | consumed samples:       102400 | elapsed time per iteration (ms): 1234.5 | learning rate: 3.0E-04 | global batch size:  1024 | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 0.789 | number of skipped iterations:   0 |
+{'loss': 1.2345, 'grad_norm': 0.5678, 'learning_rate': 2.0e-05, 'epoch': 0.12, 'num_tokens': 123456.0}
+Epoch 3:  42%|####      | 420/1000 [05:12<07:10,  1.35it/s, v_num=0, train_loss=0.234, train/acc=0.912]
+2025-03-01 10:00:00 | INFO | train_inner | epoch 001: 100 / 5000 loss=9.876, ppl=940.1, wps=12345, ups=1.2, wpb=8192, num_updates=100, gnorm=2.1, train_wall=80
+{"time": "2025-03-01T10:00:00.123Z", "level": "info", "host": "node-01", "step": 100, "train/loss": 2.31, "tokens_per_sec": 45000.0, "gpu/mem_gb": 61.2}
+INFO 03-01 10:00:00 metrics.py:345] Avg prompt throughput: 0.0 tokens/s, Running: 5 reqs, GPU KV cache usage: 3.1%, memory used
+node01:1234:5678 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM comm 0x55d046a8 rank 0 nranks 8 cudaDev 0 busId 1b000 Init COMPLETE
+/usr/lib/python3.10/site-packages/torch/nn/modules/module.py:1501: UserWarning: the default value of this argument will change in a future version of the model
+[rank0]: loading data from /data/train/shard-00001.bin and tokenizing the dataset with config batch_size: 8, max_length: 2048, hidden_size: 4096
+The people of the town said that it was a fine morning and there were no more than three or four of them in the street when the
+train came in; she had been waiting for an hour with her brother, who thought that everything would be all right in the end, as
+other things had been before. What you are reading here is the kind of English that a model prints when someone asks it a question
+about the weather, the history of a city, or how to write a letter to a friend: simple words between commas, and then some more.
+To solve the problem, first we let x be the number of students; then the answer is given by the sum of these terms, which means
+that each user should check the result again and return the final value. This function takes a list and returns the next element.
+)";
+
+constexpr std::size_t kSymbols = 128;
+constexpr double kUnseen = 0.05;       ///< a pair that is not in the sample counts as this many
+constexpr double kVerifyCycles = 20;   ///< per word found
+constexpr double kLineCycles = 1500;   ///< per line scanned for nothing
+constexpr double kBitmapCycles = 1e-5; ///< per word: what a fuller bitmap costs everybody
+
+/// Folding leaves 128 values; digits are all alike.
+std::size_t Symbol(char byte) {
+  if (byte >= '0' && byte <= '9') byte = '0';
+  const auto value = static_cast<unsigned>(static_cast<unsigned char>(byte));
+  return (value & 0x1fU) | ((value >> 1U) & 0x60U);
+}
+
+class PairModel {
+ public:
+  PairModel() : follows_(kSymbols * kSymbols, kUnseen), stands_(kSymbols, kUnseen) {
+    const std::string text = Fold(kChatter);
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+      stands_[Symbol(text[i])] += 1;
+      follows_[Symbol(text[i]) * kSymbols + Symbol(text[i + 1])] += 1;
+    }
+    for (std::size_t first = 0; first < kSymbols; ++first) {
+      for (std::size_t second = 0; second < kSymbols; ++second)
+        follows_[first * kSymbols + second] /= stands_[first] + kUnseen * static_cast<double>(kSymbols - 1);
+      stands_[first] /= static_cast<double>(text.size());
+    }
+  }
+  /// Chance that `folded` stands at a given place of a log.
+  double Chance(std::string_view folded) const {
+    double chance = stands_[Symbol(folded[0])];
+    for (std::size_t i = 1; i < folded.size(); ++i) chance *= follows_[Symbol(folded[i - 1]) * kSymbols + Symbol(folded[i])];
+    return chance;
+  }
+
+ private:
+  std::vector<double> follows_, stands_;
+};
+
+const PairModel& Model() {
+  static const PairModel kModel;
+  return kModel;
+}
+
+double ChanceOf(std::string_view literal, const Window& window) {
+  switch (window.unknown) {
+    case Window::Unknown::kNone: return Model().Chance(literal.substr(static_cast<std::size_t>(window.offset), 4));
+    case Window::Unknown::kFirst: return Model().Chance(literal.substr(0, 3));
+    case Window::Unknown::kLast: return Model().Chance(literal.substr(literal.size() - 3));
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string Fold(std::string_view text) {
+  std::string out(text);
+  for (char& byte : out) byte = static_cast<char>(static_cast<unsigned char>(byte) | kCaseBit);
+  return out;
+}
+
+std::array<Window, 4> RarestWindows(std::string_view literal) {
+  INQUEST_CHECK(literal.size() >= kShortestLiteral);
+  const auto size = static_cast<std::int32_t>(literal.size());
+  std::array<Window, 4> out;
+  std::array<double, 4> chances;
+  chances.fill(std::numeric_limits<double>::infinity());
+  const auto offer = [&](const Window& window, double handicap) {
+    const auto remainder = static_cast<std::size_t>(window.offset + 4) % 4;
+    const double chance = ChanceOf(literal, window) * handicap;
+    if (chance >= chances[remainder]) return;
+    chances[remainder] = chance;
+    out[remainder] = window;
+  };
+  for (std::int32_t offset = 0; offset + 4 <= size; ++offset) offer({offset, Window::Unknown::kNone}, 1);
+  if (size < 7) {
+    offer({-1, Window::Unknown::kFirst}, 1e6);  // 128 words in place of one: only where there is no other
+    offer({size - 3, Window::Unknown::kLast}, 1e6);
+  }
+  return out;
+}
+
+double CostOf(std::string_view literal) {
+  double cost = kLineCycles * Model().Chance(literal);
+  for (const Window& window : RarestWindows(literal))
+    cost += kVerifyCycles / 4 * ChanceOf(literal, window) + kBitmapCycles * (window.unknown == Window::Unknown::kNone ? 1 : 128);
+  return cost;
+}
+
+}  // namespace inquest
