@@ -314,6 +314,7 @@ struct CallBatch {
     int cuda_dev = 0;                 ///< of its first line here
     std::optional<Known<GlobalRank>> rank;  ///< of an envelope, never NCCL's own
     std::optional<LocalRank> local_rank;
+    std::optional<GroupRank> sender;  ///< its rank by the channel lines it printed, where those agree
     std::optional<Timestamp> last_at;
     std::string last_text;            ///< its last call line here, cut at kCitedBytes
     std::uint32_t last_line = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "parsers/envelope.h"
 #include "parsers/formats.h"
@@ -16,6 +17,20 @@ constexpr std::size_t kMaxStreams = 1 << 16;
 constexpr std::size_t kDocumentCap = 16 * 1024 * 1024;
 
 Component ComponentOf(const Format* format) { return format == nullptr ? Component::kAny : format->component; }
+
+/// `rank3.log`, `job_rank-03.err`, `stderr.rank7`: the rank that a file's name gives, if it gives one.
+std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::size_t at = name.find("rank");
+  if (at == std::string::npos || name.find("rank", at + 4) != std::string::npos) return std::nullopt;
+  std::size_t digits = at + 4;
+  if (digits < name.size() && (name[digits] == '_' || name[digits] == '-' || name[digits] == '.')) ++digits;
+  int rank = 0;
+  const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), rank);
+  const bool closed = end == name.data() + name.size() || *end == '.' || *end == '_' || *end == '-';
+  if (error != std::errc() || !closed) return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "rank in the name of the file"};
+}
 
 std::string KeyOf(const Origin& origin) {
   return fmt::format("{}|{}|{}|{}|{}", origin.rank ? origin.rank->value.value : -1, origin.local_rank ? origin.local_rank->value : -1,
@@ -45,6 +60,7 @@ void Assembler::Begin(std::uint32_t input, const std::string& path) {
   lines_ = bytes_ = 0;
   streams_.clear();
   kinds_.clear();
+  file_rank_ = RankInName(path);
 }
 
 bool Assembler::OfferDocument(std::string_view text) {
@@ -100,6 +116,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   std::string_view text(yield.arena.data() + line.text, line.size);
   Peeled peeled = Peel(text, scratch);
   Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
+  if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!line.context || line.nccl) {
     const bool claimed = Offer(StreamOf(record.origin), record, yield, line);
     (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
@@ -144,6 +161,7 @@ void Assembler::Consume(BlockYield yield) {
     ConsumeLine(yield, line, {input_, base_line + line.line, base_offset + line.offset});
   }
   flush(~0u);
+  if (yield.calls.calls.empty() && !yield.calls.processes.empty()) sink_.AddCalls(yield.calls, 0, 0, base);
   for (const BlockYield::Via& via : yield.vias) {
     Record record;
     const CallBatch::Process& process = yield.calls.processes[via.process];

@@ -40,6 +40,7 @@ class Assembler {
   std::uint64_t lines_ = 0, bytes_ = 0;
   std::map<std::string, std::unique_ptr<Stream>> streams_;
   std::set<std::string> kinds_;
+  std::optional<Known<GlobalRank>> file_rank_;  ///< of `rank3.log`
 };
 
 }  // namespace inquest

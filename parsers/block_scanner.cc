@@ -1,6 +1,7 @@
 // Scans one block: calls folded, the rest sieved, the few lines that matter copied out.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <unordered_map>
 
@@ -42,6 +43,18 @@ std::string NormaliseVia(std::string_view via) {
     via.remove_prefix(std::min(slash + 1, via.size()));
   }
   return out;
+}
+
+/// `Channel 01/0 : 3[3] -> 8[0] via ...` is printed by the sender; a `[receive]` line is not.
+void NoteSender(std::string_view message, CallBatch::Process& process) {
+  const std::size_t at = message.find(" : ");
+  if (at == std::string_view::npos || message.find("[receive]") != std::string_view::npos) return;
+  const std::string_view rest = message.substr(at + 3, 16);
+  int rank = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
+  if (error != std::errc() || end == rest.data() + rest.size() || *end != '[') return;
+  // Ranks of several communicators differ; the first stands for the job's own, which is built first.
+  if (!process.sender) process.sender = GroupRank{rank};
 }
 
 struct Piece {
@@ -112,6 +125,7 @@ void BlockScanner::State::FoldVia(std::string_view line, std::size_t bracket, st
   if (via_at == std::string_view::npos) return;
   const auto process = calls.ProcessOf(line, bracket, piece);
   if (!process) return;
+  NoteSender(message, calls.batch().processes[*process]);
   const std::string via = NormaliseVia(message.substr(via_at + 5));
   for (auto it = yield.vias.rbegin(); it != yield.vias.rend(); ++it)
     if (it->process == *process && it->via == via) {

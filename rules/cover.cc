@@ -47,11 +47,7 @@ class Sequence {
     } else {
       plain_ += strings[0];
     }
-    if (run_.size() * strings.size() > kMostStrings) {
-      Offer(run_);
-      run_ = {""};
-      exact_ = false;
-    }
+    ShortenFor(strings.size());
     Strings longer;
     for (const std::string& head : run_)
       for (const std::string& tail : strings) longer.push_back(head + tail);
@@ -85,6 +81,15 @@ class Sequence {
     Offer(run_);
     run_ = {""};
     exact_ = false;
+  }
+  /// Makes room for a list of so many strings to follow: of what stands before it, the last few bytes do.
+  void ShortenFor(std::size_t strings) {
+    if (run_.size() * strings > kMostStrings) Offer(run_);
+    for (std::size_t bytes = 8; run_.size() * strings > kMostStrings; bytes /= 2) {
+      for (std::string& string : run_) string.erase(0, string.size() - std::min(string.size(), bytes));
+      SortUnique(run_);
+      exact_ = false;
+    }
   }
   void EndPlain() {
     Offer({plain_});

@@ -12,6 +12,7 @@ namespace inquest {
 struct Detector {
   std::string_view id;
   std::string_view summary;  ///< one sentence
+  std::span<const std::string_view> findings;  ///< the rule ids that its findings carry
   std::vector<Finding> (*run)(const Evidence& evidence);
 };
 

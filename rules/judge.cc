@@ -73,9 +73,10 @@ std::partial_ordering ClockOrder(const Timeline& timeline, EventIndex a, EventIn
 }
 
 bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by, const Finding& what) {
-  if (&by == &what || by.cause.empty() || by.cause == what.cause) return false;
+  if (&by == &what || by.cause == what.cause) return false;
   const auto order = Order(timeline, by, what);
   if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
+  if (by.cause.empty()) return false;
   if (by.strength == Strength::kHint) return false;
   if (what.cause == "interrupted") return order != std::partial_ordering::greater && by.cause != "peer-unreachable";
   const std::string_view layer = LayerOf(book, by);
@@ -213,12 +214,27 @@ void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations) {
   }
 }
 
+/// A finding that names nobody borrows from another one of the same cause: the line that says why and the report that
+/// says who are seldom the same.
+std::vector<Culprit> Borrowed(const Finding& top, const std::vector<Finding>& findings) {
+  std::vector<Culprit> hosts;
+  for (const Finding& finding : findings) {
+    if (&finding == &top || finding.cause != top.cause) continue;
+    if (std::any_of(finding.culprits.begin(), finding.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); })) return finding.culprits;
+    if (hosts.empty()) hosts = finding.culprits;
+  }
+  return hosts;
+}
+
 void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top, Verdict& verdict) {
   verdict.outcome = Outcome::kFailed;
   verdict.cause = top.cause;
   verdict.rule = top.rule;
   verdict.confidence = top.confidence;
   verdict.culprits = top.culprits;
+  const bool names_rank = std::any_of(top.culprits.begin(), top.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
+  if (!names_rank)
+    if (std::vector<Culprit> borrowed = Borrowed(top, verdict.findings); !borrowed.empty()) verdict.culprits = std::move(borrowed);
   verdict.collective = top.collective;
   if (!verdict.collective && !timeline.collectives.empty()) verdict.collective = RefOf(timeline, timeline.collectives.front());
   AddEvidence(verdict, top.citations);

@@ -41,7 +41,7 @@ constexpr Word<Rule::Kind> kFolders[] = {{"signatures", Rule::Kind::kSignature},
 constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
-constexpr std::string_view kPhaseKinds[] = {"data-preparation", "checkpoint", "compile",
+constexpr std::string_view kPhaseKinds[] = {"data-preparation", "checkpoint", "compile", "done",
                                             "evaluation",       "loading",    "training"};
 
 template <class Range>
@@ -183,6 +183,16 @@ class Mapping {
   int line_;
   RuleErrors* errors_;
 };
+
+// What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
+Rule::Blames DefaultBlame(const Rule& rule) {
+  static constexpr std::string_view kOwnDoing[] = {"cuda-oom", "cuda-kernel-fault", "python-exception", "native-crash", "shm-exhausted", "resource-limit", "storage-stall"};
+  static constexpr std::string_view kHosts[] = {"gpu-fault", "nvlink-fault", "fabric-manager", "pcie-fault", "thermal-power", "p2p-transport", "version-incompatible"};
+  if (rule.kind != Rule::Kind::kSignature) return Rule::Blames::kNobody;
+  if (std::find(std::begin(kOwnDoing), std::end(kOwnDoing), rule.cause) != std::end(kOwnDoing)) return Rule::Blames::kPrinter;
+  if (std::find(std::begin(kHosts), std::end(kHosts), rule.cause) != std::end(kHosts)) return Rule::Blames::kHost;
+  return Rule::Blames::kNobody;
+}
 
 double DefaultConfidence(Strength strength) {
   switch (strength) {
@@ -353,7 +363,7 @@ class Loader {
       rule.component =
           map.Child("where", {"component"}).Choose("component", Need::kRequired, kComponents, Component::kAny);
     rule.text = map.Text("text", Need::kRequired, "give the expression to search for");
-    rule.blames = map.Choose("culprit", Need::kOptional, kBlames, Rule::Blames::kNobody);
+    rule.blames = map.Choose("culprit", Need::kOptional, kBlames, DefaultBlame(rule));
     if (rule.text.empty()) return;
     if (rule.text.starts_with(".*") || rule.text.ends_with(".*"))
       map.Complain("text", "the expression has '.*' at an end", "leave it out: the search is unanchored");
@@ -420,7 +430,7 @@ class Loader {
 
   void CheckExplained() {
     std::set<std::string_view> detectors;
-    for (const Detector* detector : Detectors()) detectors.insert(detector->id);
+    for (const Detector* detector : Detectors()) detectors.insert(detector->findings.begin(), detector->findings.end());
     for (const Explained& explained : explained_) {
       if (detectors.contains(explained.name)) continue;
       if (book_.FindRule(explained.name) != nullptr || book_.FindCause(explained.name) != nullptr) continue;

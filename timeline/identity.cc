@@ -9,6 +9,7 @@
 namespace inquest {
 namespace {
 
+constexpr std::string_view kBySender = "sender of the first channel line that the process printed";
 constexpr std::string_view kByLargest = "rank in the communicator that spans the job";
 
 template <class T>
@@ -115,6 +116,7 @@ std::uint32_t Processes::Meet(const CallBatch::Process& process) {
   if (process.rank) Improve(row.rank, *process.rank);
   if (process.local_rank && !row.local_rank) row.local_rank = process.local_rank;
   if (!row.cuda_dev) row.cuda_dev = process.cuda_dev;
+  if (process.sender) Improve(row.rank, Known<GlobalRank>{GlobalRank{process.sender->value}, Basis::kAssumed, kBySender});
   return index;
 }
 

@@ -79,7 +79,7 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
 }
 
 /// Work that a rank is at for longer than a moment; training is where everybody is.
-bool IsDelay(const PhaseSeen& phase) { return phase.kind != "training"; }
+bool IsDelay(const PhaseSeen& phase) { return phase.kind != "training" && phase.kind != "done"; }
 
 /// The last phase of a rank; with `rank` absent, of lines that name no rank.
 const PhaseSeen* LastPhase(const Evidence& evidence, std::optional<int> rank) {
@@ -216,8 +216,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"rank-at-other-work", "rank-behind", "rank-absent"};
+
 }  // namespace
 
-const Detector kAbsentRank{"rank-absent", "Some ranks never entered the operation that the others timed out in.", &Run};
+const Detector kAbsentRank{"rank-absent", "Some ranks never entered the operation that the others timed out in.", kFindings, &Run};
 
 }  // namespace inquest

@@ -77,8 +77,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"all-in-nothing-moves"};
+
 }  // namespace
 
-const Detector kBytesOverTime{"all-in-nothing-moves", "Every rank is in the operation and it does not move.", &Run};
+const Detector kBytesOverTime{"all-in-nothing-moves", "Every rank is in the operation and it does not move.", kFindings, &Run};
 
 }  // namespace inquest

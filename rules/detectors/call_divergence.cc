@@ -87,6 +87,9 @@ std::optional<Finding> FromCounts(const Evidence& evidence, const CommunicatorRo
   const bool all_ended = std::all_of(row.members.begin(), row.members.end(), [](const auto& member) { return member.ended && !member.aborted; });
   std::uint64_t ahead = 0;
   const auto behind = Behind(row, ahead);
+  // The end of a file that was cut inside a line is not where its rank stopped.
+  const auto cut = [&](const auto* member) { return timeline.inputs[member->last_call_at.input].damaged > 0; };
+  if (std::any_of(behind.begin(), behind.end(), cut)) return std::nullopt;
   if (all_ended || behind.empty() || behind.size() * 2 >= row.members.size() + 1) return std::nullopt;
   const bool waited = SomethingWaited(evidence);
   std::vector<int> ranks;
@@ -134,8 +137,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"call-divergence", "calls-behind"};
+
 }  // namespace
 
-const Detector kCallDivergence{"call-divergence", "Ranks made different calls at one place of a communicator, or one stopped calling.", &Run};
+const Detector kCallDivergence{"call-divergence", "Ranks made different calls at one place of a communicator, or one stopped calling.", kFindings, &Run};
 
 }  // namespace inquest

@@ -99,8 +99,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"desync-two-operations", "desync-ranks-behind"};
+
 }  // namespace
 
-const Detector kDesync{"desync-report", "PyTorch's desync report names ranks that stayed behind or two operations at one number.", &Run};
+const Detector kDesync{"desync-report", "PyTorch's desync report names ranks that stayed behind or two operations at one number.", kFindings, &Run};
 
 }  // namespace inquest

@@ -154,8 +154,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"processes-share-gpu", "all-gpus-spin", "guessed-device-differs"};
+
 }  // namespace
 
-const Detector kDeviceMapping{"device-mapping", "Processes and GPUs do not pair one to one, or every GPU spins in a collective.", &Run};
+const Detector kDeviceMapping{"device-mapping", "Processes and GPUs do not pair one to one, or every GPU spins in a collective.", kFindings, &Run};
 
 }  // namespace inquest

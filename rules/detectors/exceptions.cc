@@ -117,8 +117,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"uncaught-exception"};
+
 }  // namespace
 
-const Detector kExceptions{"uncaught-exception", "A rank died of an exception that no signature names.", &Run};
+const Detector kExceptions{"uncaught-exception", "A rank died of an exception that no signature names.", kFindings, &Run};
 
 }  // namespace inquest

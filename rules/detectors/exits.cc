@@ -16,21 +16,21 @@ namespace {
 
 struct Meaning {
   int signal;
-  std::string_view cause, claim;
+  std::string_view name, cause, claim;
   Strength strength;
   double confidence;
 };
 
 constexpr Meaning kMeanings[] = {
-    {11, "native-crash", "crashed with a segmentation fault (SIGSEGV)", Strength::kSupporting, 0.65},
-    {4, "native-crash", "ran an illegal instruction (SIGILL)", Strength::kSupporting, 0.65},
-    {8, "native-crash", "died of an arithmetic fault (SIGFPE)", Strength::kSupporting, 0.65},
-    {7, "shm-exhausted", "died of a bus error (SIGBUS), which is what a full /dev/shm gives", Strength::kSupporting, 0.55},
-    {9, "host-oom", "was killed by SIGKILL, most often the kernel's OOM killer", Strength::kSupporting, 0.5},
-    {6, "native-crash", "aborted (SIGABRT)", Strength::kHint, 0.35},
-    {2, "interrupted", "was interrupted (SIGINT)", Strength::kHint, 0.45},
-    {1, "interrupted", "was hung up on (SIGHUP): its terminal or session went away", Strength::kSupporting, 0.6},
-    {15, "interrupted", "was told to stop (SIGTERM)", Strength::kHint, 0.3},
+    {11, "sigsegv", "native-crash", "crashed with a segmentation fault (SIGSEGV)", Strength::kSupporting, 0.65},
+    {4, "sigill", "native-crash", "ran an illegal instruction (SIGILL)", Strength::kSupporting, 0.65},
+    {8, "sigfpe", "native-crash", "died of an arithmetic fault (SIGFPE)", Strength::kSupporting, 0.65},
+    {7, "sigbus", "shm-exhausted", "died of a bus error (SIGBUS), which is what a full /dev/shm gives", Strength::kSupporting, 0.55},
+    {9, "sigkill", "host-oom", "was killed by SIGKILL, most often the kernel's OOM killer", Strength::kSupporting, 0.5},
+    {6, "sigabrt", "native-crash", "aborted (SIGABRT)", Strength::kHint, 0.35},
+    {2, "sigint", "interrupted", "was interrupted (SIGINT)", Strength::kHint, 0.45},
+    {1, "sighup", "interrupted", "was hung up on (SIGHUP): its terminal or session went away", Strength::kSupporting, 0.6},
+    {15, "sigterm", "interrupted", "was told to stop (SIGTERM)", Strength::kHint, 0.3},
 };
 
 const Meaning* MeaningOf(int signal) {
@@ -61,7 +61,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     const Meaning* meaning = MeaningOf(signal);
     if (meaning == nullptr || (signal == 15 && killed_by_agent) || (signal == 6 && timed_out)) continue;
     Finding finding;
-    finding.rule = "process-ended-by-signal";
+    finding.rule = fmt::format("ended-by-{}", meaning->name);
     finding.cause = meaning->cause;
     finding.strength = meaning->strength;
     finding.confidence = meaning->confidence;
@@ -90,8 +90,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"ended-by-sigsegv", "ended-by-sigill", "ended-by-sigfpe", "ended-by-sigbus", "ended-by-sigkill", "ended-by-sigabrt", "ended-by-sigint", "ended-by-sighup", "ended-by-sigterm"};
+
 }  // namespace
 
-const Detector kExits{"process-ended-by-signal", "A process ended by a signal, as its parent saw it.", &Run};
+const Detector kExits{"process-ended-by-signal", "A process ended by a signal, as its parent saw it.", kFindings, &Run};
 
 }  // namespace inquest

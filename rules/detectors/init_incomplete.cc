@@ -46,8 +46,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return {};
 }
 
+constexpr std::string_view kFindings[] = {"init-incomplete"};
+
 }  // namespace
 
-const Detector kInitIncomplete{"init-incomplete", "A communicator was begun by some of its ranks and never by the others.", &Run};
+const Detector kInitIncomplete{"init-incomplete", "A communicator was begun by some of its ranks and never by the others.", kFindings, &Run};
 
 }  // namespace inquest

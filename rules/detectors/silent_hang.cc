@@ -51,8 +51,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return {finding};
 }
 
+constexpr std::string_view kFindings[] = {"silence-after-init"};
+
 }  // namespace
 
-const Detector kSilentHang{"silence-after-init", "The log stops where a collective begins, without an error and without an end.", &Run};
+const Detector kSilentHang{"silence-after-init", "The log stops where a collective begins, without an error and without an end.", kFindings, &Run};
 
 }  // namespace inquest

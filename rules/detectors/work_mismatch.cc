@@ -106,6 +106,36 @@ std::int64_t Elements(const std::vector<std::int64_t>& shape) {
   return product;
 }
 
+std::string KeyOf(const Fingerprint& print) {
+  std::string key = print.op + "|" + print.dtype;
+  if (print.shape)
+    for (const std::int64_t side : *print.shape) key += fmt::format("|{}", side);
+  return key;
+}
+
+/// Each rank names the first one that differs from itself; over all reports every rank has one fingerprint, and the
+/// minority is who differs from most.
+std::vector<GlobalRank> MinorityOf(const Timeline& timeline) {
+  std::map<int, std::string> by_rank;
+  for (const Event& event : timeline.events) {
+    const auto* mismatch = std::get_if<FingerprintMismatch>(&event.what);
+    if (mismatch == nullptr) continue;
+    by_rank.try_emplace(mismatch->rank_a.value, KeyOf(mismatch->a));
+    by_rank.try_emplace(mismatch->rank_b.value, KeyOf(mismatch->b));
+  }
+  std::map<std::string, std::vector<GlobalRank>> sides;
+  for (const auto& [rank, key] : by_rank) sides[key].push_back(GlobalRank{rank});
+  std::size_t largest = 0;
+  for (const auto& [key, ranks] : sides) largest = std::max(largest, ranks.size());
+  std::vector<GlobalRank> minority;
+  std::size_t as_large = 0;
+  for (const auto& [key, ranks] : sides) {
+    if (ranks.size() == largest) ++as_large;
+    else minority.insert(minority.end(), ranks.begin(), ranks.end());
+  }
+  return as_large == 1 ? minority : std::vector<GlobalRank>();
+}
+
 void FromFingerprints(const Timeline& timeline, std::vector<Finding>& out) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* mismatch = std::get_if<FingerprintMismatch>(&timeline.events[i].what);
@@ -123,6 +153,7 @@ void FromFingerprints(const Timeline& timeline, std::vector<Finding>& out) {
     if (mismatch->a.shape && Elements(*mismatch->a.shape) >= 0) ref.numel_in = Elements(*mismatch->a.shape);
     if (!mismatch->a.dtype.empty()) ref.dtype = mismatch->a.dtype;
     finding.collective = std::move(ref);
+    for (const GlobalRank rank : MinorityOf(timeline)) finding.culprits.push_back(BlameRank(timeline, rank, "called something else than the majority"));
     finding.citations.push_back(Cite(timeline, i, "cause"));
     finding.explains = {"python-exception"};
     out.push_back(std::move(finding));
@@ -142,8 +173,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
+constexpr std::string_view kFindings[] = {"fingerprint-mismatch", "work-mismatch", "work-order-mismatch"};
+
 }  // namespace
 
-const Detector kWorkMismatch{"work-mismatch", "Ranks waited in different operations or sizes at one sequence number.", &Run};
+const Detector kWorkMismatch{"work-mismatch", "Ranks waited in different operations or sizes at one sequence number.", kFindings, &Run};
 
 }  // namespace inquest

@@ -74,7 +74,7 @@ TEST_CASE("the sieve reports every rule on its own samples", "[rules]") {
   for (std::uint32_t number = 0; number < Book().rules.size(); ++number) {
     const Rule& rule = Book().rules[number];
     // Looked for only in a writer's last lines: sieved, they would let half the log through.
-    if (rule.last_line_only || (rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training")) continue;
+    if (!rule.scope.empty() || (rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training")) continue;
     CAPTURE(rule.file);
     for (const std::string& sample : rule.match) {
       CAPTURE(sample);
