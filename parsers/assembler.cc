@@ -8,6 +8,7 @@
 
 #include "parsers/envelope.h"
 #include "parsers/formats.h"
+#include "parsers/formats/nccl.h"
 
 namespace inquest {
 namespace {
@@ -30,6 +31,16 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   const bool closed = end == name.data() + name.size() || *end == '.' || *end == '_' || *end == '-';
   if (error != std::errc() || !closed) return std::nullopt;
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "rank in the name of the file"};
+}
+
+/// NCCL's own prefix names host, pid and device, for whatever else is made of the line.
+void AddNcclOrigin(Record& record) {
+  if (record.text.substr(0, 256).find(" NCCL ") == std::string_view::npos) return;
+  const auto prefix = ParseNcclPrefix(record.text);
+  if (!prefix) return;
+  record.origin.host = Known<std::string>{std::string(prefix->host), Basis::kObserved, {}};
+  record.origin.pid = prefix->pid;
+  if (prefix->cuda_dev) record.origin.cuda_dev = prefix->cuda_dev;
 }
 
 std::string KeyOf(const Origin& origin) {
@@ -117,6 +128,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   Peeled peeled = Peel(text, scratch);
   Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
+  AddNcclOrigin(record);
   if (!line.context || line.nccl) {
     const bool claimed = Offer(StreamOf(record.origin), record, yield, line);
     (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;

@@ -13,6 +13,7 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kContextBefore = 4;  ///< plain lines kept before a kept one: what was printed last
+constexpr std::size_t kContextAfter = 3;   ///< and what came next: a program that went on caught its exception
 constexpr std::size_t kTail = 12;          ///< lines kept at the end of every block, for the same reason
 constexpr std::size_t kLastOnly = 8;       ///< hits kept of a rule that floods
 constexpr std::size_t kSpansInPlace = 8;
@@ -226,7 +227,16 @@ void BlockScanner::State::Keep(std::string_view block, BlockYield& yield, bool c
   for (std::size_t i = 0; i < pieces.size(); ++i)
     if (keep[i] == kYes && (i == 0 || keep[i - 1] != kYes))
       for (std::size_t back = 1; back <= kContextBefore && back <= i; ++back) context(i - back);
-  for (std::size_t i = pieces.size() > kTail ? pieces.size() - kTail : 0; i < pieces.size(); ++i) context(i);
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    if (keep[i] == kYes && classes[i] == Class::kPlain && (i + 1 == pieces.size() || keep[i + 1] != kYes))
+      for (std::size_t ahead = 1; ahead <= kContextAfter && i + ahead < pieces.size(); ++ahead) context(i + ahead);
+  // Of a progress bar's pieces the last one says it all.
+  std::size_t tail = 0;
+  for (std::size_t i = pieces.size(); i-- > 0 && tail < kTail;) {
+    if (i + 1 < pieces.size() && pieces[i + 1].line == pieces[i].line) continue;
+    context(i);
+    ++tail;
+  }
 
   std::size_t next_wanted = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {

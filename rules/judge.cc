@@ -164,12 +164,15 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
   const auto ending = LastEnding(evidence);
   if (!ending) return false;
   const Timeline& timeline = evidence.timeline;
+  // A hint about an exception says that the program caught it, or that another line tells what it was.
+  const bool caught = std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.rule == "uncaught-exception" && f.strength == Strength::kHint; });
   const auto later = [&](EventIndex event) { return timeline.Order(event, *ending) == std::partial_ordering::greater || timeline.Order(event, *ending) == std::partial_ordering::unordered; };
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
     if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what)) return false;
     if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return false;
-    if ((std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<JobStopped>(event.what)) && later(i)) return false;
+    if (std::holds_alternative<JobStopped>(event.what) && later(i)) return false;
+    if (std::holds_alternative<ExceptionRaised>(event.what) && !caught && later(i)) return false;
   }
   for (const Finding& finding : findings) {
     if (finding.cause.empty() || finding.strength == Strength::kHint) continue;

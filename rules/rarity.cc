@@ -1,4 +1,4 @@
-// How rare a piece of text is in a log, and by which four-byte words a literal is found at the least cost.
+// How rare a piece of text is in a log, and by which of its words a literal is found at the least cost.
 #include "rules/rarity.h"
 
 #include <algorithm>
@@ -74,13 +74,9 @@ const PairModel& Model() {
   return kModel;
 }
 
-double ChanceOf(std::string_view literal, const Window& window) {
-  switch (window.unknown) {
-    case Window::Unknown::kNone: return Model().Chance(literal.substr(static_cast<std::size_t>(window.offset), 4));
-    case Window::Unknown::kFirst: return Model().Chance(literal.substr(0, 3));
-    case Window::Unknown::kLast: return Model().Chance(literal.substr(literal.size() - 3));
-  }
-  return 1;
+std::string_view KnownBytes(std::string_view literal, std::int32_t offset) {
+  const auto begin = static_cast<std::size_t>(std::max(offset, 0));
+  return literal.substr(begin, static_cast<std::size_t>(offset + static_cast<std::int32_t>(kWordBytes)) - begin);
 }
 
 }  // namespace
@@ -91,31 +87,31 @@ std::string Fold(std::string_view text) {
   return out;
 }
 
-std::array<Window, 4> RarestWindows(std::string_view literal) {
+std::array<std::int32_t, 4> RarestWords(std::string_view literal) {
   INQUEST_CHECK(literal.size() >= kShortestLiteral);
+  constexpr double kByteUnknown = 1e6;  // 128 words in place of one: only where there is no other
   const auto size = static_cast<std::int32_t>(literal.size());
-  std::array<Window, 4> out;
-  std::array<double, 4> chances;
-  chances.fill(std::numeric_limits<double>::infinity());
-  const auto offer = [&](const Window& window, double handicap) {
-    const auto remainder = static_cast<std::size_t>(window.offset + 4) % 4;
-    const double chance = ChanceOf(literal, window) * handicap;
-    if (chance >= chances[remainder]) return;
-    chances[remainder] = chance;
-    out[remainder] = window;
-  };
-  for (std::int32_t offset = 0; offset + 4 <= size; ++offset) offer({offset, Window::Unknown::kNone}, 1);
-  if (size < 7) {
-    offer({-1, Window::Unknown::kFirst}, 1e6);  // 128 words in place of one: only where there is no other
-    offer({size - 3, Window::Unknown::kLast}, 1e6);
+  const auto word = static_cast<std::int32_t>(kWordBytes);
+  std::array<std::int32_t, 4> out{};
+  std::array<double, 4> least;
+  least.fill(std::numeric_limits<double>::infinity());
+  for (std::int32_t offset = -1; offset + word <= size + 1; ++offset) {
+    const bool known = offset >= 0 && offset + word <= size;
+    const double chance = Model().Chance(KnownBytes(literal, offset)) * (known ? 1 : kByteUnknown);
+    const auto remainder = static_cast<std::size_t>(offset + word) % kWordBytes;
+    if (chance >= least[remainder]) continue;
+    least[remainder] = chance;
+    out[remainder] = offset;
   }
   return out;
 }
 
 double CostOf(std::string_view literal) {
   double cost = kLineCycles * Model().Chance(literal);
-  for (const Window& window : RarestWindows(literal))
-    cost += kVerifyCycles / 4 * ChanceOf(literal, window) + kBitmapCycles * (window.unknown == Window::Unknown::kNone ? 1 : 128);
+  for (const std::int32_t offset : RarestWords(literal)) {
+    const std::string_view known = KnownBytes(literal, offset);
+    cost += kVerifyCycles / 4 * Model().Chance(known) + kBitmapCycles * (known.size() == kWordBytes ? 1 : 128);
+  }
   return cost;
 }
 

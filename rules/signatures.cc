@@ -177,10 +177,11 @@ Culprit BlameRank(const Timeline& timeline, GlobalRank rank, std::string why) {
   Culprit culprit;
   culprit.rank = rank;
   culprit.why = std::move(why);
+  if (timeline.hosts.size() == 1 && timeline.inputs.size() == 1) culprit.host = timeline.hosts.front();
   const RankRow* row = timeline.FindRank(rank);
   if (row == nullptr || !row->process) return culprit;
   const ProcessRow& process = timeline.processes[*row->process];
-  culprit.host = process.host;
+  if (process.host) culprit.host = process.host;
   culprit.pid = process.pid;
   culprit.gpu_index = process.nvml_dev ? process.nvml_dev : process.cuda_dev;
   culprit.bus_id = process.bus_id;

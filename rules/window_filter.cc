@@ -13,35 +13,62 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kWordBytes = 4;
+constexpr std::size_t kSixBytes = 6;
 constexpr std::size_t kGroupWords = 64;  ///< words whose answers fill one mask
 constexpr std::size_t kGroupBytes = kGroupWords * kWordBytes;
-constexpr std::size_t kGroups = 256;     ///< probed before the first is verified: 64 KiB, still in the cache then
+constexpr std::size_t kGroups = 256;  ///< probed before the first is verified: 64 KiB, in the cache still
 constexpr std::uint32_t kFoldWord = 0x01010101U * kCaseBit;
-constexpr std::size_t kWordsPerCell = 1; ///< at most, on average: two bits in 32 pass less than one other word in 100
+constexpr std::uint64_t kFoldEight = 0x0101010101010101U * kCaseBit;
+constexpr std::uint32_t kWordFactor = 0x9E3779B1U;
+constexpr std::uint64_t kBeforeFactor = 0x9E3779B97F4A7C15U, kBehindFactor = 0xC2B2AE3D27D4EB4FU;
 constexpr std::uint32_t kFewestCellBits = 8, kMostCellBits = 20;
+constexpr std::uint32_t kNeighbourBitsPerCell = 32;
 
-using Bitmap = WindowFilter::Bitmap;
+using WordBitmap = WindowFilter::WordBitmap;
 
 std::uint32_t LoadWord(const char* at) {
   std::uint32_t word = 0;
-  std::memcpy(&word, at, sizeof word);
-  return word;
+  std::memcpy(&word, at, kWordBytes);
+  return word | kFoldWord;
 }
 
-// Two bits of the hash below those that choose the cell.
+std::uint64_t LoadSix(const char* at) {
+  std::uint64_t six = 0;
+  std::memcpy(&six, at, kSixBytes);
+  return six | kFoldEight;
+}
+
+/// The two bits of a word in its cell, by the bits of its hash below those that choose the cell.
 std::uint32_t BitsOf(std::uint32_t hash, std::uint32_t cell_shift) {
   return (1U << ((hash >> (cell_shift - 5)) & 31U)) | (1U << ((hash >> (cell_shift - 10)) & 31U));
 }
 
-/// One bit for each of the words of `groups` groups: it may be one of ours.
-using Probe = void (*)(const Bitmap& bitmap, const char* text, std::size_t groups, std::uint64_t* masks);
+/// Calls `use` with the bytes [begin, begin + bytes.size()) of the literal. One may lie outside: it takes all values.
+template <std::size_t kSize, class Use>
+void ForEachValue(std::string_view literal, std::int32_t begin, Use use) {
+  std::array<char, kSize> bytes{};
+  std::optional<std::size_t> outside;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const std::int64_t from = std::int64_t{begin} + static_cast<std::int64_t>(i);
+    if (from < 0 || from >= static_cast<std::int64_t>(literal.size())) outside = i;
+    else bytes[i] = literal[static_cast<std::size_t>(from)];
+  }
+  if (!outside) return use(bytes.data());
+  for (unsigned value = 0; value < 256; ++value) {
+    if ((value & kCaseBit) == 0) continue;
+    bytes[*outside] = static_cast<char>(value);
+    use(bytes.data());
+  }
+}
 
-void ProbeScalar(const Bitmap& bitmap, const char* text, std::size_t groups, std::uint64_t* masks) {
+/// Sets one bit in `masks` for each word of `groups` groups that may be ours.
+using Probe = void (*)(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint64_t* masks);
+
+void ProbeScalar(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint64_t* masks) {
   for (std::size_t group = 0; group < groups; ++group) {
     std::uint64_t mask = 0;
-    for (std::size_t i = 0; i < kGroupWords; ++i) {
-      const std::uint32_t hash = (LoadWord(text + group * kGroupBytes + i * kWordBytes) | kFoldWord) * WindowFilter::kHashFactor;
+    for (std::size_t i = 0; i < kGroupWords; ++i, text += kWordBytes) {
+      const std::uint32_t hash = LoadWord(text) * kWordFactor;
       const std::uint32_t bits = BitsOf(hash, bitmap.cell_shift);
       mask |= static_cast<std::uint64_t>((bitmap.cells[hash >> bitmap.cell_shift] & bits) == bits) << i;
     }
@@ -50,25 +77,37 @@ void ProbeScalar(const Bitmap& bitmap, const char* text, std::size_t groups, std
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void ProbeAvx2(const Bitmap& bitmap, const char* text, std::size_t groups, std::uint64_t* masks) {
+// Eight loads rather than a gather: no slower where gathers are fast, and faster where microcode makes them safe.
+__attribute__((target("avx2"))) inline __m256i LoadCells(const std::uint32_t* cells, __m256i index) {
+  const auto pair = [](long long lanes) { return static_cast<std::uint64_t>(lanes); };
+  const std::uint64_t a = pair(_mm256_extract_epi64(index, 0)), b = pair(_mm256_extract_epi64(index, 1));
+  const std::uint64_t c = pair(_mm256_extract_epi64(index, 2)), d = pair(_mm256_extract_epi64(index, 3));
+  const auto cell = [cells](std::uint64_t at) { return static_cast<int>(cells[at]); };
+  constexpr std::uint64_t kLow = 0xffffffffU;
+  return _mm256_setr_epi32(cell(a & kLow), cell(a >> 32), cell(b & kLow), cell(b >> 32), cell(c & kLow), cell(c >> 32),
+                           cell(d & kLow), cell(d >> 32));
+}
+
+__attribute__((target("avx2"))) void ProbeAvx2(const WordBitmap& bitmap, const char* text, std::size_t groups,
+                                               std::uint64_t* masks) {
   const __m256i fold = _mm256_set1_epi32(static_cast<int>(kFoldWord));
-  const __m256i factor = _mm256_set1_epi32(static_cast<int>(WindowFilter::kHashFactor));
+  const __m256i factor = _mm256_set1_epi32(static_cast<int>(kWordFactor));
   const __m256i low_five = _mm256_set1_epi32(31), one = _mm256_set1_epi32(1);
   const __m128i cell_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift));
   const __m128i first_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift - 5));
   const __m128i second_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift - 10));
-  const int* cells = reinterpret_cast<const int*>(bitmap.cells.data());
   for (std::size_t group = 0; group < groups; ++group) {
     std::uint64_t mask = 0;
-    for (std::size_t i = 0; i < kGroupWords; i += 8) {
-      const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + group * kGroupBytes + i * kWordBytes));
-      const __m256i hash = _mm256_mullo_epi32(_mm256_or_si256(words, fold), factor);
-      const __m256i cell = _mm256_i32gather_epi32(cells, _mm256_srl_epi32(hash, cell_shift), 4);
+    for (std::size_t i = 0; i < kGroupWords; i += 8, text += 8 * kWordBytes) {
+      const __m256i words = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(text)), fold);
+      const __m256i hash = _mm256_mullo_epi32(words, factor);
+      const __m256i cell = LoadCells(bitmap.cells.data(), _mm256_srl_epi32(hash, cell_shift));
       const __m256i first = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, first_shift), low_five));
       const __m256i second = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, second_shift), low_five));
       const __m256i bits = _mm256_or_si256(first, second);
       const __m256i passed = _mm256_cmpeq_epi32(_mm256_and_si256(cell, bits), bits);
-      mask |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(passed)))) << i;
+      const auto eight = static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(passed)));
+      mask |= static_cast<std::uint64_t>(eight) << i;
     }
     masks[group] = mask;
   }
@@ -89,48 +128,57 @@ bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 WindowFilter::WindowFilter(std::vector<std::string> literals) : literals_(std::move(literals)) {
   std::vector<Entry> entries;
   for (std::uint32_t i = 0; i < literals_.size(); ++i)
-    for (const Window& window : RarestWindows(literals_[i])) Insert(i, window, entries);
+    for (const std::int32_t offset : RarestWords(literals_[i]))
+      ForEachValue<kWordBytes>(literals_[i], offset, [&](const char* word) { entries.push_back({LoadWord(word), i, offset}); });
   Index(entries);
-}
-
-void WindowFilter::Insert(std::uint32_t literal, const Window& window, std::vector<Entry>& entries) const {
-  const std::string& text = literals_[literal];
-  std::array<char, kWordBytes> word{};
-  const auto add = [&] { entries.push_back({LoadWord(word.data()), window.offset, literal}); };
-  if (window.unknown == Window::Unknown::kNone) {
-    std::copy_n(text.data() + window.offset, kWordBytes, word.begin());
-    return add();
-  }
-  const bool at_head = window.unknown == Window::Unknown::kFirst;
-  std::copy_n(at_head ? text.data() : text.data() + window.offset, kWordBytes - 1, word.begin() + (at_head ? 1 : 0));
-  for (unsigned value = 0; value < 256; ++value) {
-    if ((value & kCaseBit) == 0) continue;
-    word[at_head ? 0 : kWordBytes - 1] = static_cast<char>(value);
-    add();
-  }
+  IndexNeighbours(entries);
 }
 
 // Counting sort by cell.
 void WindowFilter::Index(const std::vector<Entry>& entries) {
-  const std::uint32_t cell_bits =
-      std::clamp(static_cast<std::uint32_t>(std::bit_width(entries.size() / kWordsPerCell)), kFewestCellBits, kMostCellBits);
-  bitmap_.cell_shift = 32 - cell_bits;
-  bitmap_.cells.assign(std::size_t{1} << cell_bits, 0);
-  first_.assign(bitmap_.cells.size() + 1, 0);
+  const auto cell_bits = std::clamp(static_cast<std::uint32_t>(std::bit_width(entries.size())), kFewestCellBits, kMostCellBits);
+  words_.cell_shift = 32 - cell_bits;
+  words_.cells.assign(std::size_t{1} << cell_bits, 0);
+  first_.assign(words_.cells.size() + 1, 0);
   for (const Entry& entry : entries) {
-    const std::uint32_t hash = entry.word * kHashFactor;
-    bitmap_.cells[hash >> bitmap_.cell_shift] |= BitsOf(hash, bitmap_.cell_shift);
-    ++first_[(hash >> bitmap_.cell_shift) + 1];
+    const std::uint32_t hash = entry.word * kWordFactor;
+    words_.cells[hash >> words_.cell_shift] |= BitsOf(hash, words_.cell_shift);
+    ++first_[(hash >> words_.cell_shift) + 1];
   }
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
   std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
   entries_.resize(entries.size());
-  for (const Entry& entry : entries) entries_[next[(entry.word * kHashFactor) >> bitmap_.cell_shift]++] = entry;
+  for (const Entry& entry : entries) entries_[next[(entry.word * kWordFactor) >> words_.cell_shift]++] = entry;
 }
 
+// Of the six bytes that end with a word and the six that begin with it, those with fewer bytes outside the literal.
+void WindowFilter::IndexNeighbours(const std::vector<Entry>& entries) {
+  neighbours_.assign(words_.cells.size() * kNeighbourBitsPerCell / 64, 0);
+  neighbour_shift_ = static_cast<std::uint32_t>(std::countl_zero(neighbours_.size() * 64)) + 1;
+  const Entry* last = nullptr;
+  for (const Entry& entry : entries) {
+    if (last != nullptr && last->literal == entry.literal && last->offset == entry.offset) continue;
+    last = &entry;
+    const std::string& literal = literals_[entry.literal];
+    const auto bytes_behind = static_cast<std::int32_t>(literal.size()) - entry.offset - static_cast<std::int32_t>(kWordBytes);
+    const bool before = entry.offset >= bytes_behind;
+    ForEachValue<kSixBytes>(literal, before ? entry.offset - 2 : entry.offset, [&](const char* six) {
+      const std::uint64_t bit = (LoadSix(six) * (before ? kBeforeFactor : kBehindFactor)) >> neighbour_shift_;
+      neighbours_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+    });
+  }
+}
+
+bool WindowFilter::NeighboursFit(const char* at) const {
+  const std::uint64_t before = (LoadSix(at - 2) * kBeforeFactor) >> neighbour_shift_;
+  const std::uint64_t behind = (LoadSix(at) * kBehindFactor) >> neighbour_shift_;
+  return (((neighbours_[before / 64] >> (before % 64)) | (neighbours_[behind / 64] >> (behind % 64))) & 1) != 0;
+}
+
+/// The start, from `earliest` on, of a literal that covers the word at `at`.
 std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std::size_t at, std::uint32_t word,
                                                     std::size_t earliest) const {
-  const std::uint32_t cell = (word * kHashFactor) >> bitmap_.cell_shift;
+  const std::uint32_t cell = (word * kWordFactor) >> words_.cell_shift;
   for (std::uint32_t i = first_[cell]; i < first_[cell + 1]; ++i) {
     const Entry& entry = entries_[i];
     if (entry.word != word) continue;
@@ -148,31 +196,31 @@ std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std:
 void WindowFilter::FindLines(std::string_view block, std::vector<Line>& lines) const {
   static const Probe kProbe = BestProbe();
   std::array<std::uint64_t, kGroups> masks;
-  std::array<char, kGroupBytes> tail{};
-  std::size_t resume = 0;  // what lies before is decided
+  std::size_t decided = 0;  // what lies before needs no further look
   const auto verify = [&](const char* text, std::size_t place, std::uint64_t mask) {
     for (; mask != 0; mask &= mask - 1) {
       const std::size_t inside = static_cast<std::size_t>(std::countr_zero(mask)) * kWordBytes;
       const std::size_t at = place + inside;
-      if (at + kWordBytes <= resume || at >= block.size()) continue;
-      const std::optional<std::size_t> found = FindAround(block, at, LoadWord(text + inside) | kFoldWord, resume);
+      if (at >= 2 && at + kSixBytes <= block.size() && !NeighboursFit(block.data() + at)) continue;
+      if (at + kWordBytes <= decided || at >= block.size()) continue;
+      const std::optional<std::size_t> found = FindAround(block, at, LoadWord(text + inside), decided);
       if (!found) continue;
       std::size_t begin = *found, end = *found;
-      while (begin > resume && !EndsLine(block[begin - 1])) --begin;
+      while (begin > decided && !EndsLine(block[begin - 1])) --begin;
       while (end < block.size() && !EndsLine(block[end])) ++end;
       lines.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
-      resume = end;
+      decided = end;
     }
   };
   std::size_t place = 0;
   while (place + kGroupBytes <= block.size()) {
     const std::size_t groups = std::min(kGroups, (block.size() - place) / kGroupBytes);
-    kProbe(bitmap_, block.data() + place, groups, masks.data());
-    for (std::size_t i = 0; i < groups; ++i) verify(block.data() + place + i * kGroupBytes, place + i * kGroupBytes, masks[i]);
-    place += groups * kGroupBytes;
+    kProbe(words_, block.data() + place, groups, masks.data());
+    for (std::size_t i = 0; i < groups; ++i, place += kGroupBytes) verify(block.data() + place, place, masks[i]);
   }
+  std::array<char, kGroupBytes> tail{};
   std::copy(block.begin() + static_cast<std::ptrdiff_t>(place), block.end(), tail.begin());
-  kProbe(bitmap_, tail.data(), 1, masks.data());
+  kProbe(words_, tail.data(), 1, masks.data());
   verify(tail.data(), place, masks[0]);
 }
 

@@ -11,16 +11,19 @@
 
 namespace inquest {
 
-// The argument why no line is lost. A literal that occurs in a block covers, if it has seven bytes or more, a whole
-// four-byte word at a place divisible by four, whatever the place it starts at; which of its words that is depends on
-// the remainder of that place only. So one word is chosen for each of the four remainders (RarestWindows), and it
-// suffices to look at one word in four:
-//   1. Probe: fold the word, hash it, and ask a small bitmap. A chosen word always passes; of others one in a hundred.
-//   2. Verify: a table of the chosen words gives the literals that have it, and these are compared with the text.
-//   3. Mark: the line around a literal that is there is a candidate, and the search goes on behind the line.
-// A literal of five or six bytes may cover only three bytes of such a word; the fourth is then any byte, and all 128
-// folded values are entered. Places count from the start of the block, and words that stick out of its end are filled
-// with zeros. Lines that are reported for nothing cost time only: whoever asks for lines searches them.
+// The argument why no line is lost. A literal of seven bytes or more covers, wherever it stands in a block, a whole
+// word of four bytes at a place divisible by four; which of its words that can be depends on the remainder of its own
+// place by four only. So one word is chosen for each remainder (RarestWords), and it suffices to look at one word in
+// four:
+//   1. Probe: fold the word, hash it, ask a small bitmap. A chosen word always passes.
+//   2. Ask a second bitmap for the six bytes that begin or end with the word. For each chosen word one of the two was
+//      entered, so it always passes; a word that is common in the log passes with the right neighbours only.
+//   3. Verify: a table from words to literals; these are compared with the text.
+//   4. The line around a literal that is there is a candidate, and the search goes on behind that line.
+// What is entered may hold one byte that lies outside the literal, if that has five or six bytes; then all 128 folded
+// values of that byte are entered. Places count from the start of the block; a word that sticks out of its end is
+// filled with zeros, and where the six bytes would stick out, they are not asked for. A line that is found for nothing
+// costs time only, since who asks for lines searches them.
 
 /// Immutable once made; any number of threads may use it.
 class WindowFilter {
@@ -36,29 +39,30 @@ class WindowFilter {
 
   const std::vector<std::string>& literals() const { return literals_; }
 
-  /// The bitmap, as the probes want it: each word sets two bits of one cell.
-  struct Bitmap {
+  /// Answers "may this word be ours": each word sets two bits of one cell.
+  struct WordBitmap {
     std::vector<std::uint32_t> cells;
     std::uint32_t cell_shift = 0;  ///< hash >> cell_shift is the cell
   };
-  static constexpr std::uint32_t kHashFactor = 0x9E3779B1U;
 
  private:
   /// Where a word may stand in a literal.
   struct Entry {
     std::uint32_t word;
-    std::int32_t offset;
     std::uint32_t literal;
+    std::int32_t offset;
   };
-  void Insert(std::uint32_t literal, const Window& window, std::vector<Entry>& entries) const;
   void Index(const std::vector<Entry>& entries);
-  /// The start, from `earliest` on, of a literal that covers the word at `at`.
+  void IndexNeighbours(const std::vector<Entry>& entries);
+  bool NeighboursFit(const char* at) const;
   std::optional<std::size_t> FindAround(std::string_view block, std::size_t at, std::uint32_t word, std::size_t earliest) const;
 
   std::vector<std::string> literals_;
-  Bitmap bitmap_;
-  std::vector<std::uint32_t> first_;  ///< by cell: its first entry; one more at the end
-  std::vector<Entry> entries_;        ///< by cell
+  WordBitmap words_;
+  std::vector<std::uint64_t> neighbours_;  ///< a bit for each value of a hash of six bytes
+  std::uint32_t neighbour_shift_ = 0;      ///< hash >> neighbour_shift_ is the bit
+  std::vector<std::uint32_t> first_;       ///< by cell of words_: its first entry; one more at the end
+  std::vector<Entry> entries_;             ///< by cell
 };
 
 }  // namespace inquest

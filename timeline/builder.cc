@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kSameKept = 24;     ///< events of one kind, writer and meaning kept; then only the last
 constexpr std::size_t kContextRing = 6;   ///< plain lines kept per writer: what it printed last
 constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand before a telling one
+constexpr std::size_t kContextAfter = 3;    ///< plain lines kept behind a telling one
 constexpr std::size_t kMaxWriters = 1 << 14;
 
 /// Events that say the same: kind, writer, and what tells one meaning from another.
@@ -71,7 +72,7 @@ struct TimelineBuilder::State {
   std::unordered_map<std::string, Repeats> repeats;
   std::map<std::string, std::deque<Event>> last_lines;  ///< per writer
   std::deque<Event> nearby;                             ///< of the input being read
-  std::size_t context_kept = 0;
+  std::size_t context_kept = 0, after_left = 0;
   CallLedger ledger;
   Processes processes;
   std::vector<std::uint32_t> batch_processes;
@@ -85,6 +86,11 @@ TimelineBuilder::~TimelineBuilder() = default;
 
 void TimelineBuilder::State::AddContext(Event event) {
   if (!nearby.empty() && nearby.back().where.input != event.where.input) nearby.clear();
+  if (after_left > 0 && !events.empty() && events.back().where.input == event.where.input && context_kept < kContextKept) {
+    --after_left;
+    ++context_kept;
+    events.push_back(event);
+  }
   nearby.push_back(event);
   if (nearby.size() > kContextRing) nearby.pop_front();
   const std::string key = WriterKey(event);
@@ -100,6 +106,7 @@ void TimelineBuilder::State::AddTelling(Event event) {
     ++context_kept;
     events.push_back(std::move(nearby.front()));
   }
+  after_left = kContextAfter;
   Repeats& same = repeats[SameKey(event)];
   if (auto* via = std::get_if<ChannelsVia>(&event.what); via != nullptr && same.last) {
     std::get<ChannelsVia>(events[*same.last].what).count += via->count;

@@ -83,6 +83,13 @@ void ApplyInit(ProcessRow& row, const CommInit& init) {
   if (init.bus_id) row.bus_id = init.bus_id;
 }
 
+/// The host of an event's writer, or of the process whose end it reports.
+std::string HostNamed(const Event& event) {
+  if (event.origin.host) return event.origin.host->value;
+  const auto* exit = std::get_if<ProcessExit>(&event.what);
+  return exit != nullptr && exit->host ? exit->host->substr(0, exit->host->find('.')) : std::string();
+}
+
 }  // namespace
 
 std::uint32_t Processes::Row(const std::string& host, std::int64_t pid) {
@@ -130,6 +137,17 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     if (exit->rank) Improve(processes.rows[index].rank, Known<GlobalRank>{*exit->rank, Basis::kObserved, {}});
     if (exit->local_rank && !processes.rows[index].local_rank) processes.rows[index].local_rank = exit->local_rank;
   }
+  // A launcher that names task and host but no pid still says where a rank was.
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || exit->pid || !exit->rank || !exit->host) continue;
+    const auto known = [&](const ProcessRow& row) { return row.rank && row.rank->value == *exit->rank && row.host; };
+    if (std::any_of(processes.rows.begin(), processes.rows.end(), known)) continue;
+    ProcessRow row;
+    row.host = exit->host->substr(0, exit->host->find('.'));
+    row.rank = Known<GlobalRank>{*exit->rank, Basis::kObserved, {}};
+    processes.rows.push_back(std::move(row));
+  }
   FindWorldSize(timeline);
   FindVersions(timeline);
   if (const CommunicatorRow* row = JobWide(timeline); row != nullptr)
@@ -145,7 +163,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
   for (const ProcessRow& row : timeline.processes)
     if (row.host) hosts.insert(*row.host);
   for (const Event& event : timeline.events)
-    if (event.origin.host) hosts.insert(event.origin.host->value);
+    if (const std::string host = HostNamed(event); !host.empty()) hosts.insert(host);
   timeline.hosts.assign(hosts.begin(), hosts.end());
 }
 

@@ -77,7 +77,12 @@ bool Caught(const Evidence& evidence, EventIndex index) {
   int later = 0;
   for (const PhaseSeen& phase : evidence.phases)
     later += phase.event > index && SameWriter(timeline.events[phase.event], timeline.events[index]) && (phase.kind == "training" || phase.kind == "evaluation") ? 1 : 0;
-  return later >= 2;
+  if (later >= 2) return true;
+  static const Pattern kWentOn(R"((?i)\bretry(?:ing)?\b|\battempt \d+ (?:of \d+ )?succeeded|\bsucceeded\b|\brecovered\b|\b(?:skipping|ignoring) (?:it|this|the|sample|batch|file))");
+  const Event& event = timeline.events[index];
+  for (EventIndex i = index; i < timeline.events.size() && timeline.events[i].where.input == event.where.input && timeline.events[i].where.line <= event.where.line + 3; ++i)
+    if (timeline.events[i].where.line > event.where.line && kWentOn.Matches(timeline.events[i].text)) return true;
+  return false;
 }
 
 std::vector<Finding> Run(const Evidence& evidence) {
