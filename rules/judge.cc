@@ -258,6 +258,21 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
   verdict.summary = symptoms.empty() || (verdict.collective && top.claim.find("waited") != std::string::npos) ? top.claim : top.claim + " " + symptoms;
 }
 
+/// Where nothing tells, what was printed last is all there is to show: the end of each input, and each rank's last call.
+std::vector<Citation> LastWords(const Timeline& timeline) {
+  std::vector<Citation> out;
+  for (std::uint32_t input = 0; input < timeline.inputs.size() && out.size() < 4; ++input)
+    for (EventIndex i = static_cast<EventIndex>(timeline.events.size()); i-- > 0;)
+      if (timeline.events[i].where.input == input) {
+        out.push_back(Cite(timeline, i, "context"));
+        break;
+      }
+  for (const CommunicatorRow& row : timeline.communicators)
+    for (const auto& member : row.members)
+      if (member.last_op_count && out.size() < 8) out.push_back({0, "context", member.last_call_at, member.last_call_time, std::nullopt, member.last_call_text});
+  return out;
+}
+
 void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Verdict& verdict) {
   verdict.outcome = Outcome::kUndecided;
   verdict.cause = "unknown";
@@ -274,6 +289,7 @@ void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Ve
     AddUnique(verdict.collect_next, cause->collect);
     verdict.retry = cause->retry;
   }
+  if (verdict.evidence.empty()) AddEvidence(verdict, LastWords(timeline));
   if (verdict.collect_next.size() > 8) verdict.collect_next.resize(8);
 }
 
@@ -282,7 +298,10 @@ void FillHealthy(const Evidence& evidence, Verdict& verdict) {
   verdict.cause = "healthy";
   verdict.confidence = 0.9;
   verdict.summary = "The job ended well. Warnings that healthy runs print are not failures.";
-  if (const auto ending = LastEnding(evidence)) verdict.evidence.push_back(Cite(evidence.timeline, *ending, "cause"));
+  std::vector<Citation> endings;
+  for (auto match = evidence.matches.rbegin(); match != evidence.matches.rend() && endings.size() < 3; ++match)
+    if (evidence.book.rules[match->rule].kind == Rule::Kind::kEnding) endings.push_back(Cite(evidence.timeline, match->event, "cause"));
+  AddEvidence(verdict, endings);
   if (const Cause* cause = evidence.book.FindCause("healthy")) {
     verdict.title = cause->title;
     verdict.retry = cause->retry;
@@ -310,8 +329,11 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   Rank(timeline, aside);
   std::vector<const Finding*> order = causes;
   order.insert(order.end(), aside.begin(), aside.end());
+  std::vector<const Finding*> symptoms;
   for (const Finding& finding : findings)
-    if (finding.cause.empty()) order.push_back(&finding);
+    if (finding.cause.empty()) symptoms.push_back(&finding);
+  std::stable_sort(symptoms.begin(), symptoms.end(), [](const Finding* a, const Finding* b) { return a->citations.front().event < b->citations.front().event; });
+  order.insert(order.end(), symptoms.begin(), symptoms.end());
   for (const Finding* finding : order) verdict.findings.push_back(*finding);
   const bool failed = Failed(evidence, findings);
   if (EndedWell(evidence, findings)) {

@@ -14,15 +14,22 @@ namespace {
 // What a log is full of while all is well. Only the frequency of byte pairs is taken from it; digits count as one.
 constexpr std::string_view kChatter = R"(
 [2025-03-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] step=100, skipped=0, lr=[1.0e-05, 1.0e-05], mom=[(0.9, 0.95)]
- iteration      100/   50000 | consumed samples:       102400 | elapsed time per iteration (ms): 1234.5 | learning rate: 3.0E-04 | global batch size:  1024 | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 0.789 | number of skipped iterations:   0 |
-{'loss': 1.2345, 'grad_norm': 0.5678, 'learning_rate': 2.0e-05, 'epoch': 0.12, 'num_tokens': 123456.0}
+ iteration      100/   50000 | consumed samples:       102400 | elapsed time per iteration (ms): 1234.5 | learning rate: 3.0E-04 | global batch size:  1024 | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 0.789 | number of skipped iterations:   0 | number of nan iterations:   0 |
+{'loss': 1.2345, 'grad_norm': 0.5678, 'learning_rate': 2.0e-05, 'epoch': 0.12, 'num_tokens': 123456.0, 'mean_token_accuracy': 0.8}
 Epoch 3:  42%|####      | 420/1000 [05:12<07:10,  1.35it/s, v_num=0, train_loss=0.234, train/acc=0.912]
-2025-03-01 10:00:00 | INFO | train_inner | epoch 001: 100 / 5000 loss=9.876, ppl=940.1, wps=12345, ups=1.2, wpb=8192, num_updates=100, gnorm=2.1, train_wall=80
-{"time": "2025-03-01T10:00:00.123Z", "level": "info", "host": "node-01", "step": 100, "train/loss": 2.31, "tokens_per_sec": 45000.0, "gpu/mem_gb": 61.2}
+Epoch: [12][ 100/5000]  Time  0.123 ( 0.130)   Data  0.002 ( 0.003)   Loss 2.3456e+00 (2.5678e+00)   Acc@1  45.31 ( 44.02)
+Training epoch 0, iteration 100/4999 | lr: 0.0001 | global_batch_size: 512 | global_step: 100 | reduced_train_loss: 9.3 | train_step_timing in s: 1.2
+2025-03-01 10:00:00 | INFO | train_inner | epoch 001: 100 / 5000 loss=9.876, ppl=940.1, wps=12345, ups=1.2, num_updates=100, gnorm=2.1, train_wall=80
+{"time": "2025-03-01T10:00:00.123Z", "level": "info", "host": "node-01", "step": 100, "train/loss": 2.31, "train/tokens_per_second": 45000.0, "gpu/mem_gb": 61.2, "data/wait_ms": 12.5, "example": 1, "batch_size": 8}
 INFO 03-01 10:00:00 metrics.py:345] Avg prompt throughput: 0.0 tokens/s, Running: 5 reqs, GPU KV cache usage: 3.1%, memory used
 node01:1234:5678 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM comm 0x55d046a8 rank 0 nranks 8 cudaDev 0 busId 1b000 Init COMPLETE
+node01:1234:5678 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f00 recvbuff 0x7f00 count 1024 datatype 7 op 0 root 0 comm 0x55d0 [nranks=8] stream 0x55d0
 /usr/lib/python3.10/site-packages/torch/nn/modules/module.py:1501: UserWarning: the default value of this argument will change in a future version of the model
 [rank0]: loading data from /data/train/shard-00001.bin and tokenizing the dataset with config batch_size: 8, max_length: 2048, hidden_size: 4096
+-----------------------------------------------------------------------------------------------------------------------
+  layers.0.self_attn.q_proj.weight          torch.Size([4096, 4096])      parameters:   16,777,216      mean:   0.0001      std:   0.02
+wandb:              global_step   100       tokens_per_sec 1234.5       loss   2.1       metrics     values
+==================================================  **************************************  ####################################
 The people of the town said that it was a fine morning and there were no more than three or four of them in the street when the
 train came in; she had been waiting for an hour with her brother, who thought that everything would be all right in the end, as
 other things had been before. What you are reading here is the kind of English that a model prints when someone asks it a question

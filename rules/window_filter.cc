@@ -17,8 +17,9 @@ constexpr std::size_t kSixBytes = 6;
 constexpr std::size_t kGroupWords = 64;  ///< words whose answers fill one mask
 constexpr std::size_t kGroupBytes = kGroupWords * kWordBytes;
 constexpr std::size_t kGroups = 256;  ///< probed before the first is verified: 64 KiB, in the cache still
+constexpr std::size_t kUnasked = 4;
+constexpr std::uint32_t kWordSize = kWordBytes, kGroupSize = kGroupBytes;
 constexpr std::uint32_t kFoldWord = 0x01010101U * kCaseBit;
-constexpr std::uint64_t kFoldEight = 0x0101010101010101U * kCaseBit;
 constexpr std::uint32_t kWordFactor = 0x9E3779B1U;
 constexpr std::uint64_t kBeforeFactor = 0x9E3779B97F4A7C15U, kBehindFactor = 0xC2B2AE3D27D4EB4FU;
 constexpr std::uint32_t kFewestCellBits = 8, kMostCellBits = 20;
@@ -33,9 +34,9 @@ std::uint32_t LoadWord(const char* at) {
 }
 
 std::uint64_t LoadSix(const char* at) {
-  std::uint64_t six = 0;
-  std::memcpy(&six, at, kSixBytes);
-  return six | kFoldEight;
+  std::uint16_t last_two = 0;
+  std::memcpy(&last_two, at + kWordBytes, sizeof last_two);
+  return LoadWord(at) | static_cast<std::uint64_t>(last_two | (kFoldWord & 0xffffU)) << 32;
 }
 
 /// The two bits of a word in its cell, by the bits of its hash below those that choose the cell.
@@ -121,6 +122,27 @@ Probe BestProbe() {
   return &ProbeScalar;
 }
 
+/// Writes the places of all words that passed; returns how many. Several are written unasked: a loop that runs a random
+/// number of times costs more.
+std::size_t PlacesOf(const std::uint64_t* masks, std::size_t groups, std::uint32_t begin, std::uint32_t* places) {
+  std::size_t count = 0;
+  for (std::size_t group = 0; group < groups; ++group, begin += kGroupSize) {
+    std::uint64_t mask = masks[group];
+    const auto passed = static_cast<std::size_t>(std::popcount(mask));
+    for (std::size_t i = 0; i < kUnasked || i < passed; ++i, mask &= mask - 1)
+      places[count + i] = begin + static_cast<std::uint32_t>(std::countr_zero(mask)) * kWordSize;
+    count += passed;
+  }
+  return count;
+}
+
+/// As a full word, where the block ends within it.
+std::uint32_t WordAt(std::string_view block, std::size_t at) {
+  std::array<char, kWordBytes> word{};
+  block.copy(word.data(), kWordBytes, at);
+  return LoadWord(word.data());
+}
+
 bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 
 }  // namespace
@@ -169,15 +191,24 @@ void WindowFilter::IndexNeighbours(const std::vector<Entry>& entries) {
   }
 }
 
-bool WindowFilter::NeighboursFit(const char* at) const {
-  const std::uint64_t before = (LoadSix(at - 2) * kBeforeFactor) >> neighbour_shift_;
-  const std::uint64_t behind = (LoadSix(at) * kBehindFactor) >> neighbour_shift_;
-  return (((neighbours_[before / 64] >> (before % 64)) | (neighbours_[behind / 64] >> (behind % 64))) & 1) != 0;
+std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = places[i];
+    places[kept] = places[i];
+    if (at < 2 || at + kSixBytes > block.size()) {
+      ++kept;
+      continue;
+    }
+    const std::uint64_t before = (LoadSix(block.data() + at - 2) * kBeforeFactor) >> neighbour_shift_;
+    const std::uint64_t behind = (LoadSix(block.data() + at) * kBehindFactor) >> neighbour_shift_;
+    kept += ((neighbours_[before / 64] >> (before % 64)) | (neighbours_[behind / 64] >> (behind % 64))) & 1;
+  }
+  return kept;
 }
 
-/// The start, from `earliest` on, of a literal that covers the word at `at`.
-std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std::size_t at, std::uint32_t word,
-                                                    std::size_t earliest) const {
+std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std::size_t at, std::size_t earliest) const {
+  const std::uint32_t word = WordAt(block, at);
   const std::uint32_t cell = (word * kWordFactor) >> words_.cell_shift;
   for (std::uint32_t i = first_[cell]; i < first_[cell + 1]; ++i) {
     const Entry& entry = entries_[i];
@@ -193,35 +224,36 @@ std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std:
   return std::nullopt;
 }
 
+std::size_t WindowFilter::Verify(std::string_view block, std::span<const std::uint32_t> places, std::size_t decided,
+                                 std::vector<Line>& lines) const {
+  for (const std::size_t at : places) {
+    if (at + kWordBytes <= decided || at >= block.size()) continue;
+    const std::optional<std::size_t> found = FindAround(block, at, decided);
+    if (!found) continue;
+    std::size_t begin = *found, end = *found;
+    while (begin > decided && !EndsLine(block[begin - 1])) --begin;
+    while (end < block.size() && !EndsLine(block[end])) ++end;
+    lines.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+    decided = end;
+  }
+  return decided;
+}
+
 void WindowFilter::FindLines(std::string_view block, std::vector<Line>& lines) const {
   static const Probe kProbe = BestProbe();
   std::array<std::uint64_t, kGroups> masks;
-  std::size_t decided = 0;  // what lies before needs no further look
-  const auto verify = [&](const char* text, std::size_t place, std::uint64_t mask) {
-    for (; mask != 0; mask &= mask - 1) {
-      const std::size_t inside = static_cast<std::size_t>(std::countr_zero(mask)) * kWordBytes;
-      const std::size_t at = place + inside;
-      if (at >= 2 && at + kSixBytes <= block.size() && !NeighboursFit(block.data() + at)) continue;
-      if (at + kWordBytes <= decided || at >= block.size()) continue;
-      const std::optional<std::size_t> found = FindAround(block, at, LoadWord(text + inside), decided);
-      if (!found) continue;
-      std::size_t begin = *found, end = *found;
-      while (begin > decided && !EndsLine(block[begin - 1])) --begin;
-      while (end < block.size() && !EndsLine(block[end])) ++end;
-      lines.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
-      decided = end;
-    }
+  std::array<std::uint32_t, kGroups * kGroupWords + kUnasked> places;
+  std::size_t at = 0, decided = 0;
+  const auto look = [&](const char* text, std::size_t groups) {
+    kProbe(words_, text, groups, masks.data());
+    const std::size_t passed = PlacesOf(masks.data(), groups, static_cast<std::uint32_t>(at), places.data());
+    decided = Verify(block, {places.data(), KeepFitting(block, places.data(), passed)}, decided, lines);
+    at += groups * kGroupBytes;
   };
-  std::size_t place = 0;
-  while (place + kGroupBytes <= block.size()) {
-    const std::size_t groups = std::min(kGroups, (block.size() - place) / kGroupBytes);
-    kProbe(words_, block.data() + place, groups, masks.data());
-    for (std::size_t i = 0; i < groups; ++i, place += kGroupBytes) verify(block.data() + place, place, masks[i]);
-  }
+  while (at + kGroupBytes <= block.size()) look(block.data() + at, std::min(kGroups, (block.size() - at) / kGroupBytes));
   std::array<char, kGroupBytes> tail{};
-  std::copy(block.begin() + static_cast<std::ptrdiff_t>(place), block.end(), tail.begin());
-  kProbe(words_, tail.data(), 1, masks.data());
-  verify(tail.data(), place, masks[0]);
+  block.copy(tail.data(), tail.size(), at);
+  look(tail.data(), 1);
 }
 
 }  // namespace inquest

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,8 +55,12 @@ class WindowFilter {
   };
   void Index(const std::vector<Entry>& entries);
   void IndexNeighbours(const std::vector<Entry>& entries);
-  bool NeighboursFit(const char* at) const;
-  std::optional<std::size_t> FindAround(std::string_view block, std::size_t at, std::uint32_t word, std::size_t earliest) const;
+  /// Of `count` places, those whose neighbours fit; returns how many.
+  std::size_t KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const;
+  /// Appends the lines of literals that are there; returns up to where the block is decided.
+  std::size_t Verify(std::string_view block, std::span<const std::uint32_t> places, std::size_t decided, std::vector<Line>& lines) const;
+  /// The start, from `earliest` on, of a literal that covers the word at `at`.
+  std::optional<std::size_t> FindAround(std::string_view block, std::size_t at, std::size_t earliest) const;
 
   std::vector<std::string> literals_;
   WordBitmap words_;
