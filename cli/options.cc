@@ -17,8 +17,16 @@ namespace {
 constexpr std::string_view kFormatWords[] = {"text", "json"};
 constexpr std::string_view kColorWords[] = {"auto", "always", "never"};
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
+constexpr std::string_view kOperationWords[] = {"broadcast", "all-reduce", "all-gather", "reduce", "reduce-scatter", "all-to-all", "gather", "scatter"};
+constexpr std::string_view kDatatypeWords[] = {"float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "uint32", "int64", "uint64"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 
+template <std::uint64_t Options::*Member>
+std::optional<std::string> SetNumber(Options& options, const std::string& value) {
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.*Member);
+  if (error != std::errc() || end != value.data() + value.size() || options.*Member > (1ULL << 48)) return "a whole number";
+  return std::nullopt;
+}
 std::optional<std::string> SetThreads(Options& options, const std::string& value) {
   constexpr unsigned kMost = 4096;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
@@ -136,6 +144,13 @@ std::span<const Command> Commands() {
        .words = {},
        .ids = "inquest explain 2>/dev/null | cut -d' ' -f1",
        .run = RunExplain},
+      {.name = "replay",
+       .summary = "Name the nccl-tests command that runs a failed collective again. This version runs none itself (exit status 3).",
+       .usage = "inquest replay --op OP --count N --ranks N [--dtype TYPE] [--root N]",
+       .examples = "inquest replay --op broadcast --count 253440000 --ranks 3",
+       .words = {},
+       .ids = "",
+       .run = RunReplay},
       {.name = "completion",
        .summary = "Print a completion script for a shell.",
        .usage = "inquest completion bash|zsh|fish",
@@ -167,6 +182,11 @@ std::span<const Option> OptionTable() {
        "Threads that read the logs [0: every core]; the verdict is the same for any number",
        "",
        SetThreads},
+      {"op", 0, "OP", kOperationWords, "The collective", "replay", SetText<&Options::operation>},
+      {"dtype", 0, "TYPE", kDatatypeWords, "Its datatype [float32]", "replay", SetText<&Options::datatype>},
+      {"count", 0, "N", {}, "Elements, as NCCL counts them for that operation", "replay", SetNumber<&Options::count>},
+      {"ranks", 0, "N", {}, "Ranks, one GPU each", "replay", SetNumber<&Options::ranks>},
+      {"root", 0, "N", {}, "Root rank [0]", "replay", SetNumber<&Options::root>},
       {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", SetFlag<&Options::quiet>},
       {"color", 0, "WHEN", kColorWords, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*",
        SetColor},

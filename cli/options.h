@@ -24,6 +24,8 @@ struct Options {
   std::string rules_dir;  ///< empty: the embedded rules alone
   std::string cause;      ///< `rules list --cause`; empty: all
   unsigned threads = 0;   ///< 0: every core
+  std::string operation, datatype = "float32";  ///< `replay`
+  std::uint64_t count = 0, ranks = 0, root = 0; ///< `replay`; elements as NCCL counts them
   When color = When::kAuto;
   bool quiet = false, help = false, version = false;
 };

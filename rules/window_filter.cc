@@ -18,7 +18,6 @@ constexpr std::size_t kGroupWords = 64;  ///< words whose answers fill one mask
 constexpr std::size_t kGroupBytes = kGroupWords * kWordBytes;
 constexpr std::size_t kGroups = 256;  ///< probed before the first is verified: 64 KiB, in the cache still
 constexpr std::size_t kUnasked = 4;
-constexpr std::uint32_t kWordSize = kWordBytes, kGroupSize = kGroupBytes;
 constexpr std::uint32_t kFoldWord = 0x01010101U * kCaseBit;
 constexpr std::uint32_t kWordFactor = 0x9E3779B1U;
 constexpr std::uint64_t kBeforeFactor = 0x9E3779B97F4A7C15U, kBehindFactor = 0xC2B2AE3D27D4EB4FU;
@@ -122,16 +121,17 @@ Probe BestProbe() {
   return &ProbeScalar;
 }
 
-/// Writes the places of all words that passed; returns how many. Several are written unasked: a loop that runs a random
-/// number of times costs more.
-std::size_t PlacesOf(const std::uint64_t* masks, std::size_t groups, std::uint32_t begin, std::uint32_t* places) {
+/// Writes the places of all words that passed; returns how many. Several steps are taken unasked: a loop that runs a
+/// random number of times costs more.
+std::size_t PlacesOf(std::span<const std::uint64_t> masks, std::uint32_t begin, std::uint32_t* places) {
+  constexpr std::uint32_t kWordSize = kWordBytes, kGroupSize = kGroupBytes;
   std::size_t count = 0;
-  for (std::size_t group = 0; group < groups; ++group, begin += kGroupSize) {
-    std::uint64_t mask = masks[group];
-    const auto passed = static_cast<std::size_t>(std::popcount(mask));
-    for (std::size_t i = 0; i < kUnasked || i < passed; ++i, mask &= mask - 1)
-      places[count + i] = begin + static_cast<std::uint32_t>(std::countr_zero(mask)) * kWordSize;
-    count += passed;
+  for (std::uint64_t mask : masks) {
+    for (std::size_t i = 0; i < kUnasked || mask != 0; ++i, mask &= mask - 1) {
+      places[count] = begin + static_cast<std::uint32_t>(std::countr_zero(mask)) * kWordSize;
+      count += mask != 0 ? 1 : 0;
+    }
+    begin += kGroupSize;
   }
   return count;
 }
@@ -242,11 +242,11 @@ std::size_t WindowFilter::Verify(std::string_view block, std::span<const std::ui
 void WindowFilter::FindLines(std::string_view block, std::vector<Line>& lines) const {
   static const Probe kProbe = BestProbe();
   std::array<std::uint64_t, kGroups> masks;
-  std::array<std::uint32_t, kGroups * kGroupWords + kUnasked> places;
+  std::array<std::uint32_t, kGroups * kGroupWords + 1> places;
   std::size_t at = 0, decided = 0;
   const auto look = [&](const char* text, std::size_t groups) {
     kProbe(words_, text, groups, masks.data());
-    const std::size_t passed = PlacesOf(masks.data(), groups, static_cast<std::uint32_t>(at), places.data());
+    const std::size_t passed = PlacesOf({masks.data(), groups}, static_cast<std::uint32_t>(at), places.data());
     decided = Verify(block, {places.data(), KeepFitting(block, places.data(), passed)}, decided, lines);
     at += groups * kGroupBytes;
   };
