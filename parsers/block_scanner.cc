@@ -74,6 +74,7 @@ struct BlockScanner::State {
   CallFolder calls;
   std::vector<Piece> pieces;
   std::vector<Class> classes;
+  std::vector<std::uint32_t> rest_pieces;  ///< those that were not folded, in order
   std::vector<bool> odd;
   std::vector<Sieve::Hit> hits;
   std::string rest;
@@ -138,21 +139,32 @@ void BlockScanner::State::FoldVia(std::string_view line, std::size_t bracket, st
 
 void BlockScanner::State::Classify(std::string_view block, BlockYield& yield) {
   classes.assign(pieces.size(), Class::kPlain);
+  rest_pieces.clear();
   for (std::uint32_t i = 0; i < pieces.size(); ++i) {
     const std::string_view line = Text(block, pieces[i]);
-    if (line.size() < 24) continue;
-    const std::size_t bracket = FindNcclInfo(line);
-    if (bracket == std::string_view::npos) continue;
+    const std::size_t bracket = line.size() < 24 ? std::string_view::npos : FindNcclInfo(line);
+    if (bracket == std::string_view::npos) {
+      rest_pieces.push_back(i);
+      continue;
+    }
     const std::string_view message = line.substr(bracket + 12);
     switch (calls.Add(line, bracket, pieces[i].line, i)) {
-      case CallLine::kCall: classes[i] = Class::kFolded; continue;
-      case CallLine::kTorn: classes[i] = Class::kTorn; continue;
+      case CallLine::kCall:
+        classes[i] = Class::kFolded;
+        yield.tally.claimed += pieces[i].next - pieces[i].begin;
+        continue;
+      case CallLine::kTorn:
+        classes[i] = Class::kTorn;
+        rest_pieces.push_back(i);
+        continue;
       case CallLine::kNotACall: break;
     }
     if (StartsWith(message, "Channel ") || StartsWith(message, "Ring ") || StartsWith(message, "Trees") || StartsWith(message, "Tree ")) {
       FoldVia(line, bracket, message, i, yield);
       classes[i] = Class::kFolded;
+      yield.tally.claimed += pieces[i].next - pieces[i].begin;
     } else {
+      rest_pieces.push_back(i);
       classes[i] = WorthKeeping(message) ? Class::kNcclKept : Class::kNcclKnown;
     }
   }
@@ -163,12 +175,12 @@ void BlockScanner::State::SieveRest(std::string_view block) {
   hits.clear();
   rest_places.clear();
   std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;
-  for (std::size_t i = 0; i < pieces.size();) {
-    if (classes[i] == Class::kFolded || classes[i] == Class::kTorn) { ++i; continue; }
-    std::size_t j = i;
-    while (j + 1 < pieces.size() && classes[j + 1] != Class::kFolded && classes[j + 1] != Class::kTorn) ++j;
-    spans.emplace_back(pieces[i].begin, pieces[j].next);
-    i = j + 1;
+  for (const std::uint32_t i : rest_pieces) {
+    if (classes[i] == Class::kTorn) continue;
+    if (!spans.empty() && spans.back().second == pieces[i].begin)
+      spans.back().second = pieces[i].next;
+    else
+      spans.emplace_back(pieces[i].begin, pieces[i].next);
   }
   if (spans.size() <= kSpansInPlace) {
     for (const auto& [begin, end] : spans) {
@@ -219,15 +231,15 @@ void BlockScanner::State::Keep(std::string_view block, BlockYield& yield, bool c
   constexpr std::uint8_t kNo = 0, kContext = 1, kYes = 2;
   std::vector<std::uint8_t> keep(pieces.size(), kNo);
   for (const auto& [piece, id] : wanted) keep[piece] = kYes;
-  for (std::size_t i = 0; i < pieces.size(); ++i)
+  for (const std::uint32_t i : rest_pieces)
     if (classes[i] == Class::kNcclKept) keep[i] = kYes;
   const auto context = [&](std::size_t i) {
     if (keep[i] == kNo && pieces[i].begin != pieces[i].end && (classes[i] == Class::kPlain || classes[i] == Class::kNcclKnown)) keep[i] = kContext;
   };
-  for (std::size_t i = 0; i < pieces.size(); ++i)
+  for (const std::uint32_t i : rest_pieces)
     if (keep[i] == kYes && (i == 0 || keep[i - 1] != kYes))
       for (std::size_t back = 1; back <= kContextBefore && back <= i; ++back) context(i - back);
-  for (std::size_t i = 0; i < pieces.size(); ++i)
+  for (const std::uint32_t i : rest_pieces)
     if (keep[i] == kYes && classes[i] == Class::kPlain && (i + 1 == pieces.size() || keep[i + 1] != kYes))
       for (std::size_t ahead = 1; ahead <= kContextAfter && i + ahead < pieces.size(); ++ahead) context(i + ahead);
   // Of a progress bar's pieces the last one says it all.
@@ -239,10 +251,10 @@ void BlockScanner::State::Keep(std::string_view block, BlockYield& yield, bool c
   }
 
   std::size_t next_wanted = 0;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
+  for (const std::uint32_t i : rest_pieces) {
     const Piece& piece = pieces[i];
     const std::uint64_t bytes = piece.next - piece.begin;
-    const bool headless = cut_head && i == 0;
+    const bool headless = cut_head && i == 0;  // such a piece cannot be a call: its head is in the block before
     const bool damaged = headless || (!odd.empty() && odd[i]) || classes[i] == Class::kTorn || piece.end - piece.begin > kLineCap;
     if (keep[i] == kNo || headless) {
       while (next_wanted < wanted.size() && wanted[next_wanted].first == i) ++next_wanted;

@@ -2,6 +2,7 @@
 #include "parsers/calls.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -53,11 +54,15 @@ bool SkipPointer(const char*& p) {
   return Skip(p, "(nil)");
 }
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
+constexpr auto kHexDigits = [] {
+  std::array<std::int8_t, 256> table{};
+  table.fill(-1);
+  for (int i = 0; i < 10; ++i) table[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
+  for (int i = 0; i < 6; ++i) table[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+  return table;
+}();
+
+int HexDigit(char c) { return kHexDigits[static_cast<unsigned char>(c)]; }
 
 bool ReadHex(const char*& p, std::uint64_t& value) {
   value = 0;
@@ -88,17 +93,15 @@ bool IsHostByte(char c) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-/// Equality of two ranges of at least 16 bytes, short ones being the rule.
+/// Equality of two ranges of at least 16 bytes. Differences are gathered first: they are rare, and branches are not free.
 bool Same(const char* a, const char* b, std::size_t size) {
 #if defined(__x86_64__)
-  const auto differ = [&](std::size_t at) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + at));
-    const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + at));
-    return _mm_movemask_epi8(_mm_cmpeq_epi8(x, y)) != 0xffff;
+  const auto difference = [&](std::size_t at) {
+    return _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + at)), _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + at)));
   };
-  for (std::size_t at = 0; at + 16 <= size; at += 16)
-    if (differ(at)) return false;
-  return !differ(size - 16);
+  __m128i differ = difference(size - 16);
+  for (std::size_t at = 0; at + 16 < size; at += 16) differ = _mm_or_si128(differ, difference(at));
+  return _mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) == 0xffff;
 #else
   return std::memcmp(a, b, size) == 0;
 #endif

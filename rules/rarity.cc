@@ -40,9 +40,10 @@ that each user should check the result again and return the final value. This fu
 
 constexpr std::size_t kSymbols = 128;
 constexpr double kUnseen = 0.05;       ///< a pair that is not in the sample counts as this many
-constexpr double kVerifyCycles = 20;   ///< per word found
-constexpr double kLineCycles = 1500;   ///< per line scanned for nothing
-constexpr double kBitmapCycles = 1e-5; ///< per word: what a fuller bitmap costs everybody
+constexpr double kNeighbourCycles = 10, kVerifyCycles = 60;  ///< per word, per six bytes found
+constexpr double kLineCycles = 1500;                         ///< per line scanned for nothing
+constexpr double kBitmapCycles = 2e-6;                       ///< per entry: what fuller bitmaps cost everybody
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Folding leaves 128 values; digits are all alike.
 std::size_t Symbol(char byte) {
@@ -81,9 +82,18 @@ const PairModel& Model() {
   return kModel;
 }
 
-std::string_view KnownBytes(std::string_view literal, std::int32_t offset) {
-  const auto begin = static_cast<std::size_t>(std::max(offset, 0));
-  return literal.substr(begin, static_cast<std::size_t>(offset + static_cast<std::int32_t>(kWordBytes)) - begin);
+/// Expected work per byte of log for bytes [begin, begin + size) of the literal to be looked for.
+double CostOfPart(std::string_view literal, std::int32_t begin, std::size_t size, double cycles) {
+  const auto from = static_cast<std::size_t>(std::max(begin, 0));
+  const auto to = std::min(static_cast<std::size_t>(begin + static_cast<std::int32_t>(size)), literal.size());
+  const std::size_t outside = size - (to - from);
+  if (outside > 1) return kNever;
+  return Model().Chance(literal.substr(from, to - from)) * cycles + (outside == 1 ? 128 : 1) * kBitmapCycles;
+}
+
+double CostOfWindow(std::string_view literal, const Window& window) {
+  return CostOfPart(literal, window.word, kWordBytes, kNeighbourCycles / kWordBytes) +
+         CostOfPart(literal, window.six, kSixBytes, kVerifyCycles / kWordBytes);
 }
 
 }  // namespace
@@ -94,31 +104,27 @@ std::string Fold(std::string_view text) {
   return out;
 }
 
-std::array<std::int32_t, 4> RarestWords(std::string_view literal) {
+std::array<Window, 4> RarestWindows(std::string_view literal) {
   INQUEST_CHECK(literal.size() >= kShortestLiteral);
-  constexpr double kByteUnknown = 1e6;  // 128 words in place of one: only where there is no other
-  const auto size = static_cast<std::int32_t>(literal.size());
-  const auto word = static_cast<std::int32_t>(kWordBytes);
-  std::array<std::int32_t, 4> out{};
+  std::array<Window, 4> out{};
   std::array<double, 4> least;
-  least.fill(std::numeric_limits<double>::infinity());
-  for (std::int32_t offset = -1; offset + word <= size + 1; ++offset) {
-    const bool known = offset >= 0 && offset + word <= size;
-    const double chance = Model().Chance(KnownBytes(literal, offset)) * (known ? 1 : kByteUnknown);
-    const auto remainder = static_cast<std::size_t>(offset + word) % kWordBytes;
-    if (chance >= least[remainder]) continue;
-    least[remainder] = chance;
-    out[remainder] = offset;
+  least.fill(kNever);
+  const auto last = static_cast<std::int32_t>(literal.size() - kWordBytes);
+  for (std::int32_t word = -1; word <= last + 1; ++word) {
+    for (const std::int32_t six : {word - 2, word}) {
+      const double cost = CostOfWindow(literal, {word, six});
+      const auto remainder = static_cast<std::size_t>(word + 4) % kWordBytes;
+      if (cost >= least[remainder]) continue;
+      least[remainder] = cost;
+      out[remainder] = {word, six};
+    }
   }
   return out;
 }
 
 double CostOf(std::string_view literal) {
   double cost = kLineCycles * Model().Chance(literal);
-  for (const std::int32_t offset : RarestWords(literal)) {
-    const std::string_view known = KnownBytes(literal, offset);
-    cost += kVerifyCycles / 4 * Model().Chance(known) + kBitmapCycles * (known.size() == kWordBytes ? 1 : 128);
-  }
+  for (const Window& window : RarestWindows(literal)) cost += CostOfWindow(literal, window);
   return cost;
 }
 

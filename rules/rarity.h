@@ -18,10 +18,16 @@ std::string Fold(std::string_view text);
 /// Shorter literals do not hold enough of a word wherever they stand.
 constexpr std::size_t kShortestLiteral = 5;
 
-/// Offsets in the literal of four words, one for every remainder by 4: wherever the literal stands, one of the four
-/// stands at a place divisible by 4. They are the rarest such words. One byte of a word may lie outside a literal of
-/// five or six bytes, just before it (offset -1) or just behind it. The literal is folded.
-std::array<std::int32_t, 4> RarestWords(std::string_view literal);
+/// A word of a literal, and the six bytes that end or begin with it. Both count from the literal's first byte. One byte
+/// may lie outside a literal of five or six bytes, just before it or just behind it.
+struct Window {
+  std::int32_t word = 0, six = 0;  ///< six == word - 2 or six == word
+};
+constexpr std::size_t kSixBytes = 6;
+
+/// Four windows, one for every remainder by 4: wherever the literal stands, the word of one of the four stands at a
+/// place divisible by 4. They are the rarest such windows. The literal is folded.
+std::array<Window, 4> RarestWindows(std::string_view literal);
 
 /// Expected work per byte of log for a literal, in cycles: words to verify and lines to scan. Only good for comparing.
 double CostOf(std::string_view literal);

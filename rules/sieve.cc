@@ -32,13 +32,29 @@ bool InSieve(const Rule& rule) { return !(rule.kind == Rule::Kind::kPhase && rul
 
 bool KeepLastOnly(const Rule& rule) { return rule.kind == Rule::Kind::kPhase || rule.kind == Rule::Kind::kEnding; }
 
-// `^` is the start of the text without its envelope, which a block cannot know.
-std::string WithoutAnchor(std::string_view text) {
-  std::size_t head = 0;
-  if (text.substr(0, 2) == "(?" && text.find(')') != std::string_view::npos && text.find_first_not_of("imsU", 2) == text.find(')'))
-    head = text.find(')') + 1;
-  std::string out(text);
-  if (head < out.size() && out[head] == '^') out.erase(head, 1);
+// `^` and `$` speak of the text without its envelope, which a block cannot know, and libhs knows no `$` in the middle of
+// an expression. Without them it lets too much through; RE2 confirms every line anyway.
+std::string WithoutAnchors(std::string_view text) {
+  std::string out;
+  bool in_class = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 1 < text.size()) {
+      out += text.substr(i++, 2);
+      continue;
+    }
+    if (!in_class && (text[i] == '^' || text[i] == '$')) continue;
+    if (text[i] == '[' && !in_class) {
+      in_class = true;
+      // A ']' right behind the head of a class is a member of it.
+      const std::size_t head = i + 1 < text.size() && text[i + 1] == '^' ? 2 : 1;
+      const std::size_t size = i + head < text.size() && text[i + head] == ']' ? head + 1 : head;
+      out += text.substr(i, size);
+      i += size - 1;
+      continue;
+    }
+    if (text[i] == ']') in_class = false;
+    out += text[i];
+  }
   return out;
 }
 
@@ -70,7 +86,7 @@ Expressions Collect(const RuleBook& book, std::span<const std::string_view> mark
     out.ids.push_back(static_cast<unsigned>(id));
   };
   for (std::size_t i = 0; i < book.rules.size(); ++i)
-    if (InSieve(book.rules[i])) add(WithoutAnchor(book.rules[i].text), i);
+    if (InSieve(book.rules[i])) add(WithoutAnchors(book.rules[i].text), i);
   for (std::size_t i = 0; i < marks.size(); ++i) add(Quote(marks[i]), book.rules.size() + i);
   return out;
 }

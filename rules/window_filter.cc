@@ -13,7 +13,6 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kSixBytes = 6;
 constexpr std::size_t kGroupWords = 64;  ///< words whose answers fill one mask
 constexpr std::size_t kGroupBytes = kGroupWords * kWordBytes;
 constexpr std::size_t kGroups = 256;  ///< probed before the first is verified: 64 KiB, in the cache still
@@ -22,7 +21,7 @@ constexpr std::uint32_t kFoldWord = 0x01010101U * kCaseBit;
 constexpr std::uint32_t kWordFactor = 0x9E3779B1U;
 constexpr std::uint64_t kBeforeFactor = 0x9E3779B97F4A7C15U, kBehindFactor = 0xC2B2AE3D27D4EB4FU;
 constexpr std::uint32_t kFewestCellBits = 8, kMostCellBits = 20;
-constexpr std::uint32_t kNeighbourBitsPerCell = 32;
+constexpr std::uint32_t kSixBitsPerCell = 32;
 
 using WordBitmap = WindowFilter::WordBitmap;
 
@@ -136,8 +135,9 @@ std::size_t PlacesOf(std::span<const std::uint64_t> masks, std::uint32_t begin, 
   return count;
 }
 
-/// As a full word, where the block ends within it.
+/// Filled with zeros where the block ends within it.
 std::uint32_t WordAt(std::string_view block, std::size_t at) {
+  if (at + kWordBytes <= block.size()) return LoadWord(block.data() + at);
   std::array<char, kWordBytes> word{};
   block.copy(word.data(), kWordBytes, at);
   return LoadWord(word.data());
@@ -149,15 +149,24 @@ bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 
 WindowFilter::WindowFilter(std::vector<std::string> literals) : literals_(std::move(literals)) {
   std::vector<Entry> entries;
-  for (std::uint32_t i = 0; i < literals_.size(); ++i)
-    for (const std::int32_t offset : RarestWords(literals_[i]))
-      ForEachValue<kWordBytes>(literals_[i], offset, [&](const char* word) { entries.push_back({LoadWord(word), i, offset}); });
-  Index(entries);
-  IndexNeighbours(entries);
+  std::vector<std::array<Window, 4>> windows;
+  for (const std::string& literal : literals_) {
+    const auto text = static_cast<std::uint32_t>(texts_.size()), size = static_cast<std::uint32_t>(literal.size());
+    texts_ += literal;
+    windows.push_back(RarestWindows(literal));
+    for (const Window& window : windows.back())
+      ForEachValue<kWordBytes>(literal, window.word,
+                               [&](const char* word) { entries.push_back({LoadWord(word), text, size, window.word}); });
+  }
+  EnterWords(entries);
+  sixes_.assign(words_.cells.size() * kSixBitsPerCell / 64, 0);
+  six_shift_ = static_cast<std::uint32_t>(std::countl_zero(sixes_.size() * 64)) + 1;
+  for (std::size_t i = 0; i < literals_.size(); ++i)
+    for (const Window& window : windows[i]) EnterSix(literals_[i], window);
 }
 
 // Counting sort by cell.
-void WindowFilter::Index(const std::vector<Entry>& entries) {
+void WindowFilter::EnterWords(const std::vector<Entry>& entries) {
   const auto cell_bits = std::clamp(static_cast<std::uint32_t>(std::bit_width(entries.size())), kFewestCellBits, kMostCellBits);
   words_.cell_shift = 32 - cell_bits;
   words_.cells.assign(std::size_t{1} << cell_bits, 0);
@@ -173,22 +182,12 @@ void WindowFilter::Index(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) entries_[next[(entry.word * kWordFactor) >> words_.cell_shift]++] = entry;
 }
 
-// Of the six bytes that end with a word and the six that begin with it, those with fewer bytes outside the literal.
-void WindowFilter::IndexNeighbours(const std::vector<Entry>& entries) {
-  neighbours_.assign(words_.cells.size() * kNeighbourBitsPerCell / 64, 0);
-  neighbour_shift_ = static_cast<std::uint32_t>(std::countl_zero(neighbours_.size() * 64)) + 1;
-  const Entry* last = nullptr;
-  for (const Entry& entry : entries) {
-    if (last != nullptr && last->literal == entry.literal && last->offset == entry.offset) continue;
-    last = &entry;
-    const std::string& literal = literals_[entry.literal];
-    const auto bytes_behind = static_cast<std::int32_t>(literal.size()) - entry.offset - static_cast<std::int32_t>(kWordBytes);
-    const bool before = entry.offset >= bytes_behind;
-    ForEachValue<kSixBytes>(literal, before ? entry.offset - 2 : entry.offset, [&](const char* six) {
-      const std::uint64_t bit = (LoadSix(six) * (before ? kBeforeFactor : kBehindFactor)) >> neighbour_shift_;
-      neighbours_[bit / 64] |= std::uint64_t{1} << (bit % 64);
-    });
-  }
+void WindowFilter::EnterSix(std::string_view literal, const Window& window) {
+  const std::uint64_t factor = window.six == window.word ? kBehindFactor : kBeforeFactor;
+  ForEachValue<kSixBytes>(literal, window.six, [&](const char* six) {
+    const std::uint64_t bit = (LoadSix(six) * factor) >> six_shift_;
+    sixes_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+  });
 }
 
 std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const {
@@ -200,9 +199,9 @@ std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* pla
       ++kept;
       continue;
     }
-    const std::uint64_t before = (LoadSix(block.data() + at - 2) * kBeforeFactor) >> neighbour_shift_;
-    const std::uint64_t behind = (LoadSix(block.data() + at) * kBehindFactor) >> neighbour_shift_;
-    kept += ((neighbours_[before / 64] >> (before % 64)) | (neighbours_[behind / 64] >> (behind % 64))) & 1;
+    const std::uint64_t before = (LoadSix(block.data() + at - 2) * kBeforeFactor) >> six_shift_;
+    const std::uint64_t behind = (LoadSix(block.data() + at) * kBehindFactor) >> six_shift_;
+    kept += ((sixes_[before / 64] >> (before % 64)) | (sixes_[behind / 64] >> (behind % 64))) & 1;
   }
   return kept;
 }
@@ -213,7 +212,7 @@ std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std:
   for (std::uint32_t i = first_[cell]; i < first_[cell + 1]; ++i) {
     const Entry& entry = entries_[i];
     if (entry.word != word) continue;
-    const std::string& literal = literals_[entry.literal];
+    const std::string_view literal(texts_.data() + entry.text, entry.size);
     const std::int64_t begin = static_cast<std::int64_t>(at) - entry.offset;
     if (begin < static_cast<std::int64_t>(earliest) || static_cast<std::size_t>(begin) + literal.size() > block.size()) continue;
     if (std::equal(literal.begin(), literal.end(), block.data() + begin, [](char wanted, char byte) {

@@ -14,7 +14,7 @@ namespace inquest {
 
 // The argument why no line is lost. A literal of seven bytes or more covers, wherever it stands in a block, a whole
 // word of four bytes at a place divisible by four; which of its words that can be depends on the remainder of its own
-// place by four only. So one word is chosen for each remainder (RarestWords), and it suffices to look at one word in
+// place by four only. So one word is chosen for each remainder (RarestWindows), and it suffices to look at one word in
 // four:
 //   1. Probe: fold the word, hash it, ask a small bitmap. A chosen word always passes.
 //   2. Ask a second bitmap for the six bytes that begin or end with the word. For each chosen word one of the two was
@@ -50,11 +50,11 @@ class WindowFilter {
   /// Where a word may stand in a literal.
   struct Entry {
     std::uint32_t word;
-    std::uint32_t literal;
-    std::int32_t offset;
+    std::uint32_t text, size;  ///< the literal, in texts_
+    std::int32_t offset;       ///< of the word in it
   };
-  void Index(const std::vector<Entry>& entries);
-  void IndexNeighbours(const std::vector<Entry>& entries);
+  void EnterWords(const std::vector<Entry>& entries);
+  void EnterSix(std::string_view literal, const Window& window);
   /// Of `count` places, those whose neighbours fit; returns how many.
   std::size_t KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const;
   /// Appends the lines of literals that are there; returns up to where the block is decided.
@@ -64,10 +64,11 @@ class WindowFilter {
 
   std::vector<std::string> literals_;
   WordBitmap words_;
-  std::vector<std::uint64_t> neighbours_;  ///< a bit for each value of a hash of six bytes
-  std::uint32_t neighbour_shift_ = 0;      ///< hash >> neighbour_shift_ is the bit
-  std::vector<std::uint32_t> first_;       ///< by cell of words_: its first entry; one more at the end
-  std::vector<Entry> entries_;             ///< by cell
+  std::vector<std::uint64_t> sixes_;  ///< a bit for each value of a hash of six bytes
+  std::uint32_t six_shift_ = 0;       ///< hash >> six_shift_ is the bit
+  std::vector<std::uint32_t> first_;  ///< by cell of words_: its first entry; one more at the end
+  std::vector<Entry> entries_;        ///< by cell
+  std::string texts_;                 ///< all literals, one behind the other
 };
 
 }  // namespace inquest

@@ -69,7 +69,7 @@ class CallLedger {
   std::vector<Group> groups_;
   std::vector<Member> members_;
   std::vector<CallDescriptor> descriptors_;
-  std::vector<bool> pairwise_;  ///< by descriptor: Send, Recv and their like
+  std::vector<std::uint8_t> pairwise_;  ///< by descriptor: Send, Recv and their like
   std::map<std::string, std::uint32_t> descriptor_numbers_;
   std::map<std::string, std::uint32_t> group_by_key_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> member_by_pointer_;
