@@ -140,13 +140,15 @@ void BlockScanner::State::FoldVia(std::string_view line, std::size_t bracket, st
 void BlockScanner::State::Classify(std::string_view block, BlockYield& yield) {
   classes.assign(pieces.size(), Class::kPlain);
   rest_pieces.clear();
+  std::size_t guess = 0;
   for (std::uint32_t i = 0; i < pieces.size(); ++i) {
     const std::string_view line = Text(block, pieces[i]);
-    const std::size_t bracket = line.size() < 24 ? std::string_view::npos : FindNcclInfo(line);
+    const std::size_t bracket = line.size() < 24 ? std::string_view::npos : FindNcclInfo(line, guess);
     if (bracket == std::string_view::npos) {
       rest_pieces.push_back(i);
       continue;
     }
+    guess = bracket;
     const std::string_view message = line.substr(bracket + 12);
     switch (calls.Add(line, bracket, pieces[i].line, i)) {
       case CallLine::kCall:

@@ -18,7 +18,8 @@ namespace inquest {
 
 /// Offset of the `]` of `] NCCL INFO ` within the first 256 bytes of a line; npos if it is not such a line. The line
 /// must be followed by 64 readable bytes.
-std::size_t FindNcclInfo(std::string_view line);
+/// `guess`: where it stood in the line before, tried first.
+std::size_t FindNcclInfo(std::string_view line, std::size_t guess);
 
 enum class CallLine : std::uint8_t { kNotACall, kCall, kTorn };
 

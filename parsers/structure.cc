@@ -44,7 +44,11 @@ __attribute__((target("avx2,bmi"))) void FindAvx2(std::string_view block, Struct
     while (mask != 0) {
       const auto at = i + static_cast<std::size_t>(std::countr_zero(mask));
       mask &= mask - 1;
-      Classify(static_cast<unsigned char>(data[at]), static_cast<std::uint32_t>(at), structure);
+      if (data[at] == '\n') [[likely]] {
+        structure.ends.push_back(static_cast<std::uint32_t>(at));
+      } else {
+        Classify(static_cast<unsigned char>(data[at]), static_cast<std::uint32_t>(at), structure);
+      }
     }
   }
   FindFrom(block, i, structure);

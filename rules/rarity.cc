@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 #include "core/result.h"
@@ -11,7 +12,7 @@
 namespace inquest {
 namespace {
 
-// What a log is full of while all is well. Only the frequency of byte pairs is taken from it; digits count as one.
+// What a log is full of while all is well. Digits count as one where pairs of bytes are counted.
 constexpr std::string_view kChatter = R"(
 [2025-03-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] step=100, skipped=0, lr=[1.0e-05, 1.0e-05], mom=[(0.9, 0.95)]
  iteration      100/   50000 | consumed samples:       102400 | elapsed time per iteration (ms): 1234.5 | learning rate: 3.0E-04 | global batch size:  1024 | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 0.789 | number of skipped iterations:   0 | number of nan iterations:   0 |
@@ -25,6 +26,8 @@ INFO 03-01 10:00:00 metrics.py:345] Avg prompt throughput: 0.0 tokens/s, Running
 node01:1234:5678 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM comm 0x55d046a8 rank 0 nranks 8 cudaDev 0 busId 1b000 Init COMPLETE
 node01:1234:5678 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f00 recvbuff 0x7f00 count 1024 datatype 7 op 0 root 0 comm 0x55d0 [nranks=8] stream 0x55d0
 /usr/lib/python3.10/site-packages/torch/nn/modules/module.py:1501: UserWarning: the default value of this argument will change in a future version of the model
+[default0]:[rank0]: Running training with arguments: {'train': 'default', 'example': 16, 'trainer': 'callbacks'} because the worker is running on the current device
+(RayTrainWorker pid=123, ip=10.0.0.1) [1,0]<stdout>: tokenized samples: 1000 examples over all shards, dropping none, clipping at 1.0, model: small
 [rank0]: loading data from /data/train/shard-00001.bin and tokenizing the dataset with config batch_size: 8, max_length: 2048, hidden_size: 4096
 -----------------------------------------------------------------------------------------------------------------------
   layers.0.self_attn.q_proj.weight          torch.Size([4096, 4096])      parameters:   16,777,216      mean:   0.0001      std:   0.02
@@ -52,33 +55,36 @@ std::size_t Symbol(char byte) {
   return (value & 0x1fU) | ((value >> 1U) & 0x60U);
 }
 
-class PairModel {
+/// Chance that a text stands at a given place of a log: as often as in the sample, or as its pairs of bytes suggest.
+class Model {
  public:
-  PairModel() : follows_(kSymbols * kSymbols, kUnseen), stands_(kSymbols, kUnseen) {
-    const std::string text = Fold(kChatter);
-    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-      stands_[Symbol(text[i])] += 1;
-      follows_[Symbol(text[i]) * kSymbols + Symbol(text[i + 1])] += 1;
+  Model() : text_(Fold(kChatter)), follows_(kSymbols * kSymbols, kUnseen), stands_(kSymbols, kUnseen) {
+    for (std::size_t i = 0; i + 1 < text_.size(); ++i) {
+      stands_[Symbol(text_[i])] += 1;
+      follows_[Symbol(text_[i]) * kSymbols + Symbol(text_[i + 1])] += 1;
+      for (const std::size_t size : {kWordBytes, kSixBytes}) ++seen_[std::string_view(text_).substr(i, size)];
     }
     for (std::size_t first = 0; first < kSymbols; ++first) {
       for (std::size_t second = 0; second < kSymbols; ++second)
         follows_[first * kSymbols + second] /= stands_[first] + kUnseen * static_cast<double>(kSymbols - 1);
-      stands_[first] /= static_cast<double>(text.size());
+      stands_[first] /= static_cast<double>(text_.size());
     }
   }
-  /// Chance that `folded` stands at a given place of a log.
   double Chance(std::string_view folded) const {
     double chance = stands_[Symbol(folded[0])];
     for (std::size_t i = 1; i < folded.size(); ++i) chance *= follows_[Symbol(folded[i - 1]) * kSymbols + Symbol(folded[i])];
-    return chance;
+    const auto seen = seen_.find(folded);
+    return seen == seen_.end() ? chance : std::max(chance, static_cast<double>(seen->second) / static_cast<double>(text_.size()));
   }
 
  private:
+  std::string text_;
   std::vector<double> follows_, stands_;
+  std::unordered_map<std::string_view, int> seen_;  ///< of words and sixes
 };
 
-const PairModel& Model() {
-  static const PairModel kModel;
+const Model& TheModel() {
+  static const Model kModel;
   return kModel;
 }
 
@@ -88,7 +94,7 @@ double CostOfPart(std::string_view literal, std::int32_t begin, std::size_t size
   const auto to = std::min(static_cast<std::size_t>(begin + static_cast<std::int32_t>(size)), literal.size());
   const std::size_t outside = size - (to - from);
   if (outside > 1) return kNever;
-  return Model().Chance(literal.substr(from, to - from)) * cycles + (outside == 1 ? 128 : 1) * kBitmapCycles;
+  return TheModel().Chance(literal.substr(from, to - from)) * cycles + (outside == 1 ? 128 : 1) * kBitmapCycles;
 }
 
 double CostOfWindow(std::string_view literal, const Window& window) {
@@ -123,7 +129,7 @@ std::array<Window, 4> RarestWindows(std::string_view literal) {
 }
 
 double CostOf(std::string_view literal) {
-  double cost = kLineCycles * Model().Chance(literal);
+  double cost = kLineCycles * TheModel().Chance(literal);
   for (const Window& window : RarestWindows(literal)) cost += CostOfWindow(literal, window);
   return cost;
 }

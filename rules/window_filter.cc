@@ -13,11 +13,12 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kGroupWords = 64;  ///< words whose answers fill one mask
+constexpr std::size_t kContextBytes = 8;
+constexpr std::size_t kGroupWords = 8;
 constexpr std::size_t kGroupBytes = kGroupWords * kWordBytes;
-constexpr std::size_t kGroups = 256;  ///< probed before the first is verified: 64 KiB, in the cache still
-constexpr std::size_t kUnasked = 4;
+constexpr std::size_t kGroups = 1024;  ///< probed before the first is verified: 32 KiB, in the cache still
 constexpr std::uint32_t kFoldWord = 0x01010101U * kCaseBit;
+constexpr std::uint64_t kFoldContext = 0x0101010101010101U * kCaseBit;
 constexpr std::uint32_t kWordFactor = 0x9E3779B1U;
 constexpr std::uint64_t kBeforeFactor = 0x9E3779B97F4A7C15U, kBehindFactor = 0xC2B2AE3D27D4EB4FU;
 constexpr std::uint32_t kFewestCellBits = 8, kMostCellBits = 20;
@@ -60,19 +61,21 @@ void ForEachValue(std::string_view literal, std::int32_t begin, Use use) {
   }
 }
 
-/// Sets one bit in `masks` for each word of `groups` groups that may be ours.
-using Probe = void (*)(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint64_t* masks);
+/// Looks at whole groups of words, the first of which stands at `place` of the block. Writes the places of those that
+/// may be ours, and up to a group of rubbish behind them; returns how many may be ours.
+using Probe = std::size_t (*)(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
+                              std::uint32_t* places);
 
-void ProbeScalar(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint64_t* masks) {
-  for (std::size_t group = 0; group < groups; ++group) {
-    std::uint64_t mask = 0;
-    for (std::size_t i = 0; i < kGroupWords; ++i, text += kWordBytes) {
-      const std::uint32_t hash = LoadWord(text) * kWordFactor;
-      const std::uint32_t bits = BitsOf(hash, bitmap.cell_shift);
-      mask |= static_cast<std::uint64_t>((bitmap.cells[hash >> bitmap.cell_shift] & bits) == bits) << i;
-    }
-    masks[group] = mask;
+std::size_t ProbeScalar(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
+                        std::uint32_t* places) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < groups * kGroupWords; ++i, text += kWordBytes, place += kWordBytes) {
+    const std::uint32_t hash = LoadWord(text) * kWordFactor;
+    const std::uint32_t bits = BitsOf(hash, bitmap.cell_shift);
+    places[count] = place;
+    count += (bitmap.cells[hash >> bitmap.cell_shift] & bits) == bits ? 1 : 0;
   }
+  return count;
 }
 
 #if defined(__x86_64__)
@@ -87,60 +90,64 @@ __attribute__((target("avx2"))) inline __m256i LoadCells(const std::uint32_t* ce
                            cell(d & kLow), cell(d >> 32));
 }
 
-__attribute__((target("avx2"))) void ProbeAvx2(const WordBitmap& bitmap, const char* text, std::size_t groups,
-                                               std::uint64_t* masks) {
+/// By a mask of eight words: the places, from the first word's, of those whose bit is set; one byte each.
+constexpr std::array<std::uint64_t, 256> kPlacesOfMask = [] {
+  std::array<std::uint64_t, 256> table{};
+  for (unsigned mask = 0; mask < table.size(); ++mask)
+    for (unsigned word = 0, count = 0; word < kGroupWords; ++word)
+      if ((mask >> word & 1U) != 0) table[mask] |= std::uint64_t{word * kWordBytes} << (8 * count++);
+  return table;
+}();
+
+__attribute__((target("avx2,popcnt"))) std::size_t ProbeAvx2(const WordBitmap& bitmap, const char* text, std::size_t groups,
+                                                             std::uint32_t place, std::uint32_t* places) {
   const __m256i fold = _mm256_set1_epi32(static_cast<int>(kFoldWord));
   const __m256i factor = _mm256_set1_epi32(static_cast<int>(kWordFactor));
-  const __m256i low_five = _mm256_set1_epi32(31), one = _mm256_set1_epi32(1);
+  const __m256i low_five = _mm256_set1_epi32(31), one = _mm256_set1_epi32(1), group_bytes = _mm256_set1_epi32(kGroupBytes);
   const __m128i cell_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift));
   const __m128i first_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift - 5));
   const __m128i second_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift - 10));
-  for (std::size_t group = 0; group < groups; ++group) {
-    std::uint64_t mask = 0;
-    for (std::size_t i = 0; i < kGroupWords; i += 8, text += 8 * kWordBytes) {
-      const __m256i words = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(text)), fold);
-      const __m256i hash = _mm256_mullo_epi32(words, factor);
-      const __m256i cell = LoadCells(bitmap.cells.data(), _mm256_srl_epi32(hash, cell_shift));
-      const __m256i first = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, first_shift), low_five));
-      const __m256i second = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, second_shift), low_five));
-      const __m256i bits = _mm256_or_si256(first, second);
-      const __m256i passed = _mm256_cmpeq_epi32(_mm256_and_si256(cell, bits), bits);
-      const auto eight = static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(passed)));
-      mask |= static_cast<std::uint64_t>(eight) << i;
-    }
-    masks[group] = mask;
+  __m256i begin = _mm256_set1_epi32(static_cast<int>(place));
+  std::size_t count = 0;
+  for (std::size_t group = 0; group < groups; ++group, text += kGroupBytes) {
+    const __m256i words = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(text)), fold);
+    const __m256i hash = _mm256_mullo_epi32(words, factor);
+    const __m256i cell = LoadCells(bitmap.cells.data(), _mm256_srl_epi32(hash, cell_shift));
+    const __m256i first = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, first_shift), low_five));
+    const __m256i second = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, second_shift), low_five));
+    const __m256i bits = _mm256_or_si256(first, second);
+    const __m256i passed = _mm256_cmpeq_epi32(_mm256_and_si256(cell, bits), bits);
+    const auto mask = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(passed)));
+    const __m256i inside = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&kPlacesOfMask[mask])));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(places + count), _mm256_add_epi32(begin, inside));
+    count += static_cast<std::size_t>(std::popcount(mask));
+    begin = _mm256_add_epi32(begin, group_bytes);
   }
+  return count;
 }
 #endif
 
 Probe BestProbe() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") != 0) return &ProbeAvx2;
+  if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("popcnt") != 0) return &ProbeAvx2;
 #endif
   return &ProbeScalar;
 }
 
-/// Writes the places of all words that passed; returns how many. Several steps are taken unasked: a loop that runs a
-/// random number of times costs more.
-std::size_t PlacesOf(std::span<const std::uint64_t> masks, std::uint32_t begin, std::uint32_t* places) {
-  constexpr std::uint32_t kWordSize = kWordBytes, kGroupSize = kGroupBytes;
-  std::size_t count = 0;
-  for (std::uint64_t mask : masks) {
-    for (std::size_t i = 0; i < kUnasked || mask != 0; ++i, mask &= mask - 1) {
-      places[count] = begin + static_cast<std::uint32_t>(std::countr_zero(mask)) * kWordSize;
-      count += mask != 0 ? 1 : 0;
-    }
-    begin += kGroupSize;
+/// The word at `at` with the two bytes before and behind it, which may lie outside the block.
+std::uint64_t ContextAt(std::string_view block, std::size_t at) {
+  std::array<char, kContextBytes> bytes{};
+  if (at >= 2 && at + kSixBytes <= block.size()) {
+    std::memcpy(bytes.data(), block.data() + at - 2, kContextBytes);
+  } else {
+    for (std::size_t i = 0; i < kContextBytes; ++i)
+      if (at + i >= 2 && at + i - 2 < block.size()) bytes[i] = block[at + i - 2];
   }
-  return count;
+  return std::bit_cast<std::uint64_t>(bytes) | kFoldContext;
 }
 
-/// Filled with zeros where the block ends within it.
-std::uint32_t WordAt(std::string_view block, std::size_t at) {
-  if (at + kWordBytes <= block.size()) return LoadWord(block.data() + at);
-  std::array<char, kWordBytes> word{};
-  block.copy(word.data(), kWordBytes, at);
-  return LoadWord(word.data());
+std::uint32_t WordOf(std::uint64_t context) {
+  return LoadWord(std::bit_cast<std::array<char, kContextBytes>>(context).data() + 2);
 }
 
 bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
@@ -151,18 +158,36 @@ WindowFilter::WindowFilter(std::vector<std::string> literals) : literals_(std::m
   std::vector<Entry> entries;
   std::vector<std::array<Window, 4>> windows;
   for (const std::string& literal : literals_) {
-    const auto text = static_cast<std::uint32_t>(texts_.size()), size = static_cast<std::uint32_t>(literal.size());
-    texts_ += literal;
     windows.push_back(RarestWindows(literal));
-    for (const Window& window : windows.back())
-      ForEachValue<kWordBytes>(literal, window.word,
-                               [&](const char* word) { entries.push_back({LoadWord(word), text, size, window.word}); });
+    for (const Window& window : windows.back()) AddEntries(literal, window, entries);
+    texts_ += literal;
   }
   EnterWords(entries);
   sixes_.assign(words_.cells.size() * kSixBitsPerCell / 64, 0);
   six_shift_ = static_cast<std::uint32_t>(std::countl_zero(sixes_.size() * 64)) + 1;
   for (std::size_t i = 0; i < literals_.size(); ++i)
     for (const Window& window : windows[i]) EnterSix(literals_[i], window);
+}
+
+/// The literal's text will stand at the end of texts_.
+void WindowFilter::AddEntries(std::string_view literal, const Window& window, std::vector<Entry>& entries) const {
+  std::array<char, kContextBytes> bytes{}, known{};
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(kContextBytes); ++i) {
+    const std::int32_t from = window.word - 2 + i;
+    if (from < 0 || from >= static_cast<std::int32_t>(literal.size())) continue;
+    bytes[static_cast<std::size_t>(i)] = literal[static_cast<std::size_t>(from)];
+    known[static_cast<std::size_t>(i)] = '\xff';
+  }
+  const Entry entry{.context = std::bit_cast<std::uint64_t>(bytes),
+                    .known = std::bit_cast<std::uint64_t>(known),
+                    .word = 0,
+                    .text = static_cast<std::uint32_t>(texts_.size()),
+                    .size = static_cast<std::uint32_t>(literal.size()),
+                    .offset = window.word};
+  ForEachValue<kWordBytes>(literal, window.word, [&](const char* word) {
+    entries.push_back(entry);
+    entries.back().word = LoadWord(word);
+  });
 }
 
 // Counting sort by cell.
@@ -207,11 +232,11 @@ std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* pla
 }
 
 std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std::size_t at, std::size_t earliest) const {
-  const std::uint32_t word = WordAt(block, at);
-  const std::uint32_t cell = (word * kWordFactor) >> words_.cell_shift;
+  const std::uint64_t context = ContextAt(block, at);
+  const std::uint32_t cell = (WordOf(context) * kWordFactor) >> words_.cell_shift;
   for (std::uint32_t i = first_[cell]; i < first_[cell + 1]; ++i) {
     const Entry& entry = entries_[i];
-    if (entry.word != word) continue;
+    if ((context & entry.known) != entry.context) continue;
     const std::string_view literal(texts_.data() + entry.text, entry.size);
     const std::int64_t begin = static_cast<std::int64_t>(at) - entry.offset;
     if (begin < static_cast<std::int64_t>(earliest) || static_cast<std::size_t>(begin) + literal.size() > block.size()) continue;
@@ -240,12 +265,10 @@ std::size_t WindowFilter::Verify(std::string_view block, std::span<const std::ui
 
 void WindowFilter::FindLines(std::string_view block, std::vector<Line>& lines) const {
   static const Probe kProbe = BestProbe();
-  std::array<std::uint64_t, kGroups> masks;
-  std::array<std::uint32_t, kGroups * kGroupWords + 1> places;
+  std::array<std::uint32_t, (kGroups + 1) * kGroupWords> places;
   std::size_t at = 0, decided = 0;
   const auto look = [&](const char* text, std::size_t groups) {
-    kProbe(words_, text, groups, masks.data());
-    const std::size_t passed = PlacesOf({masks.data(), groups}, static_cast<std::uint32_t>(at), places.data());
+    const std::size_t passed = kProbe(words_, text, groups, static_cast<std::uint32_t>(at), places.data());
     decided = Verify(block, {places.data(), KeepFitting(block, places.data(), passed)}, decided, lines);
     at += groups * kGroupBytes;
   };

@@ -49,10 +49,12 @@ class WindowFilter {
  private:
   /// Where a word may stand in a literal.
   struct Entry {
-    std::uint32_t word;
-    std::uint32_t text, size;  ///< the literal, in texts_
-    std::int32_t offset;       ///< of the word in it
+    std::uint64_t context = 0, known = 0;  ///< the word and two bytes on either side; known: those in the literal
+    std::uint32_t word = 0;
+    std::uint32_t text = 0, size = 0;      ///< the literal, in texts_
+    std::int32_t offset = 0;               ///< of the word in it
   };
+  void AddEntries(std::string_view literal, const Window& window, std::vector<Entry>& entries) const;
   void EnterWords(const std::vector<Entry>& entries);
   void EnterSix(std::string_view literal, const Window& window);
   /// Of `count` places, those whose neighbours fit; returns how many.

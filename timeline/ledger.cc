@@ -155,7 +155,10 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
     Member& member = members_[comm_map_[i]];
     const CallBatch::Process& process = batch.processes[batch.comms[i].process];
     if (process.last_at) member.last_at = process.last_at;
-    if (member.last_line == base.line + process.last_line) member.last_text = process.last_text;
+    if (member.last_input != base.input || member.last_line != base.line + process.last_line) continue;
+    member.last_text = process.last_text;
+    member.text_input = member.last_input;
+    member.text_line = member.last_line;
   }
 }
 
@@ -249,7 +252,8 @@ CommunicatorRow CallLedger::Row(const Group& group) const {
       out.last_op_count = member.last_op_count;
       out.last_call = descriptors_[member.last_descriptor];
       out.last_call_at = {member.last_input, member.last_line, 0};
-      out.last_call_text = member.last_text.empty() ? CallText(out.last_call, member.last_op_count) : member.last_text;
+      const bool quoted = !member.last_text.empty() && member.text_input == member.last_input && member.text_line == member.last_line;
+      out.last_call_text = quoted ? member.last_text : CallText(out.last_call, member.last_op_count);
       out.last_call_time = member.last_at;
     }
     row.members.push_back(std::move(out));

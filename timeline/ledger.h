@@ -43,6 +43,8 @@ class CallLedger {
     std::uint32_t last_descriptor = 0, last_op_count = 0, last_input = 0;
     std::uint64_t last_line = 0;
     std::string last_text;
+    std::uint32_t text_input = 0;  ///< where last_text stands; it is the last call's only if that stands there too
+    std::uint64_t text_line = 0;
     std::optional<Timestamp> last_at;
     std::optional<std::uint32_t> init_event;
   };

@@ -21,23 +21,32 @@ std::uint64_t PointerOf(int rank, int comm = 0) {
 CallDescriptor Reduce(std::uint64_t count) { return {.op = "AllReduce", .count = count, .datatype = 7, .redop = 0, .root = 0}; }
 const CallDescriptor kBroadcast{.op = "Broadcast", .count = 64, .datatype = 0, .redop = 0, .root = 2};
 
+CommInit InitOf(std::uint64_t pointer, int rank, int nranks, std::optional<std::uint64_t> id, bool complete = false) {
+  CommInit init;
+  init.complete = complete;
+  init.comm = pointer;
+  init.rank = GroupRank{rank};
+  init.nranks = nranks;
+  init.comm_id = id;
+  return init;
+}
+
 /// Feeds a ledger as the builder does: a batch a block, in slices between which communicators are born and die.
 /// Process = rank.
 class Feed {
  public:
   void Begin(int rank, int nranks, std::optional<std::uint64_t> id = kId, int comm = 0) {
-    Born(rank, {.comm = PointerOf(rank, comm), .rank = GroupRank{rank}, .nranks = nranks, .comm_id = id});
+    Born(rank, InitOf(PointerOf(rank, comm), rank, nranks, id));
   }
   void BeginAll(int nranks) {
     for (int rank = 0; rank < nranks; ++rank) Begin(rank, nranks);
   }
   void Split(int rank, int group_rank, int nranks, int color, int comm, std::optional<int> count) {
-    Born(rank, {.comm = PointerOf(rank, comm),
-                .rank = GroupRank{group_rank},
-                .nranks = nranks,
-                .parent = PointerOf(rank),
-                .color = color,
-                .split_count = count});
+    CommInit init = InitOf(PointerOf(rank, comm), group_rank, nranks, std::nullopt);
+    init.parent = PointerOf(rank);
+    init.color = color;
+    init.split_count = count;
+    Born(rank, std::move(init));
   }
   void Destroy(int rank) {
     Life([this, rank] {
@@ -49,9 +58,11 @@ class Feed {
     const auto known = std::find_if(batch_.comms.begin(), batch_.comms.end(), [&](const auto& c) { return c.process == process && c.pointer == PointerOf(rank, comm); });
     const auto place = static_cast<std::uint32_t>(known - batch_.comms.begin());
     if (known == batch_.comms.end()) batch_.comms.push_back({process, PointerOf(rank, comm), nranks});
-    if (batch_.descriptors.empty() || batch_.descriptors.back() != call) batch_.descriptors.push_back(call);
+    const auto same = std::find(batch_.descriptors.begin(), batch_.descriptors.end(), call);
+    const auto descriptor = static_cast<std::uint32_t>(same - batch_.descriptors.begin());
+    if (same == batch_.descriptors.end()) batch_.descriptors.push_back(call);
     const auto line = static_cast<std::uint32_t>(line_ - base_);
-    batch_.calls.push_back({place, static_cast<std::uint32_t>(batch_.descriptors.size() - 1), op_count, line});
+    batch_.calls.push_back({place, descriptor, op_count, line});
     batch_.processes[process].last_line = line;
     batch_.processes[process].last_text = fmt::format("line {}", line_++);
     if (batch_.calls.size() >= 4096) EndBlock();
@@ -336,15 +347,16 @@ TEST_CASE("ledger: histories that begin in the middle are counted and not compar
 
 TEST_CASE("ledger: one rank far ahead of the others", "[ledger]") {
   const auto call_of = [](std::uint64_t i) { return Reduce(1 + i % 5); };
-  for (const std::optional<std::uint64_t> at : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(77777), std::optional<std::uint64_t>(99999)}) {
+  for (const std::optional<std::uint64_t> at : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(77777)}) {
     CAPTURE(at.value_or(0));
     Feed feed;
-    feed.BeginAll(3);
-    for (const int rank : {1, 0, 2})
+    feed.Begin(1, 2);
+    feed.Begin(2, 2);
+    for (const int rank : {1, 2})
       for (std::uint64_t i = 0; i < 100000; ++i) feed.Call(rank, rank == 2 && at == i ? kBroadcast : call_of(i));
     const auto rows = feed.Take();
-    CHECK(Counts(rows[0]) == std::vector<std::uint64_t>{100000, 100000, 100000});
-    CHECK(Show(rows[0]) == (at ? fmt::format("#{}: AllReduce {} on 0 1 | Broadcast 64 on 2", *at, 1 + *at % 5) : "alike"));
+    CHECK(Counts(rows[0]) == std::vector<std::uint64_t>{100000, 100000});
+    CHECK(Show(rows[0]) == (at ? fmt::format("#{}: AllReduce {} on 1 | Broadcast 64 on 2", *at, 1 + *at % 5) : "alike"));
   }
 }
 
@@ -367,13 +379,11 @@ TEST_CASE("ledger: a line is quoted for a rank's last call only if it is that ca
 
 TEST_CASE("ledger: the events of a communicator's birth are given back", "[ledger]") {
   CallLedger ledger;
-  CommInit init{.comm = PointerOf(0), .rank = GroupRank{0}, .nranks = 2, .comm_id = kId};
-  ledger.Init(0, init, 11);
+  ledger.Init(0, InitOf(PointerOf(0), 0, 2, kId), 11);
   CHECK(ledger.Take()[0].members[0].started);
   CHECK_FALSE(ledger.Take()[0].members[0].completed);
   CHECK(ledger.Take()[0].members[0].init_event == 11u);
-  init.complete = true;
-  ledger.Init(0, init, 12);
+  ledger.Init(0, InitOf(PointerOf(0), 0, 2, kId, true), 12);
   const auto rows = ledger.Take();
   REQUIRE(rows[0].members.size() == 1);
   CHECK(rows[0].members[0].completed);
@@ -382,7 +392,7 @@ TEST_CASE("ledger: the events of a communicator's birth are given back", "[ledge
 
 TEST_CASE("ledger: an abort is not an end that all is well with", "[ledger]") {
   CallLedger ledger;
-  ledger.Init(0, {.complete = true, .comm = PointerOf(0), .rank = GroupRank{0}, .nranks = 1, .comm_id = kId}, 1);
+  ledger.Init(0, InitOf(PointerOf(0), 0, 1, kId, true), 1);
   ledger.End(0, {.how = CommEnd::How::kAbort, .complete = false, .comm = PointerOf(0), .rank = GroupRank{0}});
   CHECK(ledger.Take()[0].members[0].aborted);
   CHECK_FALSE(ledger.Take()[0].members[0].ended);
