@@ -25,6 +25,7 @@ namespace {
 
 constexpr double kLeastConfidence = 0.4;
 constexpr std::size_t kEvidenceLines = 8;
+constexpr std::size_t kSymptomLines = 3;  ///< of one symptom: seven ranks saying the same prove no more than three
 
 bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
 
@@ -199,6 +200,16 @@ std::string SymptomsInWords(const Timeline& timeline, const Verdict& verdict) {
   return "What followed: " + symptoms.front();
 }
 
+/// A rule's claim says what; the culprits say who. Empty where the rule is a detector, whose claim says both.
+std::string WhoAndWhat(const Verdict& verdict, const std::string& claim) {
+  std::vector<int> ranks;
+  for (const Culprit& culprit : verdict.culprits)
+    if (culprit.rank) ranks.push_back(culprit.rank->value);
+  if (claim.empty() || ranks.empty()) return claim;
+  const std::optional<std::string>& host = verdict.culprits.front().host;
+  return fmt::format("Rank{} {}{}: {}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks), ranks.size() == 1 && host ? " on " + *host : "", claim);
+}
+
 void AddUnique(std::vector<std::string>& list, const std::vector<std::string>& more) {
   for (const std::string& item : more)
     if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
@@ -209,9 +220,9 @@ void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more) {
     if (std::none_of(list.begin(), list.end(), [&](const Remedy& r) { return r.text == item.text; })) list.push_back(item);
 }
 
-void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations) {
+void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::size_t most = kEvidenceLines) {
   for (const Citation& citation : citations) {
-    if (verdict.evidence.size() >= kEvidenceLines) return;
+    if (verdict.evidence.size() >= kEvidenceLines || most-- == 0) return;
     if (std::none_of(verdict.evidence.begin(), verdict.evidence.end(), [&](const Citation& c) { return c.where.input == citation.where.input && c.where.line == citation.where.line; }))
       verdict.evidence.push_back(citation);
   }
@@ -240,11 +251,17 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
     if (std::vector<Culprit> borrowed = Borrowed(top, verdict.findings); !borrowed.empty()) verdict.culprits = std::move(borrowed);
   verdict.collective = top.collective;
   if (!verdict.collective && !timeline.collectives.empty()) verdict.collective = RefOf(timeline, timeline.collectives.front());
+  if (verdict.collective && verdict.collective->ranks_absent.empty())
+    for (const Finding& finding : verdict.findings)
+      if (finding.collective && finding.collective->seq == verdict.collective->seq && !finding.collective->ranks_absent.empty()) {
+        verdict.collective->ranks_absent = finding.collective->ranks_absent;
+        break;
+      }
   AddEvidence(verdict, top.citations);
   for (const Finding& finding : verdict.findings)
     if (&finding != &top && finding.cause == top.cause && finding.explained_by.empty()) AddEvidence(verdict, finding.citations);
   for (const Finding& finding : verdict.findings)
-    if (finding.cause.empty()) AddEvidence(verdict, finding.citations);
+    if (finding.cause.empty()) AddEvidence(verdict, finding.citations, kSymptomLines);
   verdict.remedies = top.remedies;
   verdict.collect_next = top.collect;
   verdict.retry = top.retry;
@@ -255,6 +272,11 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
     if (verdict.retry.empty()) verdict.retry = cause->retry;
   }
   const std::string symptoms = SymptomsInWords(timeline, verdict);
+  const std::string claim = WhoAndWhat(verdict, book.FindRule(top.rule) != nullptr ? top.claim : "");
+  if (!claim.empty()) {
+    verdict.summary = symptoms.empty() ? claim : claim + " " + symptoms;
+    return;
+  }
   verdict.summary = symptoms.empty() || (verdict.collective && top.claim.find("waited") != std::string::npos) ? top.claim : top.claim + " " + symptoms;
 }
 

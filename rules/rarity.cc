@@ -45,7 +45,7 @@ constexpr std::size_t kSymbols = 128;
 constexpr double kUnseen = 0.05;       ///< a pair that is not in the sample counts as this many
 constexpr double kNeighbourCycles = 10, kVerifyCycles = 60;  ///< per word, per six bytes found
 constexpr double kLineCycles = 1500;                         ///< per line scanned for nothing
-constexpr double kBitmapCycles = 2e-6;                       ///< per entry: what fuller bitmaps cost everybody
+constexpr double kBitmapCycles = 2e-5;                       ///< per entry: what fuller bitmaps cost everybody
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Folding leaves 128 values; digits are all alike.

@@ -231,7 +231,7 @@ std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* pla
   return kept;
 }
 
-std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std::size_t at, std::size_t earliest) const {
+const WindowFilter::Entry* WindowFilter::EntryAt(std::string_view block, std::size_t at, std::size_t earliest) const {
   const std::uint64_t context = ContextAt(block, at);
   const std::uint32_t cell = (WordOf(context) * kWordFactor) >> words_.cell_shift;
   for (std::uint32_t i = first_[cell]; i < first_[cell + 1]; ++i) {
@@ -243,18 +243,18 @@ std::optional<std::size_t> WindowFilter::FindAround(std::string_view block, std:
     if (std::equal(literal.begin(), literal.end(), block.data() + begin, [](char wanted, char byte) {
           return static_cast<unsigned char>(wanted) == (static_cast<unsigned char>(byte) | kCaseBit);
         }))
-      return static_cast<std::size_t>(begin);
+      return &entry;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 std::size_t WindowFilter::Verify(std::string_view block, std::span<const std::uint32_t> places, std::size_t decided,
                                  std::vector<Line>& lines) const {
   for (const std::size_t at : places) {
     if (at + kWordBytes <= decided || at >= block.size()) continue;
-    const std::optional<std::size_t> found = FindAround(block, at, decided);
-    if (!found) continue;
-    std::size_t begin = *found, end = *found;
+    const Entry* entry = EntryAt(block, at, decided);
+    if (entry == nullptr) continue;
+    std::size_t begin = at - static_cast<std::size_t>(static_cast<std::ptrdiff_t>(entry->offset)), end = begin;
     while (begin > decided && !EndsLine(block[begin - 1])) --begin;
     while (end < block.size() && !EndsLine(block[end])) ++end;
     lines.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});

@@ -61,8 +61,8 @@ class WindowFilter {
   std::size_t KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const;
   /// Appends the lines of literals that are there; returns up to where the block is decided.
   std::size_t Verify(std::string_view block, std::span<const std::uint32_t> places, std::size_t decided, std::vector<Line>& lines) const;
-  /// The start, from `earliest` on, of a literal that covers the word at `at`.
-  std::optional<std::size_t> FindAround(std::string_view block, std::size_t at, std::size_t earliest) const;
+  /// A literal that covers the word at `at` and starts at `earliest` or later; null if there is none.
+  const Entry* EntryAt(std::string_view block, std::size_t at, std::size_t earliest) const;
 
   std::vector<std::string> literals_;
   WordBitmap words_;
