@@ -33,7 +33,6 @@ struct Evidence {
   const RuleBook& book;
   std::vector<LineMatch> matches;  ///< by event, then rule
   std::vector<PhaseSeen> phases;   ///< by event
-  std::vector<bool> has_symptom, has_signature;  ///< by event: its line matched such a rule
 };
 
 /// Confirms the sieve's hits by RE2 and captures.

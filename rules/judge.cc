@@ -339,6 +339,17 @@ std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& cause
   return out;
 }
 
+/// Somebody stopped a job that was at work: its last sign of life is training, and nothing else is wrong. A stop of a
+/// job that stood still is the end of another story.
+const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Finding*>& causes) {
+  const bool only = !causes.empty() && std::all_of(causes.begin(), causes.end(), [](const Finding* f) { return f->cause == "interrupted"; });
+  if (!only || !evidence.timeline.collectives.empty()) return nullptr;
+  const PhaseSeen* last = nullptr;
+  for (const PhaseSeen& phase : evidence.phases)
+    if (const auto stop = FirstEvent(*causes.front()); stop && phase.event <= *stop) last = &phase;
+  return last != nullptr && last->kind == "training" ? causes.front() : nullptr;
+}
+
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const Timeline& timeline = evidence.timeline;
   LiftHints(findings);
@@ -360,6 +371,14 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const bool failed = Failed(evidence, findings);
   if (EndedWell(evidence, findings)) {
     FillHealthy(evidence, verdict);
+    return verdict;
+  }
+  if (const Finding* stopped = OnlyStopped(evidence, causes); stopped != nullptr) {
+    Finding sure = *stopped;
+    sure.confidence = std::max(sure.confidence, 0.5);
+    verdict.findings.insert(verdict.findings.begin(), sure);
+    std::erase_if(verdict.findings, [&](const Finding& f) { return &f != &verdict.findings.front() && f.rule == sure.rule; });
+    FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
     return verdict;
   }
   const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && !IsOneOf(causes.front()->rule, {"silence-after-init", "calls-behind", "init-incomplete"});

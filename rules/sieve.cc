@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 #include <hs.h>
 
+#include <algorithm>
 #include <cstring>
-
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/result.h"
+#include "rules/cover.h"
+#include "rules/window_filter.h"
 
 namespace inquest {
 namespace {
@@ -20,10 +24,17 @@ struct FreeScratch { void operator()(hs_scratch_t* scratch) const { hs_free_scra
 using Database = std::unique_ptr<hs_database_t, FreeDatabase>;
 using Scratch = std::unique_ptr<hs_scratch_t, FreeScratch>;
 
-/// What one id looks for, as libhs wants it.
+/// Expressions and their ids, as libhs wants them.
 struct Expressions {
   std::vector<std::string> texts;
   std::vector<unsigned> flags, ids;
+};
+
+/// All that is looked for. `covered` expressions match only lines that hold one of `literals`; the others may match
+/// anywhere, and cost a search of every byte: a rule should not be among them.
+struct Wanted {
+  Expressions covered, anywhere;
+  std::vector<std::string> literals;
 };
 
 /// A training line says nothing about a failure and stands in every second line of a log; it is looked for, as rules of
@@ -32,23 +43,30 @@ bool InSieve(const Rule& rule) { return !(rule.kind == Rule::Kind::kPhase && rul
 
 bool KeepLastOnly(const Rule& rule) { return rule.kind == Rule::Kind::kPhase || rule.kind == Rule::Kind::kEnding; }
 
-// `^` and `$` speak of the text without its envelope, which a block cannot know, and libhs knows no `$` in the middle of
-// an expression. Without them it lets too much through; RE2 confirms every line anyway.
-std::string WithoutAnchors(std::string_view text) {
+// What libhs is to search for. `^` and `$` speak of the text without its envelope, which a block cannot know, and libhs
+// knows no `$` in the middle of an expression: without them it lets too much through, and RE2 confirms every line
+// anyway. A class that is about a line must not run on into the next one.
+std::string WithinLine(std::string_view text) {
   std::string out;
   bool in_class = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 1 < text.size()) {
-      out += text.substr(i++, 2);
+      const char escaped = text[++i];
+      if (escaped == 's') out += in_class ? R"( \t\r\f\v)" : R"([ \t\r\f\v])";
+      else if (!in_class && escaped == 'D') out += R"([^\d\n])";
+      else if (!in_class && escaped == 'W') out += R"([^\w\n])";
+      else out += text.substr(i - 1, 2);
       continue;
     }
     if (!in_class && (text[i] == '^' || text[i] == '$')) continue;
     if (text[i] == '[' && !in_class) {
       in_class = true;
       // A ']' right behind the head of a class is a member of it.
-      const std::size_t head = i + 1 < text.size() && text[i + 1] == '^' ? 2 : 1;
+      const bool negated = i + 1 < text.size() && text[i + 1] == '^';
+      const std::size_t head = negated ? 2 : 1;
       const std::size_t size = i + head < text.size() && text[i + head] == ']' ? head + 1 : head;
       out += text.substr(i, size);
+      if (negated) out += R"(\n)";
       i += size - 1;
       continue;
     }
@@ -77,22 +95,26 @@ bool Compiles(const std::string& text, unsigned flags) {
   return good;
 }
 
-Expressions Collect(const RuleBook& book, std::span<const std::string_view> marks) {
-  Expressions out;
-  const auto add = [&](std::string text, std::size_t id) {
+Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks) {
+  Wanted out;
+  const auto add = [&out](std::string text, std::size_t id, const std::vector<std::string>& cover) {
+    Expressions& to = cover.empty() ? out.anywhere : out.covered;
+    out.literals.insert(out.literals.end(), cover.begin(), cover.end());
     const unsigned exact = HS_FLAG_MULTILINE;
-    out.flags.push_back(Compiles(text, exact) ? exact : exact | HS_FLAG_PREFILTER);
-    out.texts.push_back(std::move(text));
-    out.ids.push_back(static_cast<unsigned>(id));
+    to.flags.push_back(Compiles(text, exact) ? exact : exact | HS_FLAG_PREFILTER);
+    to.texts.push_back(std::move(text));
+    to.ids.push_back(static_cast<unsigned>(id));
   };
   for (std::size_t i = 0; i < book.rules.size(); ++i)
-    if (InSieve(book.rules[i])) add(WithoutAnchors(book.rules[i].text), i);
-  for (std::size_t i = 0; i < marks.size(); ++i) add(Quote(marks[i]), book.rules.size() + i);
+    if (InSieve(book.rules[i])) add(WithinLine(book.rules[i].text), i, CoverOf(book.rules[i].text));
+  for (std::size_t i = 0; i < marks.size(); ++i) add(Quote(marks[i]), book.rules.size() + i, CoverOf(Quote(marks[i])));
+  out.literals = WithoutImplied(std::move(out.literals));
   return out;
 }
 
-Result<Database> Compile(const RuleBook& book, std::span<const std::string_view> marks) {
-  const Expressions expressions = Collect(book, marks);
+/// Null for no expressions.
+Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
+  if (expressions.texts.empty()) return Database();
   std::vector<const char*> texts;
   for (const std::string& text : expressions.texts) texts.push_back(text.c_str());
   hs_database_t* db = nullptr;
@@ -107,21 +129,38 @@ Result<Database> Compile(const RuleBook& book, std::span<const std::string_view>
   return out;
 }
 
+/// What a sieve is made of.
+struct Parts {
+  Database covered, anywhere;  ///< each null if nothing is looked for that way
+  std::vector<std::string> literals;
+};
+
+Result<Parts> Compile(const RuleBook& book, std::span<const std::string_view> marks) {
+  Wanted wanted = Collect(book, marks);
+  auto covered = Compile(wanted.covered, book);
+  if (!covered) return covered.error();
+  auto anywhere = Compile(wanted.anywhere, book);
+  if (!anywhere) return anywhere.error();
+  return Parts{std::move(*covered), std::move(*anywhere), std::move(wanted.literals)};
+}
+
 int OnMatch(unsigned id, unsigned long long, unsigned long long to, unsigned, void* context) {
   static_cast<std::vector<Sieve::Hit>*>(context)->push_back({id, static_cast<std::uint32_t>(to)});
   return 0;
 }
 
-class HsScanner final : public Sieve::Scanner {
+/// One database and the space it needs to run.
+class Search {
  public:
-  explicit HsScanner(const hs_database_t* db) : db_(db) {
+  explicit Search(const hs_database_t* db) : db_(db) {
+    if (db_ == nullptr) return;
     hs_scratch_t* scratch = nullptr;
     INQUEST_CHECK(hs_alloc_scratch(db_, &scratch) == HS_SUCCESS);
     scratch_.reset(scratch);
   }
-  void Scan(std::string_view block, std::vector<Sieve::Hit>& hits) override {
-    if (block.empty()) return;
-    const hs_error_t status = hs_scan(db_, block.data(), static_cast<unsigned>(block.size()), 0, scratch_.get(), OnMatch, &hits);
+  void Run(std::string_view text, std::vector<Sieve::Hit>& hits) const {
+    if (db_ == nullptr || text.empty()) return;
+    const hs_error_t status = hs_scan(db_, text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &hits);
     INQUEST_CHECK(status == HS_SUCCESS);
   }
 
@@ -130,50 +169,154 @@ class HsScanner final : public Sieve::Scanner {
   Scratch scratch_;
 };
 
+/// The lines that the filter finds are copied together, so that libhs is called once a block.
+class HsScanner final : public Sieve::Scanner {
+ public:
+  HsScanner(const WindowFilter& filter, const hs_database_t* covered, const hs_database_t* anywhere)
+      : filter_(filter), covered_(covered), anywhere_(anywhere) {}
+  void Scan(std::string_view block, std::vector<Sieve::Hit>& hits) override {
+    anywhere_.Run(block, hits);
+    lines_.clear();
+    begins_.clear();
+    text_.clear();
+    filter_.FindLines(block, lines_);
+    for (const WindowFilter::Line& line : lines_) {
+      begins_.push_back(static_cast<std::uint32_t>(text_.size()));
+      text_ += block.substr(line.begin, line.end - line.begin);
+      text_ += '\n';
+    }
+    const std::size_t first = hits.size();
+    covered_.Run(text_, hits);
+    for (std::size_t i = first; i < hits.size(); ++i) hits[i].end = InBlock(hits[i].end);
+  }
+
+ private:
+  /// A match that ends with the '\n' is taken to end with the line's text: the block may end there.
+  std::uint32_t InBlock(std::uint32_t end) const {
+    const auto after = std::upper_bound(begins_.begin(), begins_.end(), end == 0 ? 0 : end - 1);
+    const auto number = static_cast<std::size_t>(after - begins_.begin()) - 1;
+    return std::min(lines_[number].begin + (end - begins_[number]), lines_[number].end);
+  }
+
+  const WindowFilter& filter_;
+  Search covered_, anywhere_;
+  std::vector<WindowFilter::Line> lines_;
+  std::vector<std::uint32_t> begins_;  ///< of the lines, in text_
+  std::string text_;
+};
+
 class HsSieve final : public Sieve {
  public:
-  HsSieve(Database db, const RuleBook& book) : db_(std::move(db)), rules_(static_cast<std::uint32_t>(book.rules.size())) {
+  HsSieve(Parts parts, const RuleBook& book)
+      : covered_(std::move(parts.covered)),
+        anywhere_(std::move(parts.anywhere)),
+        filter_(std::move(parts.literals)),
+        rules_(static_cast<std::uint32_t>(book.rules.size())) {
     for (const Rule& rule : book.rules) last_only_.push_back(KeepLastOnly(rule));
   }
-  std::unique_ptr<Scanner> MakeScanner() const override { return std::make_unique<HsScanner>(db_.get()); }
+  std::unique_ptr<Scanner> MakeScanner() const override {
+    return std::make_unique<HsScanner>(filter_, covered_.get(), anywhere_.get());
+  }
   std::uint32_t first_mark_id() const override { return rules_; }
   bool keep_last_only(std::uint32_t id) const override { return id < rules_ && last_only_[id]; }
 
  private:
-  Database db_;
+  Database covered_, anywhere_;
+  WindowFilter filter_;
   std::uint32_t rules_;
   std::vector<bool> last_only_;
 };
 
-}  // namespace
+// The bytes of a sieve: each part behind its size of eight bytes, padded to a multiple of eight: the two databases, then
+// the literals, one a line (no literal holds a line end: folding has set bit 0x20 of every byte).
+constexpr std::size_t kAligned = 8;
 
-Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<const std::string_view> marks) {
-  auto db = Compile(book, marks);
-  if (!db) return db.error();
-  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(*db), book));
+void AppendPart(std::string& out, std::string_view part) {
+  const std::uint64_t size = part.size();
+  out.append(reinterpret_cast<const char*>(&size), sizeof size);
+  out += part;
+  out.append((kAligned - out.size() % kAligned) % kAligned, '\0');
 }
 
-Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::string_view> marks) {
-  auto db = Compile(book, marks);
-  if (!db) return db.error();
+std::optional<std::string_view> TakePart(std::string_view& bytes) {
+  std::uint64_t size = 0;
+  if (bytes.size() < sizeof size) return std::nullopt;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  bytes.remove_prefix(sizeof size);
+  if (size > bytes.size()) return std::nullopt;
+  const std::string_view part = bytes.substr(0, static_cast<std::size_t>(size));
+  bytes.remove_prefix(std::min(bytes.size(), (part.size() + kAligned - 1) / kAligned * kAligned));
+  return part;
+}
+
+/// Bytes of no length for no database.
+Result<std::string> BytesOf(const Database& db) {
+  if (db == nullptr) return std::string();
   char* bytes = nullptr;
   std::size_t size = 0;
-  if (hs_serialize_database(db->get(), &bytes, &size) != HS_SUCCESS) return Error{"the sieve's database cannot be serialised", "", ""};
+  if (hs_serialize_database(db.get(), &bytes, &size) != HS_SUCCESS) return Error{"the sieve's database cannot be serialised", "", ""};
   std::string out(bytes, size);
   std::free(bytes);
   return out;
 }
 
-Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book, std::span<const std::string_view> marks) {
-  hs_database_t* db = nullptr;
-  if (hs_deserialize_database(bytes.data(), bytes.size(), &db) != HS_SUCCESS) return CompileSieve(book, marks);
+/// nullopt if this machine cannot run it.
+std::optional<Database> DatabaseOf(std::string_view bytes) {
+  if (bytes.empty()) return Database();
+  hs_database_t* raw = nullptr;
+  if (hs_deserialize_database(bytes.data(), bytes.size(), &raw) != HS_SUCCESS) return std::nullopt;
+  Database db(raw);
   hs_scratch_t* probe = nullptr;  // a database of another processor loads and then cannot run
-  if (hs_alloc_scratch(db, &probe) != HS_SUCCESS) {
-    hs_free_database(db);
-    return CompileSieve(book, marks);
-  }
+  if (hs_alloc_scratch(raw, &probe) != HS_SUCCESS) return std::nullopt;
   hs_free_scratch(probe);
-  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(Database(db), book));
+  return db;
+}
+
+std::optional<Parts> PartsOf(std::string_view bytes) {
+  Parts parts;
+  for (Database* db : {&parts.covered, &parts.anywhere}) {
+    const auto part = TakePart(bytes);
+    auto loaded = part ? DatabaseOf(*part) : std::nullopt;
+    if (!loaded) return std::nullopt;
+    *db = std::move(*loaded);
+  }
+  auto literals = TakePart(bytes);
+  if (!literals) return std::nullopt;
+  while (!literals->empty()) {
+    const std::size_t end = std::min(literals->find('\n'), literals->size());
+    parts.literals.emplace_back(literals->substr(0, end));
+    literals->remove_prefix(std::min(end + 1, literals->size()));
+  }
+  return parts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<const std::string_view> marks) {
+  auto parts = Compile(book, marks);
+  if (!parts) return parts.error();
+  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(*parts), book));
+}
+
+Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::string_view> marks) {
+  const auto parts = Compile(book, marks);
+  if (!parts) return parts.error();
+  std::string out;
+  for (const Database* db : {&parts.value().covered, &parts.value().anywhere}) {
+    const auto bytes = BytesOf(*db);
+    if (!bytes) return bytes.error();
+    AppendPart(out, bytes.value());
+  }
+  std::string literals;
+  for (const std::string& literal : parts.value().literals) literals += literal + '\n';
+  AppendPart(out, literals);
+  return out;
+}
+
+Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book, std::span<const std::string_view> marks) {
+  auto parts = PartsOf(bytes);
+  if (!parts) return CompileSieve(book, marks);
+  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(*parts), book));
 }
 
 }  // namespace inquest

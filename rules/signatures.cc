@@ -110,7 +110,7 @@ Finding FindingOf(const Rule& rule) {
 }  // namespace
 
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
-  Evidence evidence{timeline, book, {}, {}, std::vector<bool>(timeline.events.size()), std::vector<bool>(timeline.events.size())};
+  Evidence evidence{timeline, book, {}, {}};
   Patterns patterns(book);
   std::vector<std::uint32_t> last_lines;
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
@@ -131,8 +131,6 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
           if (name == "percent" && !Numbers(value).empty()) phase.percent = Numbers(value).front();
         evidence.phases.push_back(phase);
       }
-      if (held.kind == Rule::Kind::kSymptom) evidence.has_symptom[i] = true;
-      if (held.kind == Rule::Kind::kSignature) evidence.has_signature[i] = true;
       evidence.matches.push_back(std::move(line));
     }
   }

@@ -2,6 +2,7 @@
 #include "timeline/collectives.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -59,6 +60,29 @@ std::pair<std::string, std::string> GroupOf(const Timeline& timeline, EventIndex
   return {};
 }
 
+using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
+
+/// A waiter whose group no line names waits with those of the one named group that waits in the same operation.
+void JoinUnnamed(const Timeline& timeline, Rows& rows) {
+  for (auto& [key, row] : rows) {
+    if (!timeline.groups[row.group].name.empty()) continue;
+    CollectiveRow* home = nullptr;
+    int homes = 0;
+    for (auto& [other_key, other] : rows) {
+      if (&other == &row || std::get<1>(other_key) != std::get<1>(key) || timeline.groups[other.group].name.empty()) continue;
+      home = &other;
+      ++homes;
+    }
+    if (homes != 1) continue;
+    const auto same = [&](const CollectiveRow::Waiter& waiter) {
+      return waiter.work.op == home->waiters.front().work.op && waiter.work.numel_in == home->waiters.front().work.numel_in &&
+             std::none_of(home->waiters.begin(), home->waiters.end(), [&](const auto& other) { return other.rank == waiter.rank; });
+    };
+    std::copy_if(row.waiters.begin(), row.waiters.end(), std::back_inserter(home->waiters), same);
+    std::erase_if(row.waiters, [&](const auto& waiter) { return std::any_of(home->waiters.begin(), home->waiters.end(), [&](const auto& other) { return other.rank == waiter.rank && other.event == waiter.event; }); });
+  }
+}
+
 CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
   CollectiveRow::Waiter waiter;
   waiter.rank = rank.value;
@@ -74,8 +98,6 @@ CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known
   }
   return waiter;
 }
-
-using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
 
 bool AlreadyWaits(const Rows& rows, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
   return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
@@ -126,8 +148,10 @@ void MatchWork(Timeline& timeline) {
     if (known != waiters.end()) continue;
     waiters.push_back(WaiterOf(timeline.events[i], i, *rank, *work));
   }
+  JoinUnnamed(timeline, rows);
   for (const auto& key : order) {
     CollectiveRow& row = rows[key];
+    if (row.waiters.empty()) continue;
     std::sort(row.waiters.begin(), row.waiters.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     row.work = Majority(row.waiters);
     timeline.collectives.push_back(std::move(row));

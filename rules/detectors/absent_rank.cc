@@ -86,7 +86,10 @@ const PhaseSeen* LastPhase(const Evidence& evidence, std::optional<int> rank) {
   const PhaseSeen* last = nullptr;
   for (const PhaseSeen& phase : evidence.phases) {
     const auto of = evidence.timeline.RankOf(evidence.timeline.events[phase.event]);
-    if (rank ? of && of->value.value == *rank : !of) last = &phase;
+    if (!(rank ? of && of->value.value == *rank : !of)) continue;
+    // A bar and what stands behind it on one line: the bar was before.
+    if (last != nullptr && last->event == phase.event && IsDelay(*last) && phase.kind == "training") continue;
+    last = &phase;
   }
   return last;
 }

@@ -25,9 +25,10 @@ std::string_view LastName(std::string_view type) {
 
 /// Exceptions that tell of another process' end, or of a signal.
 bool TellsOfAnother(const ExceptionRaised& raised) {
-  static constexpr std::array<std::string_view, 12> kNames = {
+  static constexpr std::array<std::string_view, 15> kNames = {
       "ChildFailedError", "CalledProcessError", "SignalException", "KeyboardInterrupt", "ProcessRaisedException", "ProcessExitedException",
-      "SystemExit", "DistBackendError", "DistNetworkError", "DistStoreError", "BrokenPipeError", "ConnectionResetError"};
+      "SystemExit", "DistBackendError", "DistNetworkError", "DistStoreError", "BrokenPipeError", "ConnectionResetError",
+      "RayActorError", "ActorDiedError", "WorkerCrashedError"};
   const std::string_view name = LastName(raised.type);
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
@@ -85,13 +86,48 @@ bool Caught(const Evidence& evidence, EventIndex index) {
   return false;
 }
 
+/// Lines below an exception that a parent process wrote: they report the death, they are not its message.
+bool ParentReports(const Rule& rule) {
+  static constexpr std::array<std::string_view, 11> kReports = {"elastic-exit", "exit-nonzero", "sigterm",     "sigabrt",      "step-aborted",  "worker-restart",
+                                                               "dump-signal",  "actor-died",   "engine-died", "heartbeat", "agent-lost-patience"};
+  return rule.cause == "interrupted" || rule.cause == "host-oom" || std::find(kReports.begin(), kReports.end(), rule.id) != kReports.end();
+}
+
+/// By event: its line is a symptom, of whatever kind.
+std::vector<bool> Lines(const Evidence& evidence) {
+  std::vector<bool> out(evidence.timeline.events.size());
+  for (const LineMatch& match : evidence.matches)
+    if (evidence.book.rules[match.rule].kind == Rule::Kind::kSymptom) out[match.event] = true;
+  return out;
+}
+
+bool SameLine(const std::vector<bool>& flags, const Timeline& timeline, EventIndex index) {
+  const SourcePos where = timeline.events[index].where;
+  for (EventIndex i = index; i < timeline.events.size() && timeline.events[i].where == where; ++i)
+    if (flags[i]) return true;
+  for (EventIndex i = index; i-- > 0 && timeline.events[i].where == where;)
+    if (flags[i]) return true;
+  return false;
+}
+
+/// By event: its line holds a message of this kind of rule.
+std::vector<bool> Messages(const Evidence& evidence, Rule::Kind kind) {
+  std::vector<bool> out(evidence.timeline.events.size());
+  for (const LineMatch& match : evidence.matches) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    if (rule.kind == kind && !ParentReports(rule)) out[match.event] = true;
+  }
+  return out;
+}
+
 std::vector<Finding> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
+  const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom), signatures = Messages(evidence, Rule::Kind::kSignature);
   std::vector<Finding> out;
   std::set<std::string> seen;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (raised == nullptr || TellsOfAnother(*raised) || MessageIs(evidence.has_symptom, timeline, i)) continue;
+    if (raised == nullptr || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
     const auto rank = timeline.RankOf(timeline.events[i]);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
     if (!seen.insert(key).second) {
@@ -104,7 +140,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
       continue;
     }
     const EventIndex end = EndOfChain(timeline, i);
-    const bool told = MessageIs(evidence.has_signature, timeline, i) || (end != i && (MessageIs(evidence.has_signature, timeline, end) || MessageIs(evidence.has_symptom, timeline, end)));
+    const bool told = MessageIs(signatures, timeline, i) || (end != i && (MessageIs(signatures, timeline, end) || MessageIs(symptoms, timeline, end)));
     const bool named = told || InLauncher(*raised) || Caught(evidence, i);
     Finding finding;
     finding.rule = "uncaught-exception";
