@@ -18,6 +18,8 @@ constexpr std::string_view kInfo = "] NCCL INFO ";
 constexpr std::size_t kPrefixSlots = 2048, kTailSlots = 4096, kCommSlots = 4096, kDescriptorSlots = 1024;
 constexpr std::size_t kMaxProbes = 16;
 constexpr std::size_t kPrefixBytes = 80, kTailBytes = 160, kOpBytes = 16;
+constexpr std::size_t kFieldBytes = 448;   ///< more than the longest call's fields take
+constexpr std::size_t kPaddingBytes = 32;  ///< more than any literal or number that is looked for
 constexpr std::size_t kMaxWriters = 1 << 16;
 constexpr std::size_t kPointerBytes = 14;  ///< `0x` and twelve digits: a 47-bit user address of the usual kind
 constexpr std::uint32_t kNever = 0;
@@ -42,14 +44,10 @@ bool Skip(const char*& p, const char (&literal)[N]) {
 
 bool SkipPointer(const char*& p) {
   if (p[0] == '0' && p[1] == 'x') {
-    if (p[14] == ' ') {  // 48-bit addresses, the usual case: eleven digits that matter to nobody
-      p += 14;
-      return true;
-    }
-    p += 2;
-    const char* begin = p;
-    while ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f')) ++p;
-    return p != begin;
+    const void* blank = std::memchr(p, ' ', 19);  // 16 digits at most; they matter to nobody
+    if (blank == nullptr || blank == p + 2) return false;
+    p = static_cast<const char*>(blank);
+    return true;
   }
   return Skip(p, "(nil)");
 }
@@ -144,7 +142,9 @@ struct CallFolder::Fields {
 
 std::size_t FindNcclInfo(std::string_view line, std::size_t guess) {
   // A guess that holds is the right one only if no other stands before it; in front of NCCL's prefix stand launchers' tags.
-  if (guess < 64 && guess + kInfo.size() <= line.size() && std::memcmp(line.data() + guess, kInfo.data(), kInfo.size()) == 0) return guess;
+  if (guess < 64 && guess + kInfo.size() <= line.size() && std::memcmp(line.data() + guess, kInfo.data(), kInfo.size()) == 0 &&
+      std::memchr(line.data(), ']', guess) == nullptr)
+    return guess;
   const std::size_t limit = std::min<std::size_t>(line.size(), 256);
   const char* data = line.data();
 #if defined(__x86_64__)
@@ -169,7 +169,6 @@ std::size_t FindNcclInfo(std::string_view line, std::size_t guess) {
 struct CallFolder::Writer {
   std::string host;
   std::int64_t pid = 0;
-  int cuda_dev = 0;
   std::uint32_t process = 0, stamp = kNever;  ///< its number in the batch of that stamp
 };
 struct CallFolder::PrefixSlot {
@@ -214,14 +213,17 @@ void CallFolder::Forget() {
 
 CallBatch CallFolder::Take() { return std::move(batch_); }
 
-std::uint32_t CallFolder::InBatch(Writer& writer, std::uint32_t piece) {
+// The device is that of the writer's first line in this block, not of the first that this folder ever saw.
+std::uint32_t CallFolder::InBatch(Writer& writer, const char* bracket, std::uint32_t piece) {
   if (writer.stamp != stamp_) {
     writer.stamp = stamp_;
     writer.process = static_cast<std::uint32_t>(batch_.processes.size());
     CallBatch::Process process;
     process.host = writer.host;
     process.pid = writer.pid;
-    process.cuda_dev = writer.cuda_dev;
+    const char* device = bracket;
+    while (IsDigit(device[-1])) --device;
+    std::from_chars(device, bracket, process.cuda_dev);
     batch_.processes.push_back(std::move(process));
     last_pieces_.push_back(0);
   }
@@ -232,7 +234,7 @@ std::uint32_t CallFolder::InBatch(Writer& writer, std::uint32_t piece) {
 std::optional<std::uint32_t> CallFolder::ProcessOf(std::string_view line, std::size_t bracket, std::uint32_t piece) {
   Writer* writer = WriterOf(line, bracket);
   if (writer == nullptr) return std::nullopt;
-  return InBatch(*writer, piece);
+  return InBatch(*writer, line.data() + bracket, piece);
 }
 
 // The 24 bytes before the bracket tell a thread from another almost always; the whole prefix is compared all the same.
@@ -263,7 +265,6 @@ CallFolder::Writer* CallFolder::NewPrefix(std::string_view line, std::size_t bra
   while (p > begin && IsDigit(p[-1])) --p;
   if (p == end || p - begin < 2 || p[-1] != '[' || p[-2] != ' ') return nullptr;
   Writer writer;
-  std::from_chars(p, end, writer.cuda_dev);
   const char* q = p - 2;
   while (q > begin && IsDigit(q[-1])) --q;
   if (q == p - 2 || q == begin || q[-1] != ':') return nullptr;
@@ -288,8 +289,14 @@ CallFolder::Writer* CallFolder::NewPrefix(std::string_view line, std::size_t bra
   return &writers_[it->second];
 }
 
-bool CallFolder::ParseFields(const char* p, std::size_t op_size, const char* line_end, Fields& out) {
-  p += op_size + 10;  // `: opCount `, compared by the caller
+// Reads a copy that ends where the line ends: what follows the last line of an input is not of the log.
+bool CallFolder::ParseFields(const char* message, std::size_t op_size, const char* line_end, Fields& out) {
+  std::array<char, kFieldBytes + kPaddingBytes> copy;
+  const auto size = std::min(static_cast<std::size_t>(line_end - message), kFieldBytes);
+  std::memcpy(copy.data(), message, size);
+  std::memset(copy.data() + size, 0, kPaddingBytes);
+  const char* p = copy.data() + op_size + 10;  // `: opCount `, compared by the caller
+  const char* end = copy.data() + size;
   std::uint64_t pointer = 0;
   if (!ReadHex(p, out.op_count) || !Skip(p, " sendbuff ") || !SkipPointer(p) || !Skip(p, " recvbuff ") || !SkipPointer(p) ||
       !Skip(p, " count ") || !ReadDecimal(p, out.count) || !Skip(p, " datatype ") || !ReadInt(p, out.datatype) ||
@@ -304,7 +311,7 @@ bool CallFolder::ParseFields(const char* p, std::size_t op_size, const char* lin
   } else if (!Skip(p, "(nil)")) {
     return false;
   }
-  return p == line_end || (p < line_end && (*p == ' ' || *p == '\x1b'));
+  return p == end || *p == ' ' || *p == '\x1b';
 }
 
 std::uint32_t CallFolder::CommOf(std::uint32_t process, std::uint64_t pointer, std::int32_t nranks) {
@@ -350,6 +357,7 @@ std::uint32_t CallFolder::DescriptorOf(std::string_view op, const Fields& fields
 
 CallLine CallFolder::AddSlowly(std::string_view line, std::size_t bracket, std::size_t op_size, std::uint32_t line_number, std::uint32_t piece) {
   const char* message = line.data() + bracket + kInfo.size();
+  if (bracket + kInfo.size() + op_size + 10 > line.size()) return CallLine::kNotACall;  // the rest is the next line's
   Fields fields;
   if (!IsName(message, op_size) || !ParseFields(message, op_size, line.data() + line.size(), fields)) return CallLine::kTorn;
   const auto process = ProcessOf(line, bracket, piece);
@@ -405,7 +413,7 @@ CallLine CallFolder::Add(std::string_view line, std::size_t bracket, std::uint32
     std::memcpy(slot.op, message, op_size);
     std::memcpy(slot.tail, tail, tail_size);
   }
-  const std::uint32_t process = InBatch(*writer, piece);
+  const std::uint32_t process = InBatch(*writer, line.data() + bracket, piece);
   if (slot.stamp != stamp_) {
     slot.comm = CommOf(process, slot.fields.comm, slot.fields.nranks);
     slot.descriptor = DescriptorOf({message, op_size}, slot.fields);

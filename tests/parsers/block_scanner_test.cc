@@ -206,6 +206,14 @@ TEST_CASE("block: what was scanned before does not matter", "[block]") {
       }
 }
 
+TEST_CASE("block: where a line's prefix is found does not depend on the line before", "[block]") {
+  const std::string torn = "alder04:41234:41777 [3] NCCL INFO ";  // then another process wrote
+  const std::string before = std::string(torn.size() - 20, '-') + std::string(20, '.') + kCall + "\n";
+  const BlockYield alone = ScanBlock(torn + kCall + "\n"), after = ScanBlock(before + torn + kCall + "\n");
+  CHECK(ShowCalls(alone).empty());
+  CHECK(after.calls.calls.size() == 1);
+}
+
 TEST_CASE("block: the device of a process is that of its first line in the block", "[block]") {
   const auto line = [](int device) { return fmt::format("alder04:41234:41777 [{}] NCCL INFO AllReduce: opCount 2a{}\n", device, kTail); };
   CHECK(ScanBlock(line(5) + line(0)).calls.processes.at(0).cuda_dev == 5);
