@@ -24,6 +24,11 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::size_t at = name.find("rank");
   if (at == std::string::npos || name.find("rank", at + 4) != std::string::npos) return std::nullopt;
+  const std::string_view before = std::string_view(name).substr(0, at);
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (!before.empty() && is_letter(before.back())) return std::nullopt;  // some other word
+  for (const std::string_view other : {"local", "node", "group"})        // some other rank
+    if (before.substr(0, before.size() - (before.empty() ? 0 : 1)).ends_with(other)) return std::nullopt;
   std::size_t digits = at + 4;
   if (digits < name.size() && (name[digits] == '_' || name[digits] == '-' || name[digits] == '.')) ++digits;
   int rank = 0;
@@ -153,7 +158,7 @@ void Assembler::Consume(BlockYield yield) {
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
   std::string scratch;
   for (CallBatch::Process& process : yield.calls.processes) {
-    if (process.last_text.compare(0, process.host.size(), process.host) == 0) continue;  // nothing in front of NCCL's prefix
+    if (process.last_text.starts_with(fmt::format("{}:{}:", process.host, process.pid))) continue;  // nothing in front of NCCL's prefix
     const Peeled peeled = Peel(process.last_text, scratch);
     process.rank = peeled.origin.rank;
     process.local_rank = peeled.origin.local_rank;

@@ -85,7 +85,7 @@ struct BlockScanner::State {
 
   std::string_view Text(std::string_view block, const Piece& piece) const { return block.substr(piece.begin, piece.end - piece.begin); }
   void CutPieces(std::string_view block);
-  void Classify(std::string_view block, BlockYield& yield);
+  void Classify(std::string_view block, BlockYield& yield, bool cut_head);
   void FoldVia(std::string_view line, std::size_t bracket, std::string_view message, std::uint32_t piece, BlockYield& yield);
   void SieveRest(std::string_view block);
   void CollectWanted();
@@ -137,13 +137,13 @@ void BlockScanner::State::FoldVia(std::string_view line, std::size_t bracket, st
   yield.vias.push_back({*process, via, 1, pieces[piece].line, std::string(line.substr(0, kCitedBytes))});
 }
 
-void BlockScanner::State::Classify(std::string_view block, BlockYield& yield) {
+void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bool cut_head) {
   classes.assign(pieces.size(), Class::kPlain);
   rest_pieces.clear();
   std::size_t guess = 0;
   for (std::uint32_t i = 0; i < pieces.size(); ++i) {
     const std::string_view line = Text(block, pieces[i]);
-    const std::size_t bracket = line.size() < 24 ? std::string_view::npos : FindNcclInfo(line, guess);
+    const std::size_t bracket = line.size() < 24 || (cut_head && i == 0) ? std::string_view::npos : FindNcclInfo(line, guess);
     if (bracket == std::string_view::npos) {
       rest_pieces.push_back(i);
       continue;
@@ -256,7 +256,7 @@ void BlockScanner::State::Keep(std::string_view block, BlockYield& yield, bool c
   for (const std::uint32_t i : rest_pieces) {
     const Piece& piece = pieces[i];
     const std::uint64_t bytes = piece.next - piece.begin;
-    const bool headless = cut_head && i == 0;  // such a piece cannot be a call: its head is in the block before
+    const bool headless = cut_head && i == 0;
     const bool damaged = headless || (!odd.empty() && odd[i]) || classes[i] == Class::kTorn || piece.end - piece.begin > kLineCap;
     if (keep[i] == kNo || headless) {
       while (next_wanted < wanted.size() && wanted[next_wanted].first == i) ++next_wanted;
@@ -290,7 +290,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head) {
   FindStructure(block, s.structure);
   s.CutPieces(block);
   s.calls.Begin();
-  s.Classify(block, yield);
+  s.Classify(block, yield, cut_head);
   s.SieveRest(block);
   s.CollectWanted();
   s.Keep(block, yield, cut_head);

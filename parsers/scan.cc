@@ -108,6 +108,9 @@ class Pipeline {
   std::optional<Error> error_;
 };
 
+/// Room for the longest line that is read whole, and one byte that tells a longer one from it.
+std::size_t BlockBytes(const ScanOptions& options) { return std::max(options.block_bytes, kLineCap + 1); }
+
 unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options) {
   unsigned threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   std::uint64_t bytes = 0;
@@ -118,13 +121,13 @@ unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options
 }  // namespace
 
 Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
-  const std::size_t block_bytes = std::max(options.block_bytes, kLineCap);
+  const std::size_t block_bytes = BlockBytes(options);
   SourceReader reader(inputs, block_bytes, options.progress_bytes);
   return Pipeline(reader, inputs, sieve, block_bytes, ThreadsFor(inputs, options), sink).Run();
 }
 
 InputRead ScanText(std::string_view text, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
-  const std::size_t block_bytes = std::max(options.block_bytes, kLineCap);
+  const std::size_t block_bytes = BlockBytes(options);
   const std::vector<Input> inputs = {{"text", text.size()}};
   SourceReader reader(text, block_bytes);
   auto reads = Pipeline(reader, inputs, sieve, block_bytes, std::max(1u, options.threads), sink).Run();

@@ -22,7 +22,9 @@ constexpr int kPipeBytes = 1024 * 1024;
 std::size_t LastTerminator(std::string_view text) {
   const void* newline = ::memrchr(text.data(), '\n', text.size());
   if (newline != nullptr) return static_cast<std::size_t>(static_cast<const char*>(newline) - text.data());
-  return text.rfind('\r');
+  // A '\r' at the very end may be half of a line's end.
+  const std::size_t earlier = text.substr(0, text.size() - 1).rfind('\r');
+  return earlier != std::string_view::npos ? earlier : text.rfind('\r');
 }
 
 Error ReadError(const std::string& path, int code) {

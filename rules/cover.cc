@@ -259,7 +259,8 @@ class Reader {
     if (!More()) return Fail();
     const char byte = text_[at_++];
     switch (byte) {
-      case 'd': case 'D': case 'w': case 'W': case 's': case 'S': return Unknown();
+      case 's': return Exactly({Fold(" "), Fold("\t"), Fold("\f"), Fold("\v")});  // what a line may hold of it
+      case 'd': case 'D': case 'w': case 'W': case 'S': return Unknown();
       case 'n': case 'r': case 'f': case 'v': return Unknown();
       case 'b': case 'B': case 'A': case 'z': return Exactly({""});
       case 't': return Exactly({Fold("\t")});
@@ -307,7 +308,7 @@ class Reader {
     const char byte = text_[at_++];
     if (byte != '\\') return static_cast<unsigned char>(byte);
     const Part escaped = Escape();
-    if (!escaped.strings) return std::nullopt;
+    if (!escaped.strings || escaped.strings->size() > 1) return std::nullopt;
     if (escaped.strings->front().empty()) failed_ = true;  // \b in a class is a backspace to some
     return static_cast<unsigned char>(text_[at_ - 1] == 't' ? '\t' : text_[at_ - 1]);
   }

@@ -111,8 +111,24 @@ void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Findin
   }
 }
 
-/// Everybody in and nothing moving turns a hint about the transport into a reason.
-void LiftHints(std::vector<Finding>& findings) {
+/// Several hosts spoke of their bootstrap and no communicator of theirs was ever complete, nor anything trained.
+bool StuckInBootstrap(const Evidence& evidence, const Finding& hint) {
+  std::set<std::string> hosts;
+  for (const Citation& citation : hint.citations)
+    if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[citation.event])) hosts.insert(*host);
+  for (const Event& event : evidence.timeline.events)
+    if (const auto* init = std::get_if<CommInit>(&event.what); init != nullptr && init->complete && init->nranks > 1) return false;
+  return hosts.size() > 1 && evidence.phases.empty();
+}
+
+/// Everybody in and nothing moving turns a hint about the transport into a reason; so does a bootstrap that never ends
+/// for a hint about the interface.
+void LiftHints(const Evidence& evidence, std::vector<Finding>& findings) {
+  for (Finding& finding : findings)
+    if (finding.strength == Strength::kHint && finding.cause == "interface-selection" && StuckInBootstrap(evidence, finding)) {
+      finding.strength = Strength::kSupporting;
+      finding.confidence = std::max(finding.confidence, 0.45);
+    }
   const auto stall = std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return IsOneOf(f.rule, {"all-in-nothing-moves", "all-gpus-spin", "silence-after-init"}); });
   if (stall == findings.end()) return;
   for (Finding& finding : findings) {
@@ -352,7 +368,7 @@ const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Fin
 
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const Timeline& timeline = evidence.timeline;
-  LiftHints(findings);
+  LiftHints(evidence, findings);
   SetAside(timeline, evidence.book, findings);
   Verdict verdict;
   std::vector<const Finding*> causes, aside;

@@ -52,7 +52,7 @@ std::string WithinLine(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 1 < text.size()) {
       const char escaped = text[++i];
-      if (escaped == 's') out += in_class ? R"( \t\r\f\v)" : R"([ \t\r\f\v])";
+      if (escaped == 's') out += in_class ? R"( \t\f\v)" : R"([ \t\f\v])";
       else if (!in_class && escaped == 'D') out += R"([^\d\n])";
       else if (!in_class && escaped == 'W') out += R"([^\w\n])";
       else out += text.substr(i - 1, 2);
@@ -132,7 +132,7 @@ Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
 /// What a sieve is made of.
 struct Parts {
   Database covered, anywhere;  ///< each null if nothing is looked for that way
-  std::vector<std::string> literals;
+  std::vector<WindowFilter::Literal> literals;
 };
 
 Result<Parts> Compile(const RuleBook& book, std::span<const std::string_view> marks) {
@@ -141,7 +141,9 @@ Result<Parts> Compile(const RuleBook& book, std::span<const std::string_view> ma
   if (!covered) return covered.error();
   auto anywhere = Compile(wanted.anywhere, book);
   if (!anywhere) return anywhere.error();
-  return Parts{std::move(*covered), std::move(*anywhere), std::move(wanted.literals)};
+  Parts parts{std::move(*covered), std::move(*anywhere), {}};
+  for (std::string& literal : wanted.literals) parts.literals.push_back({literal, RarestWindows(literal)});
+  return parts;
 }
 
 int OnMatch(unsigned id, unsigned long long, unsigned long long to, unsigned, void* context) {
@@ -210,7 +212,7 @@ class HsSieve final : public Sieve {
   HsSieve(Parts parts, const RuleBook& book)
       : covered_(std::move(parts.covered)),
         anywhere_(std::move(parts.anywhere)),
-        filter_(std::move(parts.literals)),
+        filter_(parts.literals),
         rules_(static_cast<std::uint32_t>(book.rules.size())) {
     for (const Rule& rule : book.rules) last_only_.push_back(KeepLastOnly(rule));
   }
@@ -227,8 +229,8 @@ class HsSieve final : public Sieve {
   std::vector<bool> last_only_;
 };
 
-// The bytes of a sieve: each part behind its size of eight bytes, padded to a multiple of eight: the two databases, then
-// the literals, one a line (no literal holds a line end: folding has set bit 0x20 of every byte).
+// The bytes of a sieve are parts, each behind its size of eight bytes and padded to a multiple of eight: the two
+// databases, then a part for each literal: its windows and its text.
 constexpr std::size_t kAligned = 8;
 
 void AppendPart(std::string& out, std::string_view part) {
@@ -280,12 +282,13 @@ std::optional<Parts> PartsOf(std::string_view bytes) {
     if (!loaded) return std::nullopt;
     *db = std::move(*loaded);
   }
-  auto literals = TakePart(bytes);
-  if (!literals) return std::nullopt;
-  while (!literals->empty()) {
-    const std::size_t end = std::min(literals->find('\n'), literals->size());
-    parts.literals.emplace_back(literals->substr(0, end));
-    literals->remove_prefix(std::min(end + 1, literals->size()));
+  while (!bytes.empty()) {
+    const auto part = TakePart(bytes);
+    WindowFilter::Literal literal;
+    if (!part || part->size() < sizeof literal.windows) return std::nullopt;
+    std::memcpy(literal.windows.data(), part->data(), sizeof literal.windows);
+    literal.text = part->substr(sizeof literal.windows);
+    parts.literals.push_back(std::move(literal));
   }
   return parts;
 }
@@ -307,9 +310,10 @@ Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::st
     if (!bytes) return bytes.error();
     AppendPart(out, bytes.value());
   }
-  std::string literals;
-  for (const std::string& literal : parts.value().literals) literals += literal + '\n';
-  AppendPart(out, literals);
+  for (const WindowFilter::Literal& literal : parts.value().literals) {
+    std::string part(reinterpret_cast<const char*>(literal.windows.data()), sizeof literal.windows);
+    AppendPart(out, part + literal.text);
+  }
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -154,19 +155,17 @@ bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 
 }  // namespace
 
-WindowFilter::WindowFilter(std::vector<std::string> literals) : literals_(std::move(literals)) {
+WindowFilter::WindowFilter(const std::vector<Literal>& literals) {
   std::vector<Entry> entries;
-  std::vector<std::array<Window, 4>> windows;
-  for (const std::string& literal : literals_) {
-    windows.push_back(RarestWindows(literal));
-    for (const Window& window : windows.back()) AddEntries(literal, window, entries);
-    texts_ += literal;
+  for (const Literal& literal : literals) {
+    for (const Window& window : literal.windows) AddEntries(literal.text, window, entries);
+    texts_ += literal.text;
   }
   EnterWords(entries);
   sixes_.assign(words_.cells.size() * kSixBitsPerCell / 64, 0);
   six_shift_ = static_cast<std::uint32_t>(std::countl_zero(sixes_.size() * 64)) + 1;
-  for (std::size_t i = 0; i < literals_.size(); ++i)
-    for (const Window& window : windows[i]) EnterSix(literals_[i], window);
+  for (const Literal& literal : literals)
+    for (const Window& window : literal.windows) EnterSix(literal.text, window);
 }
 
 /// The literal's text will stand at the end of texts_.

@@ -1,8 +1,8 @@
 // Finds the lines of a block that contain one of many literals, several times faster than a search for all of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,16 +29,19 @@ namespace inquest {
 /// Immutable once made; any number of threads may use it.
 class WindowFilter {
  public:
-  /// The literals are folded, of kShortestLiteral bytes or more.
-  explicit WindowFilter(std::vector<std::string> literals);
+  /// Folded, of kShortestLiteral bytes or more, with their RarestWindows: finding these takes longer than all the rest,
+  /// so that they are best kept with the literal.
+  struct Literal {
+    std::string text;
+    std::array<Window, 4> windows;
+  };
+  explicit WindowFilter(const std::vector<Literal>& literals);
 
   struct Line {
     std::uint32_t begin = 0, end = 0;  ///< without the '\n' or '\r' that ends it
   };
   /// Appends the lines of `block` (less than 4 GiB) that contain a literal, in order, each once. '\r' ends a line, too.
   void FindLines(std::string_view block, std::vector<Line>& lines) const;
-
-  const std::vector<std::string>& literals() const { return literals_; }
 
   /// Answers "may this word be ours": each word sets two bits of one cell.
   struct WordBitmap {
@@ -64,7 +67,6 @@ class WindowFilter {
   /// A literal that covers the word at `at` and starts at `earliest` or later; null if there is none.
   const Entry* EntryAt(std::string_view block, std::size_t at, std::size_t earliest) const;
 
-  std::vector<std::string> literals_;
   WordBitmap words_;
   std::vector<std::uint64_t> sixes_;  ///< a bit for each value of a hash of six bytes
   std::uint32_t six_shift_ = 0;       ///< hash >> six_shift_ is the bit

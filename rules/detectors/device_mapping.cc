@@ -118,6 +118,26 @@ void FindSpinning(const Evidence& evidence, const Table& table, std::vector<Find
   }
 }
 
+// A container's nvidia-smi lists no processes. Then the GPUs alone tell, and less surely: they may be another job's.
+void FindSpinningAlone(const Evidence& evidence, const Table& table, std::vector<Finding>& out) {
+  std::vector<int> spinning;
+  bool others_work = false;
+  for (const auto& [index, gpu] : table.gpus) {
+    if (SpinsAtLowPower(*gpu.first)) spinning.push_back(index);
+    else others_work = others_work || gpu.first->utilization_percent.value_or(0) >= 50;
+  }
+  if (!table.by_program.empty() || others_work || spinning.size() < 2) return;
+  Finding finding;
+  finding.rule = "all-gpus-spin";
+  finding.cause = "p2p-transport";
+  finding.strength = Strength::kHint;
+  finding.confidence = 0.4;
+  finding.claim = fmt::format("GPUs {} run at full utilisation and low power: what uses them is inside a collective that does not move.", FoldRanks(spinning));
+  for (const int gpu : spinning)
+    if (finding.citations.size() < 3) finding.citations.push_back(Cite(evidence.timeline, table.gpus.at(gpu).second, "cause"));
+  out.push_back(std::move(finding));
+}
+
 // The guess of barrier() is harmless while it is the rank's own device.
 void FindWrongGuess(const Evidence& evidence, std::vector<Finding>& out) {
   const Timeline& timeline = evidence.timeline;
@@ -149,6 +169,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   if (!Mig(table)) {
     FindCrowds(evidence, table, out);
     FindSpinning(evidence, table, out);
+    FindSpinningAlone(evidence, table, out);
   }
   FindWrongGuess(evidence, out);
   return out;

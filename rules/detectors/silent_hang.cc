@@ -16,12 +16,15 @@ namespace {
 bool AnyFailure(const Evidence& evidence) {
   for (const Event& event : evidence.timeline.events) {
     if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<ExceptionRaised>(event.what) ||
-        std::holds_alternative<ProcessExit>(event.what) || std::holds_alternative<NcclWarn>(event.what) ||
-        std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<CommEnd>(event.what))
+        std::holds_alternative<ProcessExit>(event.what) || std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<CommEnd>(event.what))
       return true;
   }
-  for (const LineMatch& match : evidence.matches)
-    if (evidence.book.rules[match.rule].kind == Rule::Kind::kEnding) return true;
+  // Warnings that no rule knows, or only as a hint, are what healthy set-ups print too.
+  for (const LineMatch& match : evidence.matches) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    if (rule.kind == Rule::Kind::kEnding || rule.kind == Rule::Kind::kSymptom) return true;
+    if (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint) return true;
+  }
   return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation"; });
 }
 
