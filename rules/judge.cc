@@ -397,7 +397,9 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
     return verdict;
   }
-  const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && !IsOneOf(causes.front()->rule, {"silence-after-init", "calls-behind", "init-incomplete"});
+  const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [](const Finding* f) {
+    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "calls-behind", "init-incomplete"});
+  });
   if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
   else

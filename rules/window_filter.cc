@@ -62,13 +62,8 @@ void ForEachValue(std::string_view literal, std::int32_t begin, Use use) {
   }
 }
 
-/// Looks at whole groups of words, the first of which stands at `place` of the block. Writes the places of those that
-/// may be ours, and up to a group of rubbish behind them; returns how many may be ours.
-using Probe = std::size_t (*)(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
-                              std::uint32_t* places);
-
-std::size_t ProbeScalar(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
-                        std::uint32_t* places) {
+std::size_t ProbePortable(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
+                          std::uint32_t* places) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < groups * kGroupWords; ++i, text += kWordBytes, place += kWordBytes) {
     const std::uint32_t hash = LoadWord(text) * kWordFactor;
@@ -128,13 +123,6 @@ __attribute__((target("avx2,popcnt"))) std::size_t ProbeAvx2(const WordBitmap& b
 }
 #endif
 
-Probe BestProbe() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("popcnt") != 0) return &ProbeAvx2;
-#endif
-  return &ProbeScalar;
-}
-
 /// The word at `at` with the two bytes before and behind it, which may lie outside the block.
 std::uint64_t ContextAt(std::string_view block, std::size_t at) {
   std::array<char, kContextBytes> bytes{};
@@ -155,7 +143,14 @@ bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 
 }  // namespace
 
-WindowFilter::WindowFilter(const std::vector<Literal>& literals) {
+WindowFilter::Probe WindowFilter::ProbeFor([[maybe_unused]] Code code) {
+#if defined(__x86_64__)
+  if (code == Code::kBest && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("popcnt") != 0) return &ProbeAvx2;
+#endif
+  return &ProbePortable;
+}
+
+WindowFilter::WindowFilter(const std::vector<Literal>& literals, Code code) : probe_(ProbeFor(code)) {
   std::vector<Entry> entries;
   for (const Literal& literal : literals) {
     for (const Window& window : literal.windows) AddEntries(literal.text, window, entries);
@@ -263,11 +258,10 @@ std::size_t WindowFilter::Verify(std::string_view block, std::span<const std::ui
 }
 
 void WindowFilter::FindLines(std::string_view block, std::vector<Line>& lines) const {
-  static const Probe kProbe = BestProbe();
   std::array<std::uint32_t, (kGroups + 1) * kGroupWords> places;
   std::size_t at = 0, decided = 0;
   const auto look = [&](const char* text, std::size_t groups) {
-    const std::size_t passed = kProbe(words_, text, groups, static_cast<std::uint32_t>(at), places.data());
+    const std::size_t passed = probe_(words_, text, groups, static_cast<std::uint32_t>(at), places.data());
     decided = Verify(block, {places.data(), KeepFitting(block, places.data(), passed)}, decided, lines);
     at += groups * kGroupBytes;
   };

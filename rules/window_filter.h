@@ -35,7 +35,8 @@ class WindowFilter {
     std::string text;
     std::array<Window, 4> windows;
   };
-  explicit WindowFilter(const std::vector<Literal>& literals);
+  enum class Code : std::uint8_t { kBest, kPortable };  ///< the fastest this machine can run; what any machine can run
+  explicit WindowFilter(const std::vector<Literal>& literals, Code code = Code::kBest);
 
   struct Line {
     std::uint32_t begin = 0, end = 0;  ///< without the '\n' or '\r' that ends it
@@ -57,6 +58,11 @@ class WindowFilter {
     std::uint32_t text = 0, size = 0;      ///< the literal, in texts_
     std::int32_t offset = 0;               ///< of the word in it
   };
+  /// Looks at whole groups of words, the first of which stands at `place` of the block. Writes the places of those that
+  /// may be ours, and up to a group of rubbish behind them; returns how many may be ours.
+  using Probe = std::size_t (*)(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
+                                std::uint32_t* places);
+  static Probe ProbeFor(Code code);
   void AddEntries(std::string_view literal, const Window& window, std::vector<Entry>& entries) const;
   void EnterWords(const std::vector<Entry>& entries);
   void EnterSix(std::string_view literal, const Window& window);
@@ -67,6 +73,7 @@ class WindowFilter {
   /// A literal that covers the word at `at` and starts at `earliest` or later; null if there is none.
   const Entry* EntryAt(std::string_view block, std::size_t at, std::size_t earliest) const;
 
+  Probe probe_;
   WordBitmap words_;
   std::vector<std::uint64_t> sixes_;  ///< a bit for each value of a hash of six bytes
   std::uint32_t six_shift_ = 0;       ///< hash >> six_shift_ is the bit

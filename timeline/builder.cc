@@ -63,6 +63,19 @@ bool IsContext(const Event& event) {
   return message != nullptr && message->hits.empty();
 }
 
+/// Where an event stands is known only when all are sorted; until then a birth is known by its line.
+void PlaceBirths(Timeline& timeline, const std::vector<SourcePos>& births) {
+  const auto before = [](const Event& event, const SourcePos& where) { return event.where < where; };
+  for (CommunicatorRow& row : timeline.communicators)
+    for (CommunicatorRow::Member& member : row.members) {
+      if (!member.init_event) continue;
+      const SourcePos& where = births[*member.init_event];
+      member.init_event.reset();
+      for (auto it = std::lower_bound(timeline.events.begin(), timeline.events.end(), where, before); it != timeline.events.end() && it->where == where; ++it)
+        if (std::holds_alternative<CommInit>(it->what)) member.init_event = static_cast<EventIndex>(it - timeline.events.begin());
+    }
+}
+
 }  // namespace
 
 struct TimelineBuilder::State {
@@ -77,12 +90,20 @@ struct TimelineBuilder::State {
   Processes processes;
   std::vector<std::uint32_t> batch_processes;
 
+  std::vector<SourcePos> births;  ///< by the number that the ledger knows them by
+
+  void AddBirth(std::uint32_t process, const CommInit& init, const SourcePos& where);
   void AddContext(Event event);
   void AddTelling(Event event);
 };
 
 TimelineBuilder::TimelineBuilder() : state_(std::make_unique<State>()) {}
 TimelineBuilder::~TimelineBuilder() = default;
+
+void TimelineBuilder::State::AddBirth(std::uint32_t process, const CommInit& init, const SourcePos& where) {
+  ledger.Init(process, init, static_cast<std::uint32_t>(births.size()));
+  births.push_back(where);
+}
 
 void TimelineBuilder::State::AddContext(Event event) {
   if (!nearby.empty() && nearby.back().where.input != event.where.input) nearby.clear();
@@ -123,7 +144,7 @@ void TimelineBuilder::State::AddTelling(Event event) {
 void TimelineBuilder::Add(Event event) {
   const std::uint32_t process = state_->processes.Meet(event);
   if (const auto* init = std::get_if<CommInit>(&event.what); init != nullptr && process != Processes::kNone)
-    state_->ledger.Init(process, *init, static_cast<std::uint32_t>(state_->events.size()));
+    state_->AddBirth(process, *init, event.where);
   if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && process != Processes::kNone) state_->ledger.End(process, *end);
   if (IsContext(event))
     state_->AddContext(std::move(event));
@@ -152,6 +173,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   timeline.events.erase(std::unique(timeline.events.begin(), timeline.events.end(), same), timeline.events.end());
   GiveYears(timeline.events);
   timeline.communicators = s.ledger.Take();
+  PlaceBirths(timeline, s.births);
   ResolveIdentity(timeline, std::move(s.processes));
   MatchWork(timeline);
   DescribeRanks(timeline);

@@ -27,7 +27,7 @@ class CallLedger {
   /// `processes[i]` is the caller's number of batch.processes[i]. A new batch starts with begin == 0.
   void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base,
                 const std::vector<std::uint32_t>& processes);
-  /// Communicators in the order in which they were first seen. init_event is the number given to Init.
+  /// Communicators in the order in which they were first seen. init_event is still the number given to Init.
   std::vector<CommunicatorRow> Take();
 
  private:

@@ -1,5 +1,5 @@
 // traceback.cc: Python tracebacks, and the stacks of `Fatal Python error`.
-// Format:  "Traceback (most recent call last):", frames, the exception's line; chains of them; faulthandler's dumps
+// Format:  "Traceback (most recent call last)", frames, the exception's line; chains of them; faulthandler's dumps
 //              File "train.py", line 84, in main
 //            torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ...
 // Clock:   none of its own.        Not read: lines of a message behind its first; source lines between frames.
@@ -164,6 +164,12 @@ class TracebackParser final : public Parser {
       FlushPending(true, out);
       return true;
     }
+    // Rich draws a box around the frames; the exception's line stands below it, as ever.
+    if (record.text.starts_with("\u256d\u2500") && Contains(record.text, " Traceback (most recent call last) ")) {
+      FlushPending(false, out);
+      Open(record.where);
+      return true;
+    }
     const std::size_t at = record.text.rfind(kHead);
     // Text behind it: a traceback inside one line of JSON, or a log that quotes.
     if (at == std::string_view::npos ||
@@ -227,7 +233,7 @@ class TracebackParser final : public Parser {
 };
 
 constexpr std::string_view kMarks[] = {
-    "(most recent call last):",
+    "(most recent call last)",
     "(most recent call first):",
     "  File \"",
     "  File \\\"",  // inside docker's JSON

@@ -65,6 +65,8 @@ EventIndex EndOfChain(const Timeline& timeline, EventIndex index) {
 /// Raised in the launcher itself, which only reports or suffers what happened to its children.
 bool InLauncher(const ExceptionRaised& raised) {
   const auto launcher = [](const std::string& frame) {
+    // @record wraps the user's own main as well as the launcher's.
+    if (frame.find("elastic/multiprocessing/errors/") != std::string::npos) return false;
     return frame.find("torch/distributed/elastic/") != std::string::npos || frame.find("torch/distributed/launch") != std::string::npos ||
            frame.find("torch/distributed/run.py") != std::string::npos || frame.find("bin/torchrun") != std::string::npos ||
            frame.find("bin/accelerate") != std::string::npos || frame.find("deepspeed/launcher/") != std::string::npos;
@@ -91,6 +93,18 @@ bool ParentReports(const Rule& rule) {
   static constexpr std::array<std::string_view, 11> kReports = {"elastic-exit", "exit-nonzero", "sigterm",     "sigabrt",      "step-aborted",  "worker-restart",
                                                                "dump-signal",  "actor-died",   "engine-died", "heartbeat", "agent-lost-patience"};
   return rule.cause == "interrupted" || rule.cause == "host-oom" || std::find(kReports.begin(), kReports.end(), rule.id) != kReports.end();
+}
+
+/// A traceback inside torchelastic's failure report belongs to the rank of the entry above it.
+std::optional<Known<GlobalRank>> RankOfException(const Timeline& timeline, EventIndex index) {
+  if (auto rank = timeline.RankOf(timeline.events[index])) return rank;
+  const SourcePos begin = std::get<ExceptionRaised>(timeline.events[index].what).begin;
+  for (EventIndex i = index; i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 6 >= begin.line;) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (exit != nullptr && exit->reporter == "torchelastic" && exit->rank && timeline.events[i].where.line <= begin.line)
+      return Known<GlobalRank>{*exit->rank, Basis::kDerived, "entry of the failure report that holds the traceback"};
+  }
+  return std::nullopt;
 }
 
 /// By event: its line is a symptom, of whatever kind.
@@ -128,7 +142,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
     if (raised == nullptr || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
-    const auto rank = timeline.RankOf(timeline.events[i]);
+    const auto rank = RankOfException(timeline, i);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
     if (!seen.insert(key).second) {
       for (Finding& finding : out)

@@ -5,6 +5,8 @@
 // its first collective, and no watchdog speaks in programs without one or before its time-out. What looks like it: a log
 // that was cut, which this cannot tell; hence a hint, that other evidence (a driver known for it, spinning GPUs) lifts.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -28,9 +30,41 @@ bool AnyFailure(const Evidence& evidence) {
   return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation"; });
 }
 
+/// A GPU of the job stands idle while another one spins: its rank is not in the collective, so the path is not the question.
+bool OneStandsIdle(const Timeline& timeline) {
+  std::map<int, int> utilization;
+  std::set<int> used;
+  for (const Event& event : timeline.events) {
+    if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what); gpu != nullptr && gpu->utilization_percent) utilization[gpu->index] = *gpu->utilization_percent;
+    if (const auto* process = std::get_if<GpuProcess>(&event.what); process != nullptr && process->type == "C") used.insert(process->gpu_index);
+  }
+  bool idle = false, spins = false;
+  for (const int gpu : used) {
+    if (utilization.count(gpu) == 0) continue;
+    idle = idle || utilization[gpu] < 20;
+    spins = spins || utilization[gpu] >= 95;
+  }
+  return idle && spins;
+}
+
+/// The last thing heard is a build: it still runs, or it waits for a lock that nobody holds.
+std::vector<Finding> SilenceInBuild(const Evidence& evidence) {
+  if (evidence.phases.empty() || evidence.phases.back().kind != "compile") return {};
+  Finding finding;
+  finding.rule = "silence-in-build";
+  finding.cause = "jit-build-stall";
+  finding.strength = Strength::kHint;
+  finding.confidence = 0.45;
+  finding.claim = "The last that was heard is a build or load of kernel extensions, and then nothing: it still runs, it waits for a lock, or the log was cut.";
+  finding.citations = {Cite(evidence.timeline, evidence.phases.back().event, "cause")};
+  finding.collect = {"py-spy dump --pid <each rank>: FileBaton.wait is a stale lock", "pgrep -af 'ninja|nvcc|cc1plus'; ls -l ~/.cache/torch_extensions/*/*/lock"};
+  return {finding};
+}
+
 std::vector<Finding> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
-  if (AnyFailure(evidence)) return {};
+  if (AnyFailure(evidence) || OneStandsIdle(timeline)) return {};
+  if (std::vector<Finding> build = SilenceInBuild(evidence); !build.empty()) return build;
   std::optional<EventIndex> complete, via;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     if (const auto* init = std::get_if<CommInit>(&timeline.events[i].what); init != nullptr && init->complete && init->nranks > 1) complete = i;
@@ -54,7 +88,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return {finding};
 }
 
-constexpr std::string_view kFindings[] = {"silence-after-init"};
+constexpr std::string_view kFindings[] = {"silence-after-init", "silence-in-build"};
 
 }  // namespace
 

@@ -1,0 +1,162 @@
+// What every match of an expression must contain: by example, on every rule, and on expressions made at random.
+#include "rules/cover.h"
+
+#include <algorithm>
+#include <random>
+
+#include "core/pattern.h"
+#include "rules/rarity.h"
+#include "rules/rule_book.h"
+#include "tests/catch.h"
+
+using namespace inquest;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+bool Holds(std::string_view text, const Strings& literals) {
+  const std::string folded = Fold(text);
+  return std::any_of(literals.begin(), literals.end(),
+                     [&](const std::string& literal) { return folded.find(literal) != std::string::npos; });
+}
+
+/// An expression, and a text that it matches.
+struct Made {
+  std::string expression, text;
+};
+
+class Maker {
+ public:
+  explicit Maker(unsigned seed) : random_(seed) {}
+  Made Alternatives(int depth) {
+    Made made = Row(depth);
+    for (unsigned more = Below(depth > 0 ? 3 : 1); more > 0; --more) {
+      const Made other = Row(depth);
+      made.expression += '|' + other.expression;
+      if (Below(2) == 0) made.text = other.text;
+    }
+    return made;
+  }
+
+ private:
+  unsigned Below(unsigned limit) { return static_cast<unsigned>(random_()) % limit; }
+  char Letter() { return "abcdeXYZ 01_:"[Below(13)]; }
+
+  Made Row(int depth) {
+    Made made;
+    for (unsigned parts = 1 + Below(4); parts > 0; --parts) {
+      const Made part = Repeated(Atom(depth));
+      made.expression += part.expression;
+      made.text += part.text;
+    }
+    return made;
+  }
+  Made Atom(int depth) {
+    const unsigned kind = Below(depth > 0 ? 9 : 6);
+    Made made;
+    if (kind < 3) {
+      for (unsigned size = 1 + Below(9); size > 0; --size) made.text += Letter();
+      return {made.text, made.text};
+    }
+    if (kind == 3) return {"[ab:X]", std::string(1, "ab:X"[Below(4)])};
+    if (kind == 4) return Below(2) == 0 ? Made{R"(\d)", "7"} : Made{"[^]Q]", "z"};
+    if (kind == 5) return Below(2) == 0 ? Made{R"(\s)", Below(2) == 0 ? " " : "\t"} : Made{R"(\.)", "."};
+    const Made inside = Alternatives(depth - 1);
+    return {(kind == 6 ? "(?i:" : kind == 7 ? "(?P<name>" : "(?:") + inside.expression + ')', inside.text};
+  }
+  Made Repeated(const Made& atom) {
+    const std::string group = atom.expression.size() > 1 && atom.expression[0] != '(' && atom.expression[0] != '[' &&
+                                      atom.expression[0] != '\\'
+                                  ? "(?:" + atom.expression + ')'
+                                  : atom.expression;
+    const std::string twice = atom.text + atom.text;
+    switch (Below(9)) {
+      case 0: return {group + '?', Below(2) == 0 ? "" : atom.text};
+      case 1: return {group + '*', Below(2) == 0 ? "" : twice};
+      case 2: return {group + '+', Below(2) == 0 ? atom.text : twice};
+      case 3: return {group + "{2,3}", twice};
+      case 4: return {group + "{0,2}?", Below(2) == 0 ? "" : twice};
+      default: return atom;
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+}  // namespace
+
+TEST_CASE("covers by example", "[rules]") {
+  const struct { std::string_view expression; Strings cover; } kRows[] = {
+      {"out of memory", {"out of memory"}},
+      {"(?i)Out Of Memory", {"out of memory"}},
+      {"[Oo]ut of [Mm]emory", {"out of memory"}},
+      {R"(^\[c10d\] socket$)", {"{c10d} socket"}},
+      {"killed|terminated", {"killed", "terminated"}},
+      {"(?:CUDA|HIP) error", {"cuda error", "hip error"}},
+      {"killed|x", {}},
+      {"exit code(?: of it)?: [1-9]", {"exit code"}},
+      {R"(rank \d+ of (?P<all>\d+) ranks gone)", {" ranks gone"}},
+      {"watchdog(?: thread)*", {"watchdog"}},
+      {"(?:watchdog)?", {}},
+      {"(?:watchdog){0,2}", {}},
+      {"(?:wat+chdog){2}", {"tchdog"}},
+      {"abcde?", {}},
+      {"abcde+", {"abcde"}},
+      {"a{2}bcdef", {"abcdef"}},
+      {R"(process\s+gone)", {"process"}},
+      {"wait: error|error: wait", {"error: wait", "wait: error"}},
+      {"error: wait|error:", {"error:"}},
+      // Not understood, hence nothing is known.
+      {"abcdefgh(?=x)", {}},
+      {R"(abcdefgh\x41)", {}},
+      {R"((abcdefgh)\1)", {}},
+      {R"(abcdefgh\Q.\E)", {}},
+      {"[[:alpha:]]abcdefgh", {}},
+      {"abcdefgh++", {}},
+      {"(abcdefgh", {}},
+      {"", {}},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.expression);
+    const Strings cover = CoverOf(row.expression);
+    // A longer way to say the same is as good, as long as there is none where there must be none.
+    CHECK(cover.empty() == row.cover.empty());
+    if (!row.cover.empty() && row.expression.find('\\') == std::string_view::npos) CHECK(cover == row.cover);
+  }
+}
+
+TEST_CASE("every sample of a rule holds a literal of the rule's cover", "[rules]") {
+  const auto loaded = LoadRules(INQUEST_SOURCE_DIR "/rules", nullptr);
+  REQUIRE(std::holds_alternative<RuleBook>(loaded));
+  for (const Rule& rule : std::get<RuleBook>(loaded).rules) {
+    CAPTURE(rule.file);
+    const Strings cover = CoverOf(rule.text);
+    for (const std::string& sample : rule.match) {
+      CAPTURE(sample, cover);
+      CHECK((cover.empty() || Holds(sample, cover)));
+    }
+    // A rule without a cover makes the scanner read every byte twice: give it a longer literal, or `scope`.
+    if (rule.scope.empty() && rule.phase_kind != "training") CHECK_FALSE(cover.empty());
+  }
+}
+
+TEST_CASE("what a random expression matches holds a literal of its cover", "[rules]") {
+  std::size_t covered = 0;
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    const Made made = Maker(seed).Alternatives(3);
+    CAPTURE(seed, made.expression, made.text);
+    const auto pattern = Pattern::Compile("^(?:" + made.expression + ")$");
+    if (!pattern) continue;  // e.g. a group name twice
+    REQUIRE(pattern.value().Matches(made.text));
+    const Strings cover = CoverOf(made.expression);
+    covered += cover.empty() ? 0 : 1;
+    CHECK((cover.empty() || Holds(made.text, cover)));
+  }
+  CHECK(covered > 500);
+}
+
+TEST_CASE("a literal that holds another one need not be looked for", "[rules]") {
+  CHECK(WithoutImplied({"nccl error: x", "error: ", "timeout", "timeout"}) == Strings{"error: ", "timeout"});
+  CHECK(WithoutImplied({}).empty());
+}

@@ -1,0 +1,152 @@
+// The sieve loses nothing: what RE2 confirms on a line, the sieve reports on that line, whatever stands around it.
+#include "rules/sieve.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "core/pattern.h"
+#include "parsers/formats.h"
+#include "rules/rule_book.h"
+#include "tests/catch.h"
+
+using namespace inquest;
+
+namespace {
+
+const RuleBook& Book() {
+  static const RuleBook kBook = [] {
+    auto loaded = LoadRules(INQUEST_SOURCE_DIR "/rules", nullptr);
+    if (!std::holds_alternative<RuleBook>(loaded)) FAIL("the rules do not load");
+    return std::move(std::get<RuleBook>(loaded));
+  }();
+  return kBook;
+}
+
+std::unique_ptr<Sieve> Sieved(const RuleBook& book) {
+  auto compiled = CompileSieve(book, Marks().marks);
+  if (!compiled) FAIL(compiled.error().message);
+  return std::move(*compiled);
+}
+
+RuleBook BookOf(const std::vector<std::string>& expressions) {
+  RuleBook book;
+  for (const std::string& expression : expressions) book.rules.emplace_back().text = expression;
+  return book;
+}
+
+bool IsSieved(const Rule& rule) { return rule.phase_kind != "training" && rule.scope.empty(); }
+
+/// (line, id): what the sieve reports.
+std::set<std::pair<std::size_t, std::uint32_t>> Reported(const Sieve& sieve, const std::string& block) {
+  std::vector<Sieve::Hit> hits;
+  sieve.MakeScanner()->Scan(block, hits);
+  std::set<std::pair<std::size_t, std::uint32_t>> out;
+  for (const Sieve::Hit& hit : hits) {
+    REQUIRE(hit.end <= block.size());
+    const auto end = block.begin() + (hit.end == 0 ? 0 : hit.end - 1);
+    out.emplace(static_cast<std::size_t>(std::count(block.begin(), end, '\n')), hit.id);
+  }
+  return out;
+}
+
+/// (line, id): what RE2 and a plain search for marks find.
+std::set<std::pair<std::size_t, std::uint32_t>> Confirmed(const RuleBook& book, const std::vector<std::string>& lines) {
+  std::set<std::pair<std::size_t, std::uint32_t>> out;
+  const auto& marks = Marks().marks;
+  for (std::uint32_t id = 0; id < book.rules.size(); ++id) {
+    if (!IsSieved(book.rules[id])) continue;
+    const auto pattern = Pattern::Compile(book.rules[id].text);
+    REQUIRE(pattern);
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      if (pattern.value().Matches(lines[i])) out.emplace(i, id);
+  }
+  for (std::size_t mark = 0; mark < marks.size(); ++mark)
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      if (lines[i].find(marks[mark]) != std::string::npos) out.emplace(i, static_cast<std::uint32_t>(book.rules.size() + mark));
+  return out;
+}
+
+void CheckNothingLost(const Sieve& sieve, const RuleBook& book, const std::vector<std::string>& lines) {
+  std::string block;
+  for (const std::string& line : lines) block += line + '\n';
+  const auto reported = Reported(sieve, block);
+  for (const auto& [line, id] : Confirmed(book, lines)) {
+    if (reported.contains({line, id})) continue;
+    CAPTURE(lines[line], id, id < book.rules.size() ? book.rules[id].file : std::string(Marks().marks[id - book.rules.size()]));
+    FAIL_CHECK("lost");
+  }
+}
+
+class Mutator {
+ public:
+  /// Part of the sample, other case, a byte more or less, something before and behind it.
+  std::string Mutate(std::string line) {
+    static const std::string_view kChatter = "iteration 100/500 | loss: 2.345 | time 0.123 | lr 1e-05 [rank0]: saving the model ";
+    for (std::size_t times = Below(3); times > 0 && !line.empty(); --times) {
+      char& byte = line[Below(line.size())];
+      switch (Below(4)) {
+        case 0: byte = static_cast<char>(byte ^ 0x20); break;
+        case 1: line.erase(Below(line.size()), 1); break;
+        case 2: line.insert(Below(line.size()), 1, "aZ0 :[\t"[Below(7)]); break;
+        default: line.erase(0, Below(line.size()) / 3); break;
+      }
+    }
+    // A flipped bit may make a line end or a byte that is no text.
+    for (char& byte : line) byte = byte < 0x20 && byte != '\t' ? '.' : byte;
+    return std::string(kChatter.substr(0, Below(kChatter.size()))) + line + std::string(kChatter.substr(0, Below(9)));
+  }
+
+ private:
+  std::size_t Below(std::size_t limit) { return static_cast<std::size_t>(random_()) % limit; }
+  std::mt19937 random_{11};
+};
+
+bool IsAscii(const std::string& line) {
+  return std::all_of(line.begin(), line.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
+}
+
+}  // namespace
+
+TEST_CASE("no sample and no mutation of one loses a confirmed hit", "[rules]") {
+  const std::unique_ptr<Sieve> sieve = Sieved(Book());
+  std::vector<std::string> lines;
+  Mutator mutator;
+  for (const Rule& rule : Book().rules)
+    for (const auto* samples : {&rule.match, &rule.differ})
+      for (const std::string& sample : *samples) {
+        lines.push_back(sample);
+        // RE2 counts characters where libhs counts bytes: a repeat that is bounded may differ.
+        if (IsAscii(sample)) lines.push_back(mutator.Mutate(sample));
+      }
+  CheckNothingLost(*sieve, Book(), lines);
+}
+
+TEST_CASE("an expression without a literal is searched everywhere", "[rules]") {
+  const RuleBook book = BookOf({R"(\d{3}-\d{4})", "watchdog gave up", R"(^[a-z]+$)", R"(E\d+|F\d+)"});
+  const std::unique_ptr<Sieve> sieve = Sieved(book);
+  CheckNothingLost(*sieve, book, {"call 555-1234", "the watchdog gave up", "letters", "nothing HERE", "E17"});
+  CHECK(Reported(*Sieved(BookOf({R"(\d{3}-\d{4})"})), "1\n555-1234\n").contains({1, 0}));
+}
+
+TEST_CASE("a match stays within its line", "[rules]") {
+  const RuleBook book = BookOf({R"(first half[^|]*second half)", R"(third half\s+fourth half)", R"(\W\D[ab]{2}\s[^x]zz)"});
+  const std::unique_ptr<Sieve> sieve = Sieved(book);
+  CHECK(Reported(*sieve, "first half\nsecond half\nthird half\nfourth half\n::aa\n zz\n").empty());
+  CHECK(Reported(*sieve, "first half second half\nthird half \t fourth half\n::aa  zz") ==
+        std::set<std::pair<std::size_t, std::uint32_t>>{{0, 0}, {1, 1}, {2, 2}});
+}
+
+TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
+  const std::unique_ptr<Sieve> compiled = Sieved(Book());
+  const auto bytes = SerializeSieve(Book(), Marks().marks);
+  REQUIRE(bytes);
+  std::string block;
+  for (const Rule& rule : Book().rules)
+    for (const std::string& sample : rule.match) block += sample + '\n';
+  for (const std::size_t size : {bytes.value().size(), bytes.value().size() / 2, std::size_t{0}}) {  // what is cut is compiled anew
+    const auto loaded = LoadSieve(std::string_view(bytes.value()).substr(0, size), Book(), Marks().marks);
+    REQUIRE(loaded);
+    CHECK(Reported(*loaded.value(), block) == Reported(*compiled, block));
+  }
+}
