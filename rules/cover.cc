@@ -85,7 +85,7 @@ class Sequence {
   /// Makes room for a list of so many strings to follow: of what stands before it, the last few bytes do.
   void ShortenFor(std::size_t strings) {
     if (run_.size() * strings > kMostStrings) Offer(run_);
-    for (std::size_t bytes = 8; run_.size() * strings > kMostStrings; bytes /= 2) {
+    for (std::size_t bytes = 8; run_.size() > 1 && run_.size() * strings > kMostStrings; bytes /= 2) {
       for (std::string& string : run_) string.erase(0, string.size() - std::min(string.size(), bytes));
       SortUnique(run_);
       exact_ = false;

@@ -52,7 +52,7 @@ std::string WithinLine(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 1 < text.size()) {
       const char escaped = text[++i];
-      if (escaped == 's') out += in_class ? R"( \t\f\v)" : R"([ \t\f\v])";
+      if (escaped == 's') out += in_class ? R"( \t\f\x0b)" : R"([ \t\f\x0b])";
       else if (!in_class && escaped == 'D') out += R"([^\d\n])";
       else if (!in_class && escaped == 'W') out += R"([^\w\n])";
       else out += text.substr(i - 1, 2);

@@ -118,6 +118,42 @@ void FindSpinning(const Evidence& evidence, const Table& table, std::vector<Find
   }
 }
 
+// One GPU of the job stands idle while the others spin: its process has not entered the collective that they are in.
+void FindIdleAmongSpinning(const Evidence& evidence, const Table& table, std::vector<Finding>& out) {
+  for (const auto& [program, rows] : table.by_program) {
+    std::vector<const Table::Row*> idle;
+    std::size_t spinning = 0;
+    for (const auto& row : rows) {
+      const auto gpu = table.gpus.find(row.process->gpu_index);
+      if (gpu == table.gpus.end()) continue;
+      if (SpinsAtLowPower(*gpu->second.first)) ++spinning;
+      else if (gpu->second.first->utilization_percent.value_or(100) < 10) idle.push_back(&row);
+    }
+    if (idle.empty() || idle.size() >= spinning || spinning + idle.size() != rows.size()) continue;
+    Finding finding;
+    finding.rule = "idle-gpu-among-spinning";
+    finding.cause = "rank-absent";
+    finding.strength = Strength::kHint;
+    finding.confidence = 0.42;
+    finding.claim = fmt::format("GPU {} of the job stands idle while {} others spin in a collective: its process has not entered it.", idle.front()->process->gpu_index, spinning);
+    for (const Table::Row* row : idle) {
+      Culprit culprit;
+      culprit.pid = row->process->pid;
+      culprit.gpu_index = row->process->gpu_index;
+      culprit.bus_id = table.gpus.at(row->process->gpu_index).first->bus_id;
+      culprit.why = "its GPU is idle while the others wait";
+      // A container's pids are not the host's, but the address of the GPU is the same in both.
+      for (const ProcessRow& process : evidence.timeline.processes)
+        if (process.rank && process.bus_id == culprit.bus_id) culprit.rank = process.rank->value;
+      finding.culprits.push_back(std::move(culprit));
+      finding.citations.push_back(Cite(evidence.timeline, table.gpus.at(row->process->gpu_index).second, "cause"));
+      finding.citations.push_back(Cite(evidence.timeline, row->event, "cause"));
+    }
+    finding.collect = {fmt::format("py-spy dump --pid {}", idle.front()->process->pid)};
+    out.push_back(std::move(finding));
+  }
+}
+
 // A container's nvidia-smi lists no processes. Then the GPUs alone tell, and less surely: they may be another job's.
 void FindSpinningAlone(const Evidence& evidence, const Table& table, std::vector<Finding>& out) {
   std::vector<int> spinning;
@@ -170,12 +206,13 @@ std::vector<Finding> Run(const Evidence& evidence) {
     FindCrowds(evidence, table, out);
     FindSpinning(evidence, table, out);
     FindSpinningAlone(evidence, table, out);
+    FindIdleAmongSpinning(evidence, table, out);
   }
   FindWrongGuess(evidence, out);
   return out;
 }
 
-constexpr std::string_view kFindings[] = {"processes-share-gpu", "all-gpus-spin", "guessed-device-differs"};
+constexpr std::string_view kFindings[] = {"processes-share-gpu", "all-gpus-spin", "idle-gpu-among-spinning", "guessed-device-differs"};
 
 }  // namespace
 

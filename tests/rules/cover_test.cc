@@ -95,7 +95,7 @@ TEST_CASE("covers by example", "[rules]") {
       {"killed|terminated", {"killed", "terminated"}},
       {"(?:CUDA|HIP) error", {"cuda error", "hip error"}},
       {"killed|x", {}},
-      {"exit code(?: of it)?: [1-9]", {"exit code"}},
+      {"exit code(?: of it)?: [1-9]", {"exit code of it: ", "exit code: "}},
       {R"(rank \d+ of (?P<all>\d+) ranks gone)", {" ranks gone"}},
       {"watchdog(?: thread)*", {"watchdog"}},
       {"(?:watchdog)?", {}},

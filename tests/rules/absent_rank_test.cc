@@ -1,0 +1,120 @@
+// Ranks that never entered an operation, and what looks like it.
+#include "tests/catch.h"
+#include "tests/support/run_job.h"
+
+namespace inquest {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// These ranks time out in one operation of the default group; the job says its size.
+SynthJob TimedOut(const std::vector<int>& waiting, int ranks = 8) {
+  SynthJob job({.ranks = ranks, .hosts = 2});
+  for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=" + std::to_string(ranks));
+  job.Wait(700s);
+  for (const int rank : waiting) {
+    job.TimeOut(rank, {});
+    job.Status(rank, {});
+  }
+  return job;
+}
+
+bool SpeaksOfAbsence(const Verdict& verdict) {
+  for (const Finding& finding : verdict.findings)
+    if (finding.strength != Strength::kHint && (finding.cause == "rank-absent" || finding.cause == "slow-rank" || finding.cause == "jit-build-stall")) return true;
+  return false;
+}
+
+TEST_CASE("absent rank: all but one time out", "[detectors]") {
+  const Judged judged = JudgeText(TimedOut({0, 1, 2, 3, 4, 6, 7}).Interleaved());
+  const Finding* finding = FindFinding(judged.verdict, "rank-absent");
+  REQUIRE(finding != nullptr);
+  CHECK(judged.verdict.cause == "rank-absent");
+  CHECK(CulpritRanks(judged.verdict) == std::set<int>{5});
+  REQUIRE(judged.verdict.collective);
+  CHECK(judged.verdict.collective->seq == 100);
+  CHECK(judged.verdict.collective->ranks_absent == std::vector<int>{5});
+  CHECK(judged.verdict.collective->ranks_waiting == std::vector<int>{0, 1, 2, 3, 4, 6, 7});
+  REQUIRE_FALSE(finding->citations.empty());
+  CHECK(finding->citations[0].text.find("Watchdog caught") != std::string::npos);
+}
+
+TEST_CASE("absent rank: all time out, so nobody is absent", "[detectors]") {
+  const Judged judged = JudgeText(TimedOut({0, 1, 2, 3, 4, 5, 6, 7}).Interleaved());
+  CHECK_FALSE(SpeaksOfAbsence(judged.verdict));
+  CHECK(CulpritRanks(judged.verdict).empty());
+}
+
+TEST_CASE("absent rank: a log of one rank proves no absence", "[detectors]") {
+  SynthJob job({.ranks = 8, .hosts = 2});
+  job.TimeOut(0, {});
+  job.Status(0, {});
+  const Judged judged = JudgeText(job.Interleaved());
+  CHECK_FALSE(SpeaksOfAbsence(judged.verdict));
+  CHECK(CulpritRanks(judged.verdict).empty());
+}
+
+TEST_CASE("absent rank: a group that is a part of the job", "[detectors]") {
+  const std::vector<int> group = {1, 3, 5, 7};
+  for (const int absent : {-1, 5}) {
+    CAPTURE(absent);
+    SynthJob job({.ranks = 8, .hosts = 2});
+    for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=8");
+    for (int place = 0; place < 4; ++place) {
+      const int rank = group[static_cast<std::size_t>(place)];
+      if (rank == absent) continue;
+      job.TimeOut(rank, {}, place);
+      job.Status(rank, {.id = "2", .guid = "3", .desc = "mesh_dp"}, place);
+    }
+    const Judged judged = JudgeText(job.Interleaved());
+    CHECK(SpeaksOfAbsence(judged.verdict) == (absent >= 0));
+    CHECK(CulpritRanks(judged.verdict) == (absent >= 0 ? std::set<int>{absent} : std::set<int>()));
+  }
+}
+
+TEST_CASE("absent rank: a rank that has enqueued less than the others", "[detectors]") {
+  SynthJob job = TimedOut({0, 1, 2, 3, 4, 6, 7});
+  job.Status(5, {.failed = 98, .enqueued = 98, .completed = 97});
+  const Judged judged = JudgeText(job.Interleaved());
+  CHECK(FindFinding(judged.verdict, "rank-behind") != nullptr);
+  CHECK(judged.verdict.cause == "rank-absent");
+  CHECK(CulpritRanks(judged.verdict) == std::set<int>{5});
+
+  SynthJob enqueued = TimedOut({0, 1, 2, 3, 4, 6, 7});  // it is in, though its watchdog has not spoken of it
+  enqueued.Status(5, {.failed = 100, .enqueued = 104, .completed = 99});
+  const Judged all_in = JudgeText(enqueued.Interleaved());
+  CHECK(FindFinding(all_in.verdict, "rank-behind") == nullptr);
+  CHECK_FALSE(SpeaksOfAbsence(all_in.verdict));
+}
+
+TEST_CASE("absent rank: what the absent rank was at", "[detectors]") {
+  const struct { const char* line; const char* cause; } rows[] = {
+      {"[rank0]:Saving model checkpoint to /out/checkpoint-500", "slow-rank"},
+      {"[rank0]:Emitting ninja build file /root/.cache/torch_extensions/fused_adam/build.ninja...", "jit-build-stall"},
+      {"[rank0]:loader waits", "rank-absent"},
+      {"[rank0]:train: Caching images (12.3GB ram): 100%|####| 1000/1000", "rank-absent"},  // that was done
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.line);
+    SynthJob job({.ranks = 4, .hosts = 1});
+    for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=4");
+    job.Print(0, row.line);
+    job.Wait(600s);
+    for (const int rank : {1, 2, 3}) job.TimeOut(rank, {});
+    const Judged judged = JudgeText(job.Interleaved());
+    CHECK(judged.verdict.cause == row.cause);
+    CHECK(CulpritRanks(judged.verdict) == std::set<int>{0});
+  }
+}
+
+TEST_CASE("absent rank: who timed out in another operation of the group was not absent", "[detectors]") {
+  SynthJob job = TimedOut({0, 1, 2, 3, 4, 6, 7});
+  job.TimeOut(5, {.seq = 101});
+  job.Status(5, {.failed = 101, .enqueued = 101, .completed = 100});
+  const Judged judged = JudgeText(job.Interleaved());
+  const Finding* finding = FindFinding(judged.verdict, "rank-absent");
+  CHECK((finding == nullptr || finding->strength == Strength::kHint));
+}
+
+}  // namespace
+}  // namespace inquest

@@ -1,0 +1,104 @@
+// Ranks that waited in different operations of one process group, and what looks like it.
+#include <fmt/format.h>
+
+#include "tests/catch.h"
+#include "tests/support/run_job.h"
+
+namespace inquest {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// All ranks time out at one number; rank 2 of six in `odd`, the others in `usual`.
+SynthJob TimedOut(const SynthWork& usual, const SynthWork& odd, const SynthStatus& status = {}) {
+  SynthJob job({.ranks = 6, .hosts = 2});
+  for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=6");
+  job.Wait(700s);
+  for (const int rank : job.AllRanks()) {
+    job.TimeOut(rank, rank == 2 ? odd : usual);
+    job.Status(rank, status);
+  }
+  return job;
+}
+
+bool SpeaksOfMismatch(const Verdict& verdict) {
+  for (const Finding& finding : verdict.findings)
+    if (finding.cause == "collective-mismatch" && finding.strength != Strength::kHint) return true;
+  return false;
+}
+
+TEST_CASE("work mismatch: another operation, or another size, at one number", "[detectors]") {
+  const SynthWork usual;
+  SynthWork other_op = usual, other_size = usual;
+  other_op.op = "BROADCAST";
+  other_size.numel_in = other_size.numel_out = 1048560;
+  for (const SynthWork& odd : {other_op, other_size}) {
+    CAPTURE(odd.op, odd.numel_in);
+    const Judged judged = JudgeText(TimedOut(usual, odd).Interleaved());
+    CHECK(judged.verdict.rule == "work-mismatch");
+    CHECK(judged.verdict.cause == "collective-mismatch");
+    CHECK(CulpritRanks(judged.verdict) == std::set<int>{2});
+    REQUIRE_FALSE(judged.verdict.evidence.empty());
+    CHECK(judged.verdict.evidence[0].text.starts_with("[E"));
+    CHECK(judged.verdict.evidence[0].rank == GlobalRank{2});
+  }
+}
+
+TEST_CASE("work mismatch: all alike", "[detectors]") { CHECK_FALSE(SpeaksOfMismatch(JudgeText(TimedOut({}, {}).Interleaved()).verdict)); }
+
+TEST_CASE("work mismatch: operations whose sizes may differ", "[detectors]") {
+  for (const std::string op : {"ALLTOALL_BASE", "ALLTOALL", "GATHER", "SCATTER", "SEND"}) {
+    CAPTURE(op);
+    const Judged judged = JudgeText(TimedOut({.op = op}, {.op = op, .numel_in = 77, .numel_out = 77}).Interleaved());
+    CHECK_FALSE(SpeaksOfMismatch(judged.verdict));
+  }
+}
+
+TEST_CASE("work mismatch: what a reduce-scatter takes and gives differs, but not between ranks", "[detectors]") {
+  const SynthWork scatter{.op = "_REDUCE_SCATTER_BASE", .numel_in = 6000, .numel_out = 1000};
+  CHECK_FALSE(SpeaksOfMismatch(JudgeText(TimedOut(scatter, scatter).Interleaved()).verdict));
+}
+
+TEST_CASE("work mismatch: two groups count alike", "[detectors]") {
+  SynthJob job({.ranks = 6, .hosts = 2});
+  for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=6");
+  job.Wait(700s);
+  for (const int rank : job.AllRanks()) {
+    const bool tensor = rank % 2 == 0;
+    job.TimeOut(rank, {.op = tensor ? "ALLREDUCE" : "_ALLGATHER_BASE"}, rank / 2);
+    job.Status(rank, {.id = tensor ? "1" : "2", .guid = tensor ? "1" : "2", .desc = tensor ? "mesh_tp" : "mesh_dp"}, rank / 2);
+  }
+  CHECK_FALSE(SpeaksOfMismatch(JudgeText(job.Interleaved()).verdict));
+}
+
+TEST_CASE("work mismatch: one rank waits in a later operation of the same group", "[detectors]") {
+  const Judged judged = JudgeText([] {
+    SynthJob job({.ranks = 6, .hosts = 2});
+    for (const int rank : job.AllRanks()) {
+      const SynthWork work = rank == 4 ? SynthWork{.seq = 101, .op = "BROADCAST"} : SynthWork{};
+      job.TimeOut(rank, work);
+      job.Status(rank, {.failed = work.seq, .enqueued = work.seq, .completed = work.seq - 1});
+    }
+    return job.Interleaved();
+  }());
+  CHECK(FindFinding(judged.verdict, "work-order-mismatch") != nullptr);
+  CHECK(judged.verdict.cause == "collective-mismatch");
+  CHECK(CulpritRanks(judged.verdict) == std::set<int>{4});
+}
+
+TEST_CASE("work mismatch: PyTorch compared the calls before they were made", "[detectors]") {
+  const auto print = [](int seq, const char* op, int size) {
+    return fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float))", seq, op, size);
+  };
+  SynthJob job({.ranks = 4, .hosts = 1});
+  for (const int rank : {0, 1, 3})
+    job.Raise(rank, "RuntimeError", fmt::format("Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank 2 is running collective: {}.", rank,
+                                                print(21, "ALLREDUCE", 8), print(21, "BROADCAST", 8)));
+  const Judged judged = JudgeText(job.Interleaved());
+  CHECK(judged.verdict.rule == "fingerprint-mismatch");
+  CHECK(judged.verdict.cause == "collective-mismatch");
+  CHECK(CulpritRanks(judged.verdict) == std::set<int>{2});
+}
+
+}  // namespace
+}  // namespace inquest
