@@ -112,15 +112,17 @@ Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks) {
   return out;
 }
 
-/// Null for no expressions.
+/// Null for no expressions. For any processor, not for this one: one binary is copied to many nodes, and the window filter
+/// leaves libhs little to do.
 Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
   if (expressions.texts.empty()) return Database();
   std::vector<const char*> texts;
   for (const std::string& text : expressions.texts) texts.push_back(text.c_str());
   hs_database_t* db = nullptr;
   hs_compile_error_t* error = nullptr;
+  const hs_platform_info_t platform{HS_TUNE_FAMILY_GENERIC, 0, 0, 0};
   const hs_error_t status = hs_compile_multi(texts.data(), expressions.flags.data(), expressions.ids.data(),
-                                             static_cast<unsigned>(texts.size()), HS_MODE_BLOCK, nullptr, &db, &error);
+                                             static_cast<unsigned>(texts.size()), HS_MODE_BLOCK, &platform, &db, &error);
   if (status == HS_SUCCESS) return Database(db);
   const unsigned id = error != nullptr && error->expression >= 0 ? expressions.ids[static_cast<std::size_t>(error->expression)] : ~0u;
   Error out{error != nullptr ? error->message : "out of memory", "use RE2's syntax without bounded repeats of hundreds", ""};
