@@ -11,7 +11,9 @@ namespace inquest {
 namespace {
 
 const std::string kHead = "alder04:41234:41777 [3] NCCL INFO ";
-const std::string kTail = " sendbuff 0x7f1c40000000 recvbuff 0x7f1c42000000 count 1048576 datatype 7 op 0 root 0 comm 0x55d0c2a41e70 [nranks=16] stream 0x55d0bf3312a0";
+const std::string kTail =
+    " sendbuff 0x7f1c40000000 recvbuff 0x7f1c42000000 count 1048576 datatype 7 op 0 root 0 comm 0x55d0c2a41e70 "
+    "[nranks=16] stream 0x55d0bf3312a0";
 const std::string kCall = kHead + "AllReduce: opCount 2a" + kTail;
 /// A line that the built-in rules look for.
 const std::string kTelling = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
@@ -36,8 +38,9 @@ std::string ShowCalls(const BlockYield& yield) {
     const CallBatch::Comm& comm = yield.calls.comms.at(call.comm);
     const CallBatch::Process& process = yield.calls.processes.at(comm.process);
     const CallDescriptor& what = yield.calls.descriptors.at(call.descriptor);
-    out += fmt::format("{}{}:{} [{}] {:x}/{} #{:x} {} {} {} {} {}", out.empty() ? "" : "\n", process.host, process.pid, process.cuda_dev, comm.pointer,
-                       comm.nranks, call.op_count, what.op, what.count, what.datatype, what.redop, what.root);
+    out += fmt::format("{}{}:{} [{}] {:x}/{} #{:x} {} {} {} {} {}", out.empty() ? "" : "\n", process.host, process.pid,
+                       process.cuda_dev, comm.pointer, comm.nranks, call.op_count, what.op, what.count, what.datatype,
+                       what.redop, what.root);
   }
   return out;
 }
@@ -45,13 +48,17 @@ std::string ShowCalls(const BlockYield& yield) {
 /// Everything that a yield says.
 std::string Show(const BlockYield& yield) {
   const Tally& t = yield.tally;
-  std::string out = fmt::format("{} bytes {} lines {} claimed {} plain {} damaged\n{}\n", t.bytes, t.lines, t.claimed, t.plain, t.damaged, ShowCalls(yield));
+  std::string out = fmt::format("{} bytes {} lines {} claimed {} plain {} damaged\n{}\n", t.bytes, t.lines, t.claimed,
+                                t.plain, t.damaged, ShowCalls(yield));
   for (const CallBatch::Call& call : yield.calls.calls) out += fmt::format("{} ", call.line);
   for (const CallBatch::Process& p : yield.calls.processes)
-    out += fmt::format("{}:{} [{}] {} {} {}\n", p.host, p.pid, p.cuda_dev, p.sender ? p.sender->value : -1, p.last_line, p.last_text);
-  for (const BlockYield::Via& via : yield.vias) out += fmt::format("{} {} x{} at {}: {}\n", via.process, via.via, via.count, via.line, via.text);
+    out += fmt::format("{}:{} [{}] {} {} {}\n", p.host, p.pid, p.cuda_dev, p.sender ? p.sender->value : -1, p.last_line,
+                       p.last_text);
+  for (const BlockYield::Via& via : yield.vias)
+    out += fmt::format("{} {} x{} at {}: {}\n", via.process, via.via, via.count, via.line, via.text);
   for (const KeptLine& k : yield.kept) {
-    out += fmt::format("{}+{} {} bytes{}{}{}:", k.line, k.offset, k.bytes, k.context ? " context" : "", k.nccl ? " nccl" : "", k.damaged ? " damaged" : "");
+    out += fmt::format("{}+{} {} bytes{}{}{}:", k.line, k.offset, k.bytes, k.context ? " context" : "",
+                       k.nccl ? " nccl" : "", k.damaged ? " damaged" : "");
     for (std::uint32_t i = 0; i < k.hit_count; ++i) out += fmt::format(" {}", yield.hits.at(k.hits + i));
     out += " " + TextOf(yield, k) + "\n";
   }
@@ -67,13 +74,16 @@ std::uint64_t Accounted(const BlockYield& yield) {
 /// The texts of kept lines, context in brackets.
 std::string ShowKept(const BlockYield& yield) {
   std::string out;
-  for (const KeptLine& line : yield.kept) out += line.context ? "(" + TextOf(yield, line) + ") " : TextOf(yield, line) + " ";
+  for (const KeptLine& line : yield.kept)
+    out += line.context ? "(" + TextOf(yield, line) + ") " : TextOf(yield, line) + " ";
   return out;
 }
 
 TEST_CASE("block: call lines in every spelling", "[block]") {
   const std::string usual = "alder04:41234 [3] 55d0c2a41e70/16 #2a AllReduce 1048576 7 0 0";
-  const struct { std::string line, shown; } rows[] = {
+  const struct {
+    std::string line, shown;
+  } rows[] = {
       {kCall, usual},
       {"[2031-04-05 06:07:08] " + kCall, usual},
       {"[rank3]:" + kCall, usual},
@@ -82,23 +92,32 @@ TEST_CASE("block: call lines in every spelling", "[block]") {
       {"2031-04-05T06:07:08.123456789Z " + kCall, usual},
       {"\x1b[36m(Worker pid=41234)\x1b[0m " + kCall + "\x1b[0m", usual},
       {kCall + " ", usual},
-      {kHead + "AllReduce: opCount 2a sendbuff 0x7f1c40000000 recvbuff 0x7f1c42000000 count 1048576 datatype 7 op 0 root 0 comm 0x55d0c2a41e70 stream 0x55d0bf3312a0",
+      {kHead + "AllReduce: opCount 2a sendbuff 0x7f1c40000000 recvbuff 0x7f1c42000000 count 1048576 datatype 7 op 0 "
+               "root 0 comm 0x55d0c2a41e70 stream 0x55d0bf3312a0",
        "alder04:41234 [3] 55d0c2a41e70/0 #2a AllReduce 1048576 7 0 0"},
-      {kHead + "Send: opCount 2b sendbuff (nil) recvbuff 0x7f1c44000000 count 4096 datatype 7 op 0 root 5 comm 0x55d0c2a41e70 [nranks=16] stream 0x55d0bf3312a0",
+      {kHead + "Send: opCount 2b sendbuff (nil) recvbuff 0x7f1c44000000 count 4096 datatype 7 op 0 root 5 comm "
+               "0x55d0c2a41e70 [nranks=16] stream 0x55d0bf3312a0",
        "alder04:41234 [3] 55d0c2a41e70/16 #2b Send 4096 7 0 5"},
-      {kHead + "Send: opCount 2b sendbuff 0x7f1c44000000 recvbuff (nil) count 4096 datatype 7 op 0 root 5 comm 0x55d0c2a41e70 [nranks=16] stream 0x55d0bf3312a0",
+      {kHead + "Send: opCount 2b sendbuff 0x7f1c44000000 recvbuff (nil) count 4096 datatype 7 op 0 root 5 comm "
+               "0x55d0c2a41e70 [nranks=16] stream 0x55d0bf3312a0",
        "alder04:41234 [3] 55d0c2a41e70/16 #2b Send 4096 7 0 5"},
-      {kHead + "Broadcast: opCount 0 sendbuff (nil) recvbuff (nil) count 0 datatype 0 op 0 root 15 comm 0x55d0c2a41e70 [nranks=16] stream (nil)",
+      {kHead + "Broadcast: opCount 0 sendbuff (nil) recvbuff (nil) count 0 datatype 0 op 0 root 15 comm 0x55d0c2a41e70 "
+               "[nranks=16] stream (nil)",
        "alder04:41234 [3] 55d0c2a41e70/16 #0 Broadcast 0 0 0 15"},
-      {kHead + "AllGather: opCount 1 sendbuff 0xa06000000 recvbuff 0xa07000000 count 17179869184 datatype 9 op 0 root 0 comm 0x1a2b3c0 [nranks=8] stream 0x2ff0",
+      {kHead + "AllGather: opCount 1 sendbuff 0xa06000000 recvbuff 0xa07000000 count 17179869184 datatype 9 op 0 root "
+               "0 comm 0x1a2b3c0 [nranks=8] stream 0x2ff0",
        "alder04:41234 [3] 1a2b3c0/8 #1 AllGather 17179869184 9 0 0"},
-      {kHead + "Reduce: opCount 1 sendbuff 0x7ff recvbuff 0x12ab40 count 5 datatype 3 op 2 root 1 comm 0x5 [nranks=2] stream 0x1",
+      {kHead + "Reduce: opCount 1 sendbuff 0x7ff recvbuff 0x12ab40 count 5 datatype 3 op 2 root 1 comm 0x5 [nranks=2] "
+               "stream 0x1",
        "alder04:41234 [3] 5/2 #1 Reduce 5 3 2 1"},
-      {kHead + "Reduce: opCount 1 sendbuff 0x12ab40 recvbuff 0x7ff count 5 datatype 3 op 2 root 1 comm 0x5 [nranks=2] stream 0x1",
+      {kHead + "Reduce: opCount 1 sendbuff 0x12ab40 recvbuff 0x7ff count 5 datatype 3 op 2 root 1 comm 0x5 [nranks=2] "
+               "stream 0x1",
        "alder04:41234 [3] 5/2 #1 Reduce 5 3 2 1"},
-      {kHead + "AllReduce: opCount 1 sendbuff 0xffff7f1c40000000 recvbuff 0xffff7f1c42000000 count 8 datatype 7 op 18 root 0 comm 0xffff55d0c2a41e70 [nranks=16] stream 0xffff55d0bf3312a0",
+      {kHead + "AllReduce: opCount 1 sendbuff 0xffff7f1c40000000 recvbuff 0xffff7f1c42000000 count 8 datatype 7 op 18 "
+               "root 0 comm 0xffff55d0c2a41e70 [nranks=16] stream 0xffff55d0bf3312a0",
        "alder04:41234 [3] ffff55d0c2a41e70/16 #1 AllReduce 8 7 18 0"},
-      {kHead + "AllReduce: opCount 1234567890abcdef" + kTail, "alder04:41234 [3] 55d0c2a41e70/16 #90abcdef AllReduce 1048576 7 0 0"},
+      {kHead + "AllReduce: opCount 1234567890abcdef" + kTail,
+       "alder04:41234 [3] 55d0c2a41e70/16 #90abcdef AllReduce 1048576 7 0 0"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.line);
@@ -110,8 +129,8 @@ TEST_CASE("block: call lines in every spelling", "[block]") {
 }
 
 TEST_CASE("block: every operation of every version", "[block]") {
-  for (const std::string op : {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce", "Send", "Recv", "AlltoAll", "Gather", "Scatter", "PutSignal",
-                               "Signal", "WaitSignal"}) {
+  for (const std::string op : {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce", "Send", "Recv",
+                               "AlltoAll", "Gather", "Scatter", "PutSignal", "Signal", "WaitSignal"}) {
     const BlockYield yield = ScanBlock(kHead + op + ": opCount 2a" + kTail + "\n");
     CHECK(ShowCalls(yield) == "alder04:41234 [3] 55d0c2a41e70/16 #2a " + op + " 1048576 7 0 0");
   }
@@ -152,7 +171,8 @@ TEST_CASE("block: lines that a call line could be taken for", "[block]") {
 }
 
 TEST_CASE("block: a torn call line is damaged and gives no call", "[block]") {
-  const std::size_t telling = kCall.find(": opCount ") + 10, whole = kCall.rfind("0x") + 3;  // of the stream only a digit is wanted
+  const std::size_t telling = kCall.find(": opCount ") + 10,
+                    whole = kCall.rfind("0x") + 3;  // of the stream only a digit is wanted
   for (std::size_t cut = 0; cut <= kCall.size(); ++cut) {
     const std::string torn = kCall.substr(0, cut);
     for (const std::string& behind : {std::string("\n"), std::string(), std::string("\nAllReduce: opCount 2a\n")}) {
@@ -193,9 +213,19 @@ TEST_CASE("block: what was scanned before does not matter", "[block]") {
   job.Init(comm);
   job.CallAll(comm, {.count = 8});
   // The device that NCCL prints is that of the thread which prints: one process may show several.
-  const auto with_device = [](int device) { return fmt::format("alder04:41234:41777 [{}] NCCL INFO AllReduce: opCount 2a{}\n", device, kTail); };
-  const std::string blocks[] = {with_device(0), with_device(3), job.Interleaved(), kCall + "\n", kCall.substr(0, 190) + "\n", kTelling + "\n", "",
-                                "x" + kCall + "\n", kHead + "Broadcast: opCount 2a" + kTail + "\n" + with_device(1), std::string(3, '\0') + "\n"};
+  const auto with_device = [](int device) {
+    return fmt::format("alder04:41234:41777 [{}] NCCL INFO AllReduce: opCount 2a{}\n", device, kTail);
+  };
+  const std::string blocks[] = {with_device(0),
+                                with_device(3),
+                                job.Interleaved(),
+                                kCall + "\n",
+                                kCall.substr(0, 190) + "\n",
+                                kTelling + "\n",
+                                "",
+                                "x" + kCall + "\n",
+                                kHead + "Broadcast: opCount 2a" + kTail + "\n" + with_device(1),
+                                std::string(3, '\0') + "\n"};
   BlockScanner used(BuiltInSieve());
   for (int round = 0; round < 2; ++round)
     for (const std::string& block : blocks)
@@ -215,13 +245,19 @@ TEST_CASE("block: where a line's prefix is found does not depend on the line bef
 }
 
 TEST_CASE("block: the device of a process is that of its first line in the block", "[block]") {
-  const auto line = [](int device) { return fmt::format("alder04:41234:41777 [{}] NCCL INFO AllReduce: opCount 2a{}\n", device, kTail); };
+  const auto line = [](int device) {
+    return fmt::format("alder04:41234:41777 [{}] NCCL INFO AllReduce: opCount 2a{}\n", device, kTail);
+  };
   CHECK(ScanBlock(line(5) + line(0)).calls.processes.at(0).cuda_dev == 5);
   CHECK(ScanBlock(line(5) + line(0)).calls.processes.size() == 1);
 }
 
 TEST_CASE("block: line ends", "[block]") {
-  const struct { std::string text; std::vector<std::uint32_t> lines, offsets; std::uint64_t count; } rows[] = {
+  const struct {
+    std::string text;
+    std::vector<std::uint32_t> lines, offsets;
+    std::uint64_t count;
+  } rows[] = {
       {"a\nb\nc\n", {0, 1, 2}, {0, 2, 4}, 3},
       {"a\nb\nc", {0, 1, 2}, {0, 2, 4}, 2},
       {"a\r\nb\r\nc\r\n", {0, 1, 2}, {0, 3, 6}, 3},
@@ -305,7 +341,8 @@ TEST_CASE("block: NCCL's own lines are kept where they say who is who", "[block]
   const std::size_t telling = job.Lines().size();
   for (int i = 0; i < 100; ++i) text += kHead + "P2P Chunksize set to 524288\n";
   const BlockYield yield = ScanBlock(text);
-  CHECK(static_cast<std::size_t>(std::count_if(yield.kept.begin(), yield.kept.end(), [](const KeptLine& k) { return !k.context; })) == telling);
+  CHECK(static_cast<std::size_t>(std::count_if(yield.kept.begin(), yield.kept.end(),
+                                               [](const KeptLine& k) { return !k.context; })) == telling);
   CHECK(std::all_of(yield.kept.begin(), yield.kept.end(), [](const KeptLine& k) { return k.nccl; }));
   CHECK(yield.kept.size() < telling + 20);
   CHECK(yield.tally.plain == 0);
@@ -313,9 +350,18 @@ TEST_CASE("block: NCCL's own lines are kept where they say who is who", "[block]
 }
 
 TEST_CASE("block: control bytes damage a line, colours and tabs do not", "[block]") {
-  const struct { std::string line; bool damaged; } rows[] = {
-      {std::string("a") + '\0' + "b", true}, {std::string(4000, '\0'), true}, {"\x01", true}, {"bell\a", true}, {"\x1b[31mred\x1b[0m", false},
-      {"tab\tab", false}, {"back\bspace", false}, {"caf\xc3\xa9", false}, {"\xff\xfe", false}};
+  const struct {
+    std::string line;
+    bool damaged;
+  } rows[] = {{std::string("a") + '\0' + "b", true},
+              {std::string(4000, '\0'), true},
+              {"\x01", true},
+              {"bell\a", true},
+              {"\x1b[31mred\x1b[0m", false},
+              {"tab\tab", false},
+              {"back\bspace", false},
+              {"caf\xc3\xa9", false},
+              {"\xff\xfe", false}};
   for (const auto& row : rows) {
     CAPTURE(row.line);
     const BlockYield kept = ScanBlock("one\n" + row.line + "\ntwo\n");
@@ -389,7 +435,10 @@ TEST_CASE("block: hits are found whether lines are sieved in place or gathered f
 }
 
 TEST_CASE("block: all bytes are accounted for, whatever they are", "[block]") {
-  const std::string parts[] = {kCall, kTelling, "\n", "\r", "\r\n", std::string(1, '\0'), "plain", kHead, kHead + "comm 0x1 rank 0 nranks 2 - Init START", "\x1b[0m"};
+  const std::string parts[] = {kCall,    kTelling, "\n",
+                               "\r",     "\r\n",   std::string(1, '\0'),
+                               "plain",  kHead,    kHead + "comm 0x1 rank 0 nranks 2 - Init START",
+                               "\x1b[0m"};
   BlockScanner scanner(BuiltInSieve());
   std::uint32_t seed = 20310405;
   for (int round = 0; round < 400; ++round) {

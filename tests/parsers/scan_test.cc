@@ -16,7 +16,9 @@ namespace inquest {
 namespace {
 
 const std::string kTelling = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
-const std::string kCallTail = " sendbuff 0x7f1c40000000 recvbuff 0x7f1c42000000 count 8 datatype 7 op 0 root 0 comm 0x55d0c2a41e70 [nranks=16] stream 0x55d0bf3312a0";
+const std::string kCallTail =
+    " sendbuff 0x7f1c40000000 recvbuff 0x7f1c42000000 count 8 datatype 7 op 0 root 0 comm 0x55d0c2a41e70 [nranks=16] "
+    "stream 0x55d0bf3312a0";
 
 /// Writes down all that it is told, one line each.
 class Protocol final : public EventSink {
@@ -27,8 +29,10 @@ class Protocol final : public EventSink {
       vias[via->via] += via->count;
       return;
     }
-    std::string line = fmt::format("{}:{}+{} {} rank {} pid {} {} {}", event.where.input, event.where.line, event.where.offset, KindOf(event.what),
-                                   event.origin.rank ? event.origin.rank->value.value : -1, event.origin.pid.value_or(-1), event.at ? FormatTime(*event.at) : "-", event.text);
+    std::string line =
+        fmt::format("{}:{}+{} {} rank {} pid {} {} {}", event.where.input, event.where.line, event.where.offset,
+                    KindOf(event.what), event.origin.rank ? event.origin.rank->value.value : -1,
+                    event.origin.pid.value_or(-1), event.at ? FormatTime(*event.at) : "-", event.text);
     if (message != nullptr)
       for (const std::uint32_t hit : message->hits) line += fmt::format(" {}", hit);
     (message != nullptr && message->hits.empty() ? context : telling).push_back(std::move(line));
@@ -38,15 +42,20 @@ class Protocol final : public EventSink {
       const CallBatch::Call& call = batch.calls[i];
       const CallBatch::Comm& comm = batch.comms[call.comm];
       const CallDescriptor& what = batch.descriptors[call.descriptor];
-      calls.push_back(fmt::format("{}:{} {}:{} {:x}/{} #{:x} {} {} {} {} {}", base.input, base.line + call.line, batch.processes[comm.process].host,
-                                  batch.processes[comm.process].pid, comm.pointer, comm.nranks, call.op_count, what.op, what.count, what.datatype, what.redop, what.root));
+      calls.push_back(fmt::format("{}:{} {}:{} {:x}/{} #{:x} {} {} {} {} {}", base.input, base.line + call.line,
+                                  batch.processes[comm.process].host, batch.processes[comm.process].pid, comm.pointer,
+                                  comm.nranks, call.op_count, what.op, what.count, what.datatype, what.redop,
+                                  what.root));
     }
   }
   std::vector<std::string> telling, context, calls;
   std::map<std::string, std::uint64_t> vias;
 };
 
-std::string ShowTally(const Tally& t) { return fmt::format("{} bytes {} lines {} claimed {} plain {} damaged", t.bytes, t.lines, t.claimed, t.plain, t.damaged); }
+std::string ShowTally(const Tally& t) {
+  return fmt::format("{} bytes {} lines {} claimed {} plain {} damaged", t.bytes, t.lines, t.claimed, t.plain,
+                     t.damaged);
+}
 
 struct Scan {
   Protocol protocol;
@@ -68,11 +77,13 @@ std::string LongJob() {
   job.Init(pair);
   for (int step = 0; step < 320; ++step) {
     for (const int rank : job.AllRanks()) {
-      job.Call(all, rank, {.count = 1000u + static_cast<unsigned>(step % 5), .op_count = static_cast<std::uint64_t>(step)});
+      job.Call(all, rank,
+               {.count = 1000u + static_cast<unsigned>(step % 5), .op_count = static_cast<std::uint64_t>(step)});
       job.Chatter(rank, 3);
     }
     job.CallAll(pair, {.op = "Broadcast", .count = 64});
-    if (step % 50 == 20) job.Warn(step % 8, "misc/socket.cc:484", "socketProgress: Connection closed by remote peer alder05<52388>");
+    if (step % 50 == 20)
+      job.Warn(step % 8, "misc/socket.cc:484", "socketProgress: Connection closed by remote peer alder05<52388>");
     if (step % 60 == 30) job.PrintNccl(step % 8, "P2P Chunksize set to 524288");
     if (step % 70 == 40) job.Print(step % 8, std::string("torn") + '\0' + "line");
   }
@@ -115,7 +126,8 @@ TEST_CASE("scan: any size of blocks gives the same events, calls and tallies", "
   const Scan whole = ScanWith(text, text.size() + 1, 1);
   REQUIRE(whole.read.tally.damaged > 0);
   REQUIRE(whole.protocol.vias.at("P2P/IPC") == 32);
-  for (const std::size_t block : {std::size_t{1}, kLineCap, kLineCap + 1, kLineCap + 4099, text.size() / 2, text.size() - 1, text.size()}) {
+  for (const std::size_t block :
+       {std::size_t{1}, kLineCap, kLineCap + 1, kLineCap + 4099, text.size() / 2, text.size() - 1, text.size()}) {
     CAPTURE(block);
     const Scan cut = ScanWith(text, block, 3);
     CHECK(cut.protocol.telling == whole.protocol.telling);
@@ -131,7 +143,8 @@ TEST_CASE("scan: a line on the edge of two blocks is read whole", "[scan]") {
   const std::string filler = std::string(99, 'x') + "\n";
   std::string base;
   while (base.size() + filler.size() < kLineCap - 400) base += filler;
-  const std::string edge = kTelling + "\r\nalder04:41234:41777 [3] NCCL INFO AllReduce: opCount 2a" + kCallTail + "\r\n" + kTelling;
+  const std::string edge =
+      kTelling + "\r\nalder04:41234:41777 [3] NCCL INFO AllReduce: opCount 2a" + kCallTail + "\r\n" + kTelling;
   for (std::size_t shift = 0; shift < edge.size() + 20; shift += 5) {
     const std::string text = base + std::string(kLineCap - base.size() - shift - 1, '.') + "\n" + edge;
     CAPTURE(shift);
@@ -177,7 +190,8 @@ TEST_CASE("scan: a progress bar longer than a block", "[scan]") {
 TEST_CASE("scan: CRLF on the edge of two blocks ends one line", "[scan]") {
   // No '\n' in the first block: it is cut at a '\r', which may be half of a line's end.
   for (const std::size_t before : {kLineCap - 1, kLineCap, kLineCap + 1}) {
-    const std::string text = std::string(100, 'a') + "\r\x01" + std::string(before - 103, 'b') + "\r\n" + kTelling + "\n";
+    const std::string text =
+        std::string(100, 'a') + "\r\x01" + std::string(before - 103, 'b') + "\r\n" + kTelling + "\n";
     CAPTURE(before);
     const Scan whole = ScanWith(text, 2 * kLineCap, 1), cut = ScanWith(text, kLineCap, 1);
     CHECK(cut.protocol.telling == whole.protocol.telling);
@@ -195,7 +209,8 @@ TEST_CASE("scan: what an earlier block left in memory is not read", "[scan]") {
   for (std::size_t cut = 40; cut < call.size(); cut += 5) {
     CAPTURE(cut);
     const std::string text = full + "\n" + call.substr(0, cut);
-    const Scan one = ScanWith(text, kLineCap, 1), four = ScanWith(text, kLineCap, 4), whole = ScanWith(text, text.size() + 1, 1);
+    const Scan one = ScanWith(text, kLineCap, 1), four = ScanWith(text, kLineCap, 4),
+               whole = ScanWith(text, text.size() + 1, 1);
     CHECK(one.protocol.calls == whole.protocol.calls);
     CHECK(four.protocol.calls == whole.protocol.calls);
     CHECK(ShowTally(one.read.tally) == ShowTally(whole.read.tally));
@@ -203,8 +218,16 @@ TEST_CASE("scan: what an earlier block left in memory is not read", "[scan]") {
 }
 
 TEST_CASE("scan: nothing, and nearly nothing", "[scan]") {
-  const struct { std::string text; std::uint64_t lines, telling; } rows[] = {
-      {"", 0, 0}, {"\n", 1, 0}, {"\n\n", 2, 0}, {"x", 0, 0}, {kTelling, 0, 1}, {kTelling + "\n", 1, 1}, {kTelling + "\r", 0, 1}};
+  const struct {
+    std::string text;
+    std::uint64_t lines, telling;
+  } rows[] = {{"", 0, 0},
+              {"\n", 1, 0},
+              {"\n\n", 2, 0},
+              {"x", 0, 0},
+              {kTelling, 0, 1},
+              {kTelling + "\n", 1, 1},
+              {kTelling + "\r", 0, 1}};
   const std::size_t told_by_one = ScanWith(kTelling, kLineCap, 1).protocol.telling.size();
   REQUIRE(told_by_one > 0);
   for (const auto& row : rows)
@@ -219,19 +242,28 @@ TEST_CASE("scan: nothing, and nearly nothing", "[scan]") {
 }
 
 TEST_CASE("scan: files in path order, folders with all below them, each file once", "[scan]") {
-  const JobFolder folder({{"b.log", "b\n"}, {"a/2.log", "2\n"}, {"a/10.log", "10\n"}, {"a/deep/er/x", "x\n"}, {".hidden", "h\n"}, {"a/.git/config", "g\n"},
-                          {"c.log", ""}, {"b.log.d/z", "z\n"}});
+  const JobFolder folder({{"b.log", "b\n"},
+                          {"a/2.log", "2\n"},
+                          {"a/10.log", "10\n"},
+                          {"a/deep/er/x", "x\n"},
+                          {".hidden", "h\n"},
+                          {"a/.git/config", "g\n"},
+                          {"c.log", ""},
+                          {"b.log.d/z", "z\n"}});
   const std::vector<std::string> all = {"a/10.log", "a/2.log", "a/deep/er/x", "b.log", "b.log.d/z", "c.log"};
   CHECK(Listed({folder.path()}) == all);
   CHECK(Listed({folder.path(), folder.path() + "/a"}).size() == all.size());
-  CHECK(Listed({folder.path() + "/b.log", folder.path() + "/a"}) == std::vector<std::string>{"a/10.log", "a/2.log", "a/deep/er/x", "b.log"});
+  CHECK(Listed({folder.path() + "/b.log", folder.path() + "/a"}) ==
+        std::vector<std::string>{"a/10.log", "a/2.log", "a/deep/er/x", "b.log"});
   CHECK(Listed({folder.path() + "/.hidden"}) == std::vector<std::string>{".hidden"});  // whoever names it means it
   CHECK(Listed({folder.path() + "/b.log", folder.path() + "/b.log"}).size() == 1);
 }
 
 TEST_CASE("scan: inputs are handed on in order, each with its own lines", "[scan]") {
   std::vector<SynthFile> files;
-  for (int i = 0; i < 12; ++i) files.push_back({fmt::format("out.{:02}.log", i), std::string(static_cast<std::size_t>(i), '\n') + kTelling + "\n"});
+  for (int i = 0; i < 12; ++i)
+    files.push_back(
+        {fmt::format("out.{:02}.log", i), std::string(static_cast<std::size_t>(i), '\n') + kTelling + "\n"});
   files.push_back({"out.05b.log", LongJob()});
   const JobFolder folder(files);
   const auto inputs = ListInputs({folder.path()});
@@ -240,7 +272,8 @@ TEST_CASE("scan: inputs are handed on in order, each with its own lines", "[scan
   for (const unsigned threads : {1u, 3u, 8u}) {
     Protocol protocol;
     std::atomic<std::uint64_t> progress = 0;
-    const auto reads = ScanInputs(*inputs, BuiltInSieve(), {.threads = threads, .block_bytes = kLineCap, .progress_bytes = &progress}, protocol);
+    const auto reads = ScanInputs(*inputs, BuiltInSieve(),
+                                  {.threads = threads, .block_bytes = kLineCap, .progress_bytes = &progress}, protocol);
     REQUIRE(reads);
     REQUIRE(reads->size() == files.size());
     std::uint64_t bytes = 0;
@@ -266,7 +299,8 @@ TEST_CASE("scan: what cannot be read is an error that names it", "[scan]") {
   for (const std::string& path : {folder.path() + "/gone.log", folder.path() + "/b"})
     for (const unsigned threads : {1u, 4u}) {
       Protocol protocol;
-      const auto reads = ScanInputs({{folder.path() + "/a.log", 2}, {path, 1 << 30}, {folder.path() + "/b/c.log", 2}}, BuiltInSieve(), {.threads = threads}, protocol);
+      const auto reads = ScanInputs({{folder.path() + "/a.log", 2}, {path, 1 << 30}, {folder.path() + "/b/c.log", 2}},
+                                    BuiltInSieve(), {.threads = threads}, protocol);
       REQUIRE_FALSE(reads);
       CHECK(reads.error().where == path);
     }
@@ -296,7 +330,8 @@ TEST_CASE("scan: a pipe that gives its bytes in pieces", "[scan]") {
 }
 
 TEST_CASE("scan: a document is offered whole; what no format takes is read line by line", "[scan]") {
-  const std::string document = R"({"message": {"message": "RuntimeError: shapes do not fit", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nRuntimeError: shapes do not fit\n", "timestamp": "1932904028"}}})";
+  const std::string document =
+      R"({"message": {"message": "RuntimeError: shapes do not fit", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nRuntimeError: shapes do not fit\n", "timestamp": "1932904028"}}})";
   const Scan taken = ScanWith("\n " + document + "\n", kLineCap, 2);
   CHECK(taken.read.kinds == std::vector<std::string>{"torchelastic-error-file"});
   CHECK(taken.read.tally.claimed == document.size() + 3);
@@ -312,12 +347,16 @@ TEST_CASE("scan: a document is offered whole; what no format takes is read line 
 }
 
 TEST_CASE("scan: the rank that a file's name gives", "[scan]") {
-  const struct { const char* name; int rank; } rows[] = {
-      {"rank3.log", 3}, {"job_rank-03.err", 3}, {"stderr.rank7", 7}, {"rank_12.txt", 12}, {"a/rank3/out.log", -1}, {"rank.log", -1}, {"rank3x.log", -1},
-      {"rank3_of_rank8.log", -1}, {"local_rank3.log", -1}, {"crank3.log", -1}, {"out.log", -1}};
+  const struct {
+    const char* name;
+    int rank;
+  } rows[] = {{"rank3.log", 3},        {"job_rank-03.err", 3}, {"stderr.rank7", 7}, {"rank_12.txt", 12},
+              {"a/rank3/out.log", -1}, {"rank.log", -1},       {"rank3x.log", -1},  {"rank3_of_rank8.log", -1},
+              {"local_rank3.log", -1}, {"crank3.log", -1},     {"out.log", -1}};
   for (const auto& row : rows) {
     CAPTURE(row.name);
-    const JobFolder folder(std::vector<SynthFile>{{row.name, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"}});
+    const JobFolder folder(std::vector<SynthFile>{
+        {row.name, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"}});
     const auto inputs = ListInputs({folder.path()});
     REQUIRE(inputs);
     CollectingSink sink;
@@ -330,8 +369,11 @@ TEST_CASE("scan: the rank that a file's name gives", "[scan]") {
 }
 
 TEST_CASE("scan: launchers' prefixes in front of call lines say who calls", "[scan]") {
-  const struct { const char* prefix; int rank, local_rank; } rows[] = {
-      {"", -1, -1}, {"[rank11]:", 11, -1}, {"[default3]:", -1, 3}, {"alder04: ", -1, -1}, {"alder04: [default3]:", -1, 3}, {"2031-04-05T06:07:08.5Z ", -1, -1}};
+  const struct {
+    const char* prefix;
+    int rank, local_rank;
+  } rows[] = {{"", -1, -1},          {"[rank11]:", 11, -1},           {"[default3]:", -1, 3},
+              {"alder04: ", -1, -1}, {"alder04: [default3]:", -1, 3}, {"2031-04-05T06:07:08.5Z ", -1, -1}};
   for (const auto& row : rows) {
     CAPTURE(row.prefix);
     CollectingSink sink;

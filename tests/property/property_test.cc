@@ -31,23 +31,39 @@ std::string Join(const std::vector<std::string>& lines) {
 
 std::string JsonOf(const Judged& judged) { return JsonOf(judged.timeline, judged.verdict); }
 
-/// Lines that no rule and no format asks for, as dense as a job may print them.
+/// At least so many bytes of lines that no rule and no format asks for.
 std::string Padding(std::size_t bytes) {
   SynthJob job(kTwoHosts);
-  while (job.Lines().empty()) job.Chatter(0, static_cast<int>(bytes / 40));
-  return job.Interleaved();
+  job.Chatter(0, static_cast<int>(bytes / 24));
+  const std::string text = job.Interleaved();
+  REQUIRE(text.size() >= bytes);
+  return text;
 }
 
 TEST_CASE("property: each scenario has its cause and its culprit, however it is logged", "[property]") {
   for (const Scenario& scenario : Scenarios())
-    for (const Launcher launcher : {Launcher::kNone, Launcher::kRankTag, Launcher::kSrun, Launcher::kKubectl})
+    for (const Launcher launcher :
+         {Launcher::kNone, Launcher::kRankTag, Launcher::kSrun, Launcher::kTee, Launcher::kKubectl})
       for (const NcclSpelling nccl : {NcclSpelling::k2_18, NcclSpelling::k2_21, NcclSpelling::k2_29}) {
         if (scenario.has_agent && launcher == Launcher::kSrun) continue;
         CAPTURE(scenario.name, static_cast<int>(launcher), static_cast<int>(nccl));
-        const Judged judged = JudgeText(Play(scenario, {.ranks = 8, .hosts = 2, .nccl = nccl, .launcher = launcher}).Interleaved());
+        const Judged judged =
+            JudgeText(Play(scenario, {.ranks = 8, .hosts = 2, .nccl = nccl, .launcher = launcher}).Interleaved());
         CHECK(judged.verdict.cause == scenario.cause);
         CHECK(CulpritRanks(judged.verdict) == std::set<int>{kCulprit});
       }
+}
+
+// Bug in parsers/envelope.cc: the number that srun -l prints is taken for a rank, also where each task of srun is a
+// torchrun with several ranks; nothing takes it back when several processes carry one number.
+TEST_CASE("property: where srun starts one agent a host, its number is no rank", "[property][!shouldfail]") {
+  for (const Scenario& scenario : Scenarios()) {
+    CAPTURE(scenario.name);
+    const Judged judged =
+        JudgeText(Play(scenario, {.ranks = 8, .hosts = 2, .launcher = Launcher::kSrunAgent}).Interleaved());
+    CHECK(judged.verdict.cause == scenario.cause);
+    CHECK(CulpritRanks(judged.verdict) == std::set<int>{kCulprit});
+  }
 }
 
 TEST_CASE("property: a file a rank says what one file says", "[property]") {
@@ -184,7 +200,8 @@ TEST_CASE("property: lines in any order are read to their end", "[property]") {
   std::mt19937 random(20310405);
   for (std::size_t i = 0; i < Scenarios().size(); ++i) {
     std::vector<std::string> lines = Play(Scenarios()[i]).Lines();
-    for (const std::string& line : Play(Scenarios()[(i + 1) % Scenarios().size()], {.ranks = 6, .hosts = 3}, 1).Lines()) lines.push_back(line);
+    for (const std::string& line : Play(Scenarios()[(i + 1) % Scenarios().size()], {.ranks = 6, .hosts = 3}, 1).Lines())
+      lines.push_back(line);
     for (int round = 0; round < 8; ++round) {
       std::shuffle(lines.begin(), lines.end(), random);
       const std::string text = Join(lines);

@@ -37,7 +37,9 @@ void RankAbsent(SynthJob& job, int culprit) {
 
 void OutOfMemory(SynthJob& job, int culprit) {
   BeginTraining(job);
-  job.Raise(culprit, "torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.20 GiB is free.");
+  job.Raise(culprit, "torch.OutOfMemoryError",
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.20 GiB "
+            "is free.");
   OthersTimeOut(job, culprit);
 }
 
@@ -56,7 +58,8 @@ void DifferentCall(SynthJob& job, int culprit) {
   const auto comm = job.NewComm(job.AllRanks());
   job.Init(comm);
   for (std::uint64_t step = 0; step < 20; ++step)
-    for (const int rank : job.AllRanks()) job.Call(comm, rank, {.count = rank == culprit && step == 17 ? 4095u : 4096u, .op_count = step});
+    for (const int rank : job.AllRanks())
+      job.Call(comm, rank, {.count = rank == culprit && step == 17 ? 4095u : 4096u, .op_count = step});
 }
 
 }  // namespace

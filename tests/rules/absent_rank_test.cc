@@ -21,7 +21,9 @@ SynthJob TimedOut(const std::vector<int>& waiting, int ranks = 8) {
 
 bool SpeaksOfAbsence(const Verdict& verdict) {
   for (const Finding& finding : verdict.findings)
-    if (finding.strength != Strength::kHint && (finding.cause == "rank-absent" || finding.cause == "slow-rank" || finding.cause == "jit-build-stall")) return true;
+    if (finding.strength != Strength::kHint &&
+        (finding.cause == "rank-absent" || finding.cause == "slow-rank" || finding.cause == "jit-build-stall"))
+      return true;
   return false;
 }
 
@@ -88,7 +90,10 @@ TEST_CASE("absent rank: a rank that has enqueued less than the others", "[detect
 }
 
 TEST_CASE("absent rank: what the absent rank was at", "[detectors]") {
-  const struct { const char* line; const char* cause; } rows[] = {
+  const struct {
+    const char* line;
+    const char* cause;
+  } rows[] = {
       {"[rank0]:Saving model checkpoint to /out/checkpoint-500", "slow-rank"},
       {"[rank0]:Emitting ninja build file /root/.cache/torch_extensions/fused_adam/build.ninja...", "jit-build-stall"},
       {"[rank0]:loader waits", "rank-absent"},

@@ -5,10 +5,13 @@
 namespace inquest {
 namespace {
 
-const std::vector<NcclSpelling> kSpellings = {NcclSpelling::k2_4,  NcclSpelling::k2_10, NcclSpelling::k2_16, NcclSpelling::k2_18,
-                                              NcclSpelling::k2_21, NcclSpelling::k2_23, NcclSpelling::k2_24, NcclSpelling::k2_29};
+const std::vector<NcclSpelling> kSpellings = {NcclSpelling::k2_4,  NcclSpelling::k2_10, NcclSpelling::k2_16,
+                                              NcclSpelling::k2_18, NcclSpelling::k2_21, NcclSpelling::k2_23,
+                                              NcclSpelling::k2_24, NcclSpelling::k2_29};
 
-bool Speaks(const Verdict& verdict) { return FindFinding(verdict, "call-divergence") != nullptr || FindFinding(verdict, "calls-behind") != nullptr; }
+bool Speaks(const Verdict& verdict) {
+  return FindFinding(verdict, "call-divergence") != nullptr || FindFinding(verdict, "calls-behind") != nullptr;
+}
 
 TEST_CASE("call divergence: one rank asks for another size, in every spelling", "[detectors]") {
   for (const NcclSpelling spelling : kSpellings) {
@@ -17,7 +20,8 @@ TEST_CASE("call divergence: one rank asks for another size, in every spelling", 
     const auto comm = job.NewComm(job.AllRanks());
     job.Init(comm);
     for (std::uint64_t step = 0; step < 6; ++step)
-      for (const int rank : job.AllRanks()) job.Call(comm, rank, {.count = step == 4 && rank == 2 ? 12u : 8u, .op_count = step});
+      for (const int rank : job.AllRanks())
+        job.Call(comm, rank, {.count = step == 4 && rank == 2 ? 12u : 8u, .op_count = step});
     const Judged judged = JudgeText(job.Interleaved());
     CHECK(judged.verdict.cause == "collective-mismatch");
     CHECK(judged.verdict.rule == "call-divergence");

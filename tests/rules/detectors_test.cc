@@ -39,7 +39,8 @@ SynthJob WithDesyncReport(const std::vector<std::string>& report) {
 
 TEST_CASE("desync: ranks that never joined", "[detectors]") {
   const Judged judged = JudgeText(WithDesyncReport({"\t - [3] Timeout at collective: ALLREDUCE, #4711",
-                                                    "\t - To our best knowledge, ranks [1, 5] are the lagging ranks that caused this timeout. They never joined any collectives"})
+                                                    "\t - To our best knowledge, ranks [1, 5] are the lagging ranks "
+                                                    "that caused this timeout. They never joined any collectives"})
                                       .Interleaved());
   CHECK(judged.verdict.rule == "desync-ranks-behind");
   CHECK(judged.verdict.cause == "rank-absent");
@@ -49,18 +50,21 @@ TEST_CASE("desync: ranks that never joined", "[detectors]") {
 }
 
 TEST_CASE("desync: two operations at one number", "[detectors]") {
-  const Judged judged = JudgeText(WithDesyncReport({"\t - [3] Timeout at collective: ALLREDUCE, #4711", "\t - Snapshot of ranks' latest states:", "\t   #4711 started ranks:",
-                                                    "\t     [0, 2, 3, 4] started ALLREDUCE", "\t     [1] started BROADCAST"})
-                                      .Interleaved());
+  const Judged judged =
+      JudgeText(WithDesyncReport({"\t - [3] Timeout at collective: ALLREDUCE, #4711",
+                                  "\t - Snapshot of ranks' latest states:", "\t   #4711 started ranks:",
+                                  "\t     [0, 2, 3, 4] started ALLREDUCE", "\t     [1] started BROADCAST"})
+                    .Interleaved());
   CHECK(FindFinding(judged.verdict, "desync-two-operations") != nullptr);
   CHECK(judged.verdict.cause == "collective-mismatch");
   CHECK(CulpritRanks(judged.verdict) == std::set<int>{1});
 }
 
 TEST_CASE("desync: all have started one operation", "[detectors]") {
-  const std::string text = WithDesyncReport({"\t - [3] Timeout at collective: ALLREDUCE, #4711", "\t - Snapshot of ranks' latest states:", "\t   #4711 started ranks:",
-                                             "\t     [0, 1, 2, 3, 4, 5] started ALLREDUCE"})
-                               .Interleaved();
+  const std::string text =
+      WithDesyncReport({"\t - [3] Timeout at collective: ALLREDUCE, #4711", "\t - Snapshot of ranks' latest states:",
+                        "\t   #4711 started ranks:", "\t     [0, 1, 2, 3, 4, 5] started ALLREDUCE"})
+          .Interleaved();
   CHECK_FALSE(Speaks(text, "desync-two-operations"));
   CHECK_FALSE(Speaks(text, "desync-ranks-behind"));
 }
@@ -89,9 +93,10 @@ TEST_CASE("init incomplete: one rank never began the communicator", "[detectors]
 
 TEST_CASE("init incomplete: what looks like it", "[detectors]") {
   const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7}, seven = {0, 1, 2, 3, 4, 6, 7};
-  CHECK_FALSE(Speaks(Begun(all, {}).Interleaved(), "init-incomplete"));      // all began: nobody is missing
-  CHECK_FALSE(Speaks(Begun(seven, seven).Interleaved(), "init-incomplete"));  // it was completed, so the missing lines are elsewhere
-  CHECK_FALSE(Speaks(Begun({2}, {}).Interleaved(), "init-incomplete"));      // a log of one rank
+  CHECK_FALSE(Speaks(Begun(all, {}).Interleaved(), "init-incomplete"));  // all began: nobody is missing
+  CHECK_FALSE(Speaks(Begun(seven, seven).Interleaved(),
+                     "init-incomplete"));  // it was completed, so the missing lines are elsewhere
+  CHECK_FALSE(Speaks(Begun({2}, {}).Interleaved(), "init-incomplete"));  // a log of one rank
 }
 
 // ---- nothing moves ---------------------------------------------------------------------------------------------
@@ -117,9 +122,10 @@ TEST_CASE("nothing moves: all are in, together, and no byte arrives", "[detector
 }
 
 TEST_CASE("nothing moves: what looks like it", "[detectors]") {
-  CHECK_FALSE(Speaks(AllWait({.seq = 1}, 0s, 3), "all-in-nothing-moves"));   // one is missing
-  CHECK_FALSE(Speaks(AllWait({.seq = 1}, 60s), "all-in-nothing-moves"));     // they came minutes apart
-  CHECK_FALSE(Speaks(AllWait({.seq = 1, .numel_in = 40'000'000'000, .numel_out = 40'000'000'000}, 0s), "all-in-nothing-moves"));  // as many bytes take their time
+  CHECK_FALSE(Speaks(AllWait({.seq = 1}, 0s, 3), "all-in-nothing-moves"));  // one is missing
+  CHECK_FALSE(Speaks(AllWait({.seq = 1}, 60s), "all-in-nothing-moves"));    // they came minutes apart
+  CHECK_FALSE(Speaks(AllWait({.seq = 1, .numel_in = 40'000'000'000, .numel_out = 40'000'000'000}, 0s),
+                     "all-in-nothing-moves"));  // as many bytes take their time
 }
 
 // ---- exceptions ------------------------------------------------------------------------------------------------
@@ -137,8 +143,9 @@ TEST_CASE("exceptions: one that nobody has a name for", "[detectors]") {
 }
 
 TEST_CASE("exceptions: what tells of another's end is no cause", "[detectors]") {
-  for (const std::string type : {"torch.distributed.elastic.multiprocessing.errors.ChildFailedError", "subprocess.CalledProcessError", "KeyboardInterrupt",
-                                 "torch.distributed.DistBackendError", "BrokenPipeError"}) {
+  for (const std::string type :
+       {"torch.distributed.elastic.multiprocessing.errors.ChildFailedError", "subprocess.CalledProcessError",
+        "KeyboardInterrupt", "torch.distributed.DistBackendError", "BrokenPipeError"}) {
     CAPTURE(type);
     SynthJob job({.ranks = 4, .hosts = 1});
     job.Raise(3, type, "something ended");
@@ -149,7 +156,8 @@ TEST_CASE("exceptions: what tells of another's end is no cause", "[detectors]") 
 TEST_CASE("exceptions: one that was caught is a hint at most", "[detectors]") {
   SynthJob job({.ranks = 4, .hosts = 1});
   job.Raise(3, "KeyError", "'labels'", "dataset.py");
-  for (int step = 10; step < 40; ++step) job.Print(3, fmt::format("[rank3]: step {}: loss 3.2011, time 251.12ms", step));
+  for (int step = 10; step < 40; ++step)
+    job.Print(3, fmt::format("[rank3]: step {}: loss 3.2011, time 251.12ms", step));
   const Judged judged = JudgeText(job.Interleaved());
   const Finding* finding = FindFinding(judged.verdict, "uncaught-exception");
   CHECK((finding == nullptr || finding->strength == Strength::kHint));
@@ -167,7 +175,13 @@ TEST_CASE("exceptions: one that a signature names is that signature's", "[detect
 // ---- exits -----------------------------------------------------------------------------------------------------
 
 TEST_CASE("exits: signals that say something, with the rank that the agent names", "[detectors]") {
-  const struct { int code; const char* rule; const char* cause; } rows[] = {{-11, "ended-by-sigsegv", "native-crash"}, {-9, "ended-by-sigkill", "host-oom"}, {-7, "ended-by-sigbus", "shm-exhausted"}};
+  const struct {
+    int code;
+    const char* rule;
+    const char* cause;
+  } rows[] = {{-11, "ended-by-sigsegv", "native-crash"},
+              {-9, "ended-by-sigkill", "host-oom"},
+              {-7, "ended-by-sigbus", "shm-exhausted"}};
   for (const auto& row : rows) {
     CAPTURE(row.code);
     SynthJob job({.ranks = 8, .hosts = 2});
@@ -197,7 +211,8 @@ struct SmiProcess {
   const char* name = "/opt/venv/bin/python";
 };
 
-std::string Smi(int gpus, const std::vector<SmiProcess>& processes, int watts, int utilization, const char* mig = "Disabled") {
+std::string Smi(int gpus, const std::vector<SmiProcess>& processes, int watts, int utilization,
+                const char* mig = "Disabled") {
   std::string out =
       "+-----------------------------------------------------------------------------+\n"
       "| NVIDIA-SMI 525.60.13    Driver Version: 525.60.13    CUDA Version: 12.0     |\n"
@@ -210,8 +225,10 @@ std::string Smi(int gpus, const std::vector<SmiProcess>& processes, int watts, i
     int used = 3;
     for (const SmiProcess& process : processes) used += process.gpu == gpu ? process.memory_mib : 0;
     const bool busy = used > 1024;
-    out += fmt::format("|   {}  NVIDIA A100-SXM...  On   | 00000000:{:02X}:00.0 Off |                    0 |\n", gpu, 0x1b + gpu);
-    out += fmt::format("| N/A   41C    P0   {:3}W / 400W |{:6}MiB / 81920MiB |    {:3}%      Default |\n", busy ? watts : 61, used, busy ? utilization : 0);
+    out += fmt::format("|   {}  NVIDIA A100-SXM...  On   | 00000000:{:02X}:00.0 Off |                    0 |\n", gpu,
+                       0x1b + gpu);
+    out += fmt::format("| N/A   41C    P0   {:3}W / 400W |{:6}MiB / 81920MiB |    {:3}%      Default |\n",
+                       busy ? watts : 61, used, busy ? utilization : 0);
     out += fmt::format("|                               |                      |             {:>8} |\n", mig);
     out += "+-------------------------------+----------------------+----------------------+\n";
   }
@@ -222,7 +239,8 @@ std::string Smi(int gpus, const std::vector<SmiProcess>& processes, int watts, i
       "|        ID   ID                                                   Usage      |\n"
       "|=============================================================================|\n";
   for (const SmiProcess& process : processes)
-    out += fmt::format("|    {}   N/A  N/A  {:8}      C   {:<28}{:8}MiB |\n", process.gpu, process.pid, process.name, process.memory_mib);
+    out += fmt::format("|    {}   N/A  N/A  {:8}      C   {:<28}{:8}MiB |\n", process.gpu, process.pid, process.name,
+                       process.memory_mib);
   return out + "+-----------------------------------------------------------------------------+\n";
 }
 
@@ -238,9 +256,12 @@ TEST_CASE("devices: two processes work on one GPU while another stands idle", "[
 
 TEST_CASE("devices: what looks like a crowd on one GPU", "[detectors]") {
   CHECK_FALSE(Speaks(Smi(2, {{0, 4101, 30000}, {1, 4102, 29000}}, 300, 80), "processes-share-gpu"));
-  CHECK_FALSE(Speaks(Smi(2, {{0, 4101, 30000}, {1, 4102, 29000}, {0, 4102, 410}, {1, 4101, 410}}, 300, 80), "processes-share-gpu"));  // contexts for peer access
-  CHECK_FALSE(Speaks(Smi(2, {{0, 4101, 30000}, {0, 4102, 29000}, {1, 4102, 410}}, 300, 80, "Enabled"), "processes-share-gpu"));      // shared on purpose
-  CHECK_FALSE(Speaks(Smi(2, {{0, 4101, 30000}, {0, 977, 2900, "/usr/bin/dashboard"}, {1, 4102, 30000}}, 300, 80), "processes-share-gpu"));
+  CHECK_FALSE(Speaks(Smi(2, {{0, 4101, 30000}, {1, 4102, 29000}, {0, 4102, 410}, {1, 4101, 410}}, 300, 80),
+                     "processes-share-gpu"));  // contexts for peer access
+  CHECK_FALSE(Speaks(Smi(2, {{0, 4101, 30000}, {0, 4102, 29000}, {1, 4102, 410}}, 300, 80, "Enabled"),
+                     "processes-share-gpu"));  // shared on purpose
+  CHECK_FALSE(Speaks(Smi(2, {{0, 4101, 30000}, {0, 977, 2900, "/usr/bin/dashboard"}, {1, 4102, 30000}}, 300, 80),
+                     "processes-share-gpu"));
 }
 
 TEST_CASE("devices: every GPU spins in a collective, or works", "[detectors]") {
@@ -254,9 +275,13 @@ TEST_CASE("devices: every GPU spins in a collective, or works", "[detectors]") {
 TEST_CASE("devices: barrier() guesses a device that is another rank's", "[detectors]") {
   const auto text = [](int guessed) {
     SynthJob job({.ranks = 2, .hosts = 1});
-    for (const int rank : {0, 1}) job.Print(rank, fmt::format("Process rank: {}, device: cuda:{}, n_gpu: 1, distributed training: True", rank, rank));
-    job.Print(1, fmt::format("[rank1]:[W405 06:07:08.123456789 ProcessGroupNCCL.cpp:4561] [PG ID 0 PG GUID 0 Rank 1]  using GPU {} to perform barrier as devices used by this "
-                             "process are currently unknown. This can potentially cause a hang if this rank to GPU mapping is incorrect.",
+    for (const int rank : {0, 1})
+      job.Print(rank,
+                fmt::format("Process rank: {}, device: cuda:{}, n_gpu: 1, distributed training: True", rank, rank));
+    job.Print(1, fmt::format("[rank1]:[W405 06:07:08.123456789 ProcessGroupNCCL.cpp:4561] [PG ID 0 PG GUID 0 Rank 1]  "
+                             "using GPU {} to perform barrier as devices used by this "
+                             "process are currently unknown. This can potentially cause a hang if this rank to GPU "
+                             "mapping is incorrect.",
                              guessed));
     return job.Interleaved();
   };

@@ -44,7 +44,9 @@ TEST_CASE("work mismatch: another operation, or another size, at one number", "[
   }
 }
 
-TEST_CASE("work mismatch: all alike", "[detectors]") { CHECK_FALSE(SpeaksOfMismatch(JudgeText(TimedOut({}, {}).Interleaved()).verdict)); }
+TEST_CASE("work mismatch: all alike", "[detectors]") {
+  CHECK_FALSE(SpeaksOfMismatch(JudgeText(TimedOut({}, {}).Interleaved()).verdict));
+}
 
 TEST_CASE("work mismatch: operations whose sizes may differ", "[detectors]") {
   for (const std::string op : {"ALLTOALL_BASE", "ALLTOALL", "GATHER", "SCATTER", "SEND"}) {
@@ -66,7 +68,8 @@ TEST_CASE("work mismatch: two groups count alike", "[detectors]") {
   for (const int rank : job.AllRanks()) {
     const bool tensor = rank % 2 == 0;
     job.TimeOut(rank, {.op = tensor ? "ALLREDUCE" : "_ALLGATHER_BASE"}, rank / 2);
-    job.Status(rank, {.id = tensor ? "1" : "2", .guid = tensor ? "1" : "2", .desc = tensor ? "mesh_tp" : "mesh_dp"}, rank / 2);
+    job.Status(rank, {.id = tensor ? "1" : "2", .guid = tensor ? "1" : "2", .desc = tensor ? "mesh_tp" : "mesh_dp"},
+               rank / 2);
   }
   CHECK_FALSE(SpeaksOfMismatch(JudgeText(job.Interleaved()).verdict));
 }
@@ -88,12 +91,17 @@ TEST_CASE("work mismatch: one rank waits in a later operation of the same group"
 
 TEST_CASE("work mismatch: PyTorch compared the calls before they were made", "[detectors]") {
   const auto print = [](int seq, const char* op, int size) {
-    return fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float))", seq, op, size);
+    return fmt::format(
+        "CollectiveFingerPrint(SequenceNumber={}, OpType={}, TensorShape=[{}], TensorDtypes=Float, "
+        "TensorDeviceTypes=TensorOptions(dtype=float))",
+        seq, op, size);
   };
   SynthJob job({.ranks = 4, .hosts = 1});
   for (const int rank : {0, 1, 3})
-    job.Raise(rank, "RuntimeError", fmt::format("Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank 2 is running collective: {}.", rank,
-                                                print(21, "ALLREDUCE", 8), print(21, "BROADCAST", 8)));
+    job.Raise(rank, "RuntimeError",
+              fmt::format("Detected mismatch between collectives on ranks. Rank {} is running collective: {}, but Rank "
+                          "2 is running collective: {}.",
+                          rank, print(21, "ALLREDUCE", 8), print(21, "BROADCAST", 8)));
   const Judged judged = JudgeText(job.Interleaved());
   CHECK(judged.verdict.rule == "fingerprint-mismatch");
   CHECK(judged.verdict.cause == "collective-mismatch");

@@ -14,8 +14,8 @@ using std::chrono::seconds;
 
 constexpr auto kStart = std::chrono::sys_days(std::chrono::year(2031) / 4 / 5) + std::chrono::hours(6);
 constexpr std::array<std::string_view, 6> kChatter = {
-    "INFO staging buffer {} recycled",        "loader: shard {} opened, 4096 samples", "worker heartbeat {} ok",
-    "tokenizer cache hit rate 0.{}",          "INFO metrics flushed to events.{}",     "profiler window {} closed"};
+    "INFO staging buffer {} recycled", "loader: shard {} opened, 4096 samples", "worker heartbeat {} ok",
+    "tokenizer cache hit rate 0.{}",   "INFO metrics flushed to events.{}",     "profiler window {} closed"};
 
 struct Clock {
   int month, day, hour, minute, second, nanosecond;
@@ -26,9 +26,12 @@ Clock ClockAt(std::chrono::nanoseconds since_start) {
   const auto day = std::chrono::floor<std::chrono::days>(at);
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss time(at - day);
-  return {static_cast<int>(static_cast<unsigned>(date.month())), static_cast<int>(static_cast<unsigned>(date.day())),
-          static_cast<int>(time.hours().count()),   static_cast<int>(time.minutes().count()),
-          static_cast<int>(time.seconds().count()), static_cast<int>(time.subseconds().count())};
+  return {static_cast<int>(static_cast<unsigned>(date.month())),
+          static_cast<int>(static_cast<unsigned>(date.day())),
+          static_cast<int>(time.hours().count()),
+          static_cast<int>(time.minutes().count()),
+          static_cast<int>(time.seconds().count()),
+          static_cast<int>(time.subseconds().count())};
 }
 
 std::string IsoTime(std::chrono::nanoseconds since_start, std::string_view separator) {
@@ -38,10 +41,14 @@ std::string IsoTime(std::chrono::nanoseconds since_start, std::string_view separ
 
 std::string_view SignalName(int signal) {
   switch (signal) {
-    case 6: return "SIGABRT";
-    case 9: return "SIGKILL";
-    case 11: return "SIGSEGV";
-    default: return "SIGTERM";
+    case 6:
+      return "SIGABRT";
+    case 9:
+      return "SIGKILL";
+    case 11:
+      return "SIGSEGV";
+    default:
+      return "SIGTERM";
   }
 }
 
@@ -90,8 +97,8 @@ SynthJob::Comm SynthJob::NewComm(std::vector<int> ranks) {
 }
 
 SynthJob::Comm SynthJob::NewSplit(Comm parent, std::vector<int> ranks, int color) {
-  const int earlier = static_cast<int>(
-      std::count_if(comms_.begin(), comms_.end(), [&](const Group& g) { return g.parent == parent && g.color == color; }));
+  const int earlier = static_cast<int>(std::count_if(
+      comms_.begin(), comms_.end(), [&](const Group& g) { return g.parent == parent && g.color == color; }));
   comms_.push_back({std::move(ranks), 0x4c21d00000000000 + comms_.size(), parent, color, earlier + 1});
   return comms_.size() - 1;
 }
@@ -103,12 +110,14 @@ std::string SynthJob::LifeLine(Comm comm, int rank, bool complete) const {
   std::string out;
   if (era >= NcclSpelling::k2_29 && !complete && !group.parent) out += fmt::format("[Rank {}] ", place);
   if (era >= NcclSpelling::k2_21) out += group.parent ? "ncclCommSplit " : "ncclCommInitRank ";
-  out += fmt::format("comm 0x{:x} rank {} nranks {} cudaDev {}", Pointer(comm, rank), place, group.ranks.size(), LocalRank(rank));
+  out += fmt::format("comm 0x{:x} rank {} nranks {} cudaDev {}", Pointer(comm, rank), place, group.ranks.size(),
+                     LocalRank(rank));
   if (era == NcclSpelling::k2_4 || era >= NcclSpelling::k2_18) out += fmt::format(" nvmlDev {}", LocalRank(rank));
   if (era >= NcclSpelling::k2_10) out += fmt::format(" busId {:x}", (0x1b + 4 * LocalRank(rank)) << 12);
   if (group.parent && era >= NcclSpelling::k2_21) {
     out += fmt::format(" parent 0x{:x}", Pointer(*group.parent, rank));
-    if (era >= NcclSpelling::k2_24) out += fmt::format(" {} {}", era >= NcclSpelling::k2_29 ? "childCount" : "splitCount", group.split);
+    if (era >= NcclSpelling::k2_24)
+      out += fmt::format(" {} {}", era >= NcclSpelling::k2_29 ? "childCount" : "splitCount", group.split);
     out += fmt::format(" color {} key {}", group.color, rank);
   }
   const bool id_printed = group.parent ? era == NcclSpelling::k2_21 : era >= NcclSpelling::k2_16;
@@ -134,15 +143,18 @@ void SynthJob::Connect(Comm comm, int rank, std::string_view via, int channels) 
   const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   const std::size_t next = (place + 1) % ranks.size();
   for (int channel = 0; channel < channels; ++channel)
-    PrintNccl(rank, fmt::format("Channel {:02}/0 : {}[{}] -> {}[{}] via {}", channel, place, LocalRank(rank), next, LocalRank(ranks[next]), via));
+    PrintNccl(rank, fmt::format("Channel {:02}/0 : {}[{}] -> {}[{}] via {}", channel, place, LocalRank(rank), next,
+                                LocalRank(ranks[next]), via));
 }
 
 void SynthJob::Call(Comm comm, int rank, const SynthCall& call) {
   const std::uint64_t buffer = 0x7f1c40000000 + static_cast<std::uint64_t>(rank) * 0x1000000;
   const bool pair = call.op == "Send" || call.op == "Recv";
-  PrintNccl(rank, fmt::format("{}: opCount {:x} sendbuff {} recvbuff 0x{:x} count {} datatype {} op {} root {} comm 0x{:x} [nranks={}] stream 0x{:x}",
-                              call.op, call.op_count, pair ? "(nil)" : fmt::format("0x{:x}", buffer), buffer, call.count, call.datatype, call.redop,
-                              call.root, Pointer(comm, rank), comms_[comm].ranks.size(), 0x55d0bf000000 + static_cast<std::uint64_t>(rank) * 0x2a0));
+  PrintNccl(rank, fmt::format("{}: opCount {:x} sendbuff {} recvbuff 0x{:x} count {} datatype {} op {} root {} comm "
+                              "0x{:x} [nranks={}] stream 0x{:x}",
+                              call.op, call.op_count, pair ? "(nil)" : fmt::format("0x{:x}", buffer), buffer,
+                              call.count, call.datatype, call.redop, call.root, Pointer(comm, rank),
+                              comms_[comm].ranks.size(), 0x55d0bf000000 + static_cast<std::uint64_t>(rank) * 0x2a0));
 }
 
 void SynthJob::CallAll(Comm comm, const SynthCall& call) {
@@ -151,49 +163,62 @@ void SynthJob::CallAll(Comm comm, const SynthCall& call) {
 }
 
 void SynthJob::Destroy(Comm comm, int rank) {
-  PrintNccl(rank, fmt::format("comm 0x{:x} rank {} nranks {} cudaDev {} busId {:x} - Destroy COMPLETE", Pointer(comm, rank), rank,
-                              comms_[comm].ranks.size(), LocalRank(rank), (0x1b + 4 * LocalRank(rank)) << 12));
+  PrintNccl(rank,
+            fmt::format("comm 0x{:x} rank {} nranks {} cudaDev {} busId {:x} - Destroy COMPLETE", Pointer(comm, rank),
+                        rank, comms_[comm].ranks.size(), LocalRank(rank), (0x1b + 4 * LocalRank(rank)) << 12));
 }
 
 void SynthJob::Abort(Comm comm, int rank) {
-  PrintNccl(rank, fmt::format("comm 0x{:x} rank {} nranks {} cudaDev {} busId {:x} - Abort COMPLETE", Pointer(comm, rank), rank,
-                              comms_[comm].ranks.size(), LocalRank(rank), (0x1b + 4 * LocalRank(rank)) << 12));
+  PrintNccl(rank,
+            fmt::format("comm 0x{:x} rank {} nranks {} cudaDev {} busId {:x} - Abort COMPLETE", Pointer(comm, rank),
+                        rank, comms_[comm].ranks.size(), LocalRank(rank), (0x1b + 4 * LocalRank(rank)) << 12));
 }
 
 void SynthJob::PrintNccl(int rank, const std::string& message) {
-  Print(rank, fmt::format("{}:{}:{} [{}] NCCL INFO {}", Host(rank), Pid(rank), Pid(rank) + 540, LocalRank(rank), message));
+  Print(rank,
+        fmt::format("{}:{}:{} [{}] NCCL INFO {}", Host(rank), Pid(rank), Pid(rank) + 540, LocalRank(rank), message));
 }
 
 void SynthJob::Warn(int rank, std::string_view site, const std::string& message) {
   Print(rank, "");
-  const std::string at = options_.nccl >= NcclSpelling::k2_29 ? fmt::format("[{}] ", IsoTime(ClockOf(HostNumber(rank)), " ")) : "";
-  Print(rank, fmt::format("{}{}:{}:{} [{}] {} NCCL WARN {}", at, Host(rank), Pid(rank), Pid(rank) + 541, LocalRank(rank), site, message));
+  const std::string at =
+      options_.nccl >= NcclSpelling::k2_29 ? fmt::format("[{}] ", IsoTime(ClockOf(HostNumber(rank)), " ")) : "";
+  Print(rank, fmt::format("{}{}:{}:{} [{}] {} NCCL WARN {}", at, Host(rank), Pid(rank), Pid(rank) + 541,
+                          LocalRank(rank), site, message));
 }
 
 // ---- PyTorch ---------------------------------------------------------------------------------------------------
 
 std::string SynthJob::C10Prefix(int rank, std::string_view site) const {
   const Clock c = ClockAt(ClockOf(HostNumber(rank)));
-  return fmt::format("[rank{}]:[E{}{:02} {:02}:{:02}:{:02}.{:09} {}] ", rank, c.month, c.day, c.hour, c.minute, c.second, c.nanosecond, site);
+  return fmt::format("[rank{}]:[E{}{:02} {:02}:{:02}:{:02}.{:09} {}] ", rank, c.month, c.day, c.hour, c.minute,
+                     c.second, c.nanosecond, site);
 }
 
 std::string SynthJob::WorkText(const SynthWork& work) const {
-  return fmt::format("Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn={}, NumelOut={}, Timeout(ms)={}) ran for {} milliseconds before timing out.",
-                     work.seq, work.op, work.numel_in, work.numel_out, work.timeout_ms, work.timeout_ms + 43);
+  return fmt::format(
+      "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn={}, NumelOut={}, "
+      "Timeout(ms)={}) ran for {} milliseconds before timing out.",
+      work.seq, work.op, work.numel_in, work.numel_out, work.timeout_ms, work.timeout_ms + 43);
 }
 
 void SynthJob::TimeOut(int rank, const SynthWork& work, std::optional<int> group_rank) {
-  Print(rank, fmt::format("{}[Rank {}] {}", C10Prefix(rank, "ProcessGroupNCCL.cpp:632"), group_rank.value_or(rank), WorkText(work)));
+  Print(rank, fmt::format("{}[Rank {}] {}", C10Prefix(rank, "ProcessGroupNCCL.cpp:632"), group_rank.value_or(rank),
+                          WorkText(work)));
 }
 
 void SynthJob::Status(int rank, const SynthStatus& status, std::optional<int> group_rank) {
-  Print(rank, fmt::format("{}[PG ID {} PG GUID {}{} Rank {}]  failure detected by watchdog at work sequence id: {} PG status: last enqueued work: {}, last completed work: {}",
-                          C10Prefix(rank, "ProcessGroupNCCL.cpp:2268"), status.id, status.guid, status.desc.empty() ? "" : "(" + status.desc + ")",
-                          group_rank.value_or(rank), status.failed, status.enqueued, status.completed));
+  Print(rank, fmt::format("{}[PG ID {} PG GUID {}{} Rank {}]  failure detected by watchdog at work sequence id: {} PG "
+                          "status: last enqueued work: {}, last completed work: {}",
+                          C10Prefix(rank, "ProcessGroupNCCL.cpp:2268"), status.id, status.guid,
+                          status.desc.empty() ? "" : "(" + status.desc + ")", group_rank.value_or(rank), status.failed,
+                          status.enqueued, status.completed));
 }
 
 void SynthJob::QuoteTimeOut(int rank, const SynthWork& work) {
-  const std::string quoted = fmt::format("[PG ID 0 PG GUID 0(default_pg) Rank {}] Process group watchdog thread terminated with exception: [Rank {}] {}", rank, rank, WorkText(work));
+  const std::string quoted = fmt::format(
+      "[PG ID 0 PG GUID 0(default_pg) Rank {}] Process group watchdog thread terminated with exception: [Rank {}] {}",
+      rank, rank, WorkText(work));
   Print(rank, C10Prefix(rank, "ProcessGroupNCCL.cpp:1895") + quoted);
   Print(rank, "terminate called after throwing an instance of 'c10::DistBackendError'");
   Print(rank, "  what():  " + quoted);
@@ -212,14 +237,17 @@ void SynthJob::Raise(int rank, const std::string& type, const std::string& messa
 void SynthJob::ElasticReport(const std::vector<SynthExit>& exits) {
   const int host = HostNumber(exits.front().rank);
   const Clock c = ClockAt(ClockOf(host));
-  const std::string prefix = fmt::format("{:02}{:02} {:02}:{:02}:{:02}.{:06} {} torch/distributed/elastic/multiprocessing/api.py", c.month, c.day,
-                                         c.hour, c.minute, c.second, c.nanosecond / 1000000 * 1000, 40100 + host);
+  const std::string prefix =
+      fmt::format("{:02}{:02} {:02}:{:02}:{:02}.{:06} {} torch/distributed/elastic/multiprocessing/api.py", c.month,
+                  c.day, c.hour, c.minute, c.second, c.nanosecond / 1000000 * 1000, 40100 + host);
   for (int rank = 0; rank < options_.ranks; ++rank) {
     const bool ended = std::any_of(exits.begin(), exits.end(), [&](const SynthExit& e) { return e.rank == rank; });
-    if (HostNumber(rank) == host && !ended) PrintAgent(host, fmt::format("W{}:897] Sending process {} closing signal SIGTERM", prefix, Pid(rank)));
+    if (HostNumber(rank) == host && !ended)
+      PrintAgent(host, fmt::format("W{}:897] Sending process {} closing signal SIGTERM", prefix, Pid(rank)));
   }
   const SynthExit& root = exits.front();
-  PrintAgent(host, fmt::format("E{}:869] failed (exitcode: {}) local_rank: {} (pid: {}) of binary: /usr/bin/python3", prefix, root.code, LocalRank(root.rank), Pid(root.rank)));
+  PrintAgent(host, fmt::format("E{}:869] failed (exitcode: {}) local_rank: {} (pid: {}) of binary: /usr/bin/python3",
+                               prefix, root.code, LocalRank(root.rank), Pid(root.rank)));
   PrintAgent(host, "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ");
   PrintAgent(host, std::string(60, '='));
   PrintAgent(host, "train.py FAILED");
@@ -232,8 +260,11 @@ void SynthJob::ElasticReport(const std::vector<SynthExit>& exits) {
     PrintAgent(host, fmt::format("  rank      : {} (local_rank: {})", exit.rank, LocalRank(exit.rank)));
     PrintAgent(host, fmt::format("  exitcode  : {} (pid: {})", exit.code, Pid(exit.rank)));
     PrintAgent(host, "  error_file: <N/A>");
-    PrintAgent(host, exit.code < 0 ? fmt::format("  traceback : Signal {} ({}) received by PID {}", -exit.code, SignalName(-exit.code), Pid(exit.rank))
-                                   : "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html");
+    PrintAgent(host,
+               exit.code < 0
+                   ? fmt::format("  traceback : Signal {} ({}) received by PID {}", -exit.code, SignalName(-exit.code),
+                                 Pid(exit.rank))
+                   : "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html");
   };
   PrintAgent(host, "Failures:");
   if (exits.size() == 1) PrintAgent(host, "  <NO_OTHER_FAILURES>");
@@ -248,14 +279,18 @@ void SynthJob::ElasticReport(const std::vector<SynthExit>& exits) {
 
 std::string SynthJob::Render(const Line& line) const {
   switch (options_.launcher) {
-    case Launcher::kNone: break;
-    case Launcher::kKubectl: return line.collected + " " + line.text;
+    case Launcher::kNone:
+      break;
+    case Launcher::kKubectl:
+      return line.collected + " " + line.text;
     case Launcher::kRankTag:
       if (line.rank < 0 || line.text.starts_with("[rank")) break;
       return fmt::format("[rank{}]:{}", line.rank, line.text);
     case Launcher::kSrun:
-      // Each host is one task of srun where torchrun starts the workers; else each rank is.
-      return fmt::format("{:>{}}: {}", line.rank < 0 ? line.host : line.rank, fmt::formatted_size("{}", options_.ranks - 1), line.text);
+      if (line.rank < 0) break;
+      return fmt::format("{:>{}}: {}", line.rank, fmt::formatted_size("{}", options_.ranks - 1), line.text);
+    case Launcher::kSrunAgent:
+      return fmt::format("{:>{}}: {}", line.host, fmt::formatted_size("{}", options_.hosts - 1), line.text);
     case Launcher::kTee:
       if (line.rank < 0) break;
       return fmt::format("[default{}]:{}", LocalRank(line.rank), line.text);
@@ -278,7 +313,8 @@ std::string SynthJob::Interleaved() const {
 std::vector<SynthFile> SynthJob::PerRank() const {
   std::map<std::string, std::string> files;
   for (const Line& line : lines_)
-    files[line.rank < 0 ? fmt::format("agent.{}.log", line.host) : fmt::format("out.{:03}.log", line.rank)] += Render(line) + "\n";
+    files[line.rank < 0 ? fmt::format("agent.{}.log", line.host) : fmt::format("out.{:03}.log", line.rank)] +=
+        Render(line) + "\n";
   std::vector<SynthFile> out;
   for (auto& [name, text] : files) out.push_back({name, std::move(text)});
   return out;

@@ -14,8 +14,9 @@ namespace inquest {
 /// NCCL releases from which on the lines of a communicator's life are spelled anew.
 enum class NcclSpelling : std::uint8_t { k2_4, k2_10, k2_16, k2_18, k2_21, k2_23, k2_24, k2_29 };
 
-/// What stands in front of every line. kRankTag: `[rankN]:`, and not twice where the line has it of its own.
-enum class Launcher : std::uint8_t { kNone, kRankTag, kSrun, kTee, kKubectl };
+/// What stands in front of every line. kRankTag: `[rankN]:`, and not twice where the line has it of its own. kSrun:
+/// srun -l starts the ranks. kSrunAgent: srun -l starts one torchrun a host, so that its number is the host's.
+enum class Launcher : std::uint8_t { kNone, kRankTag, kSrun, kSrunAgent, kTee, kKubectl };
 
 struct SynthOptions {
   int ranks = 8;
@@ -119,7 +120,7 @@ class SynthJob {
  private:
   struct Line {
     Duration at;
-    int rank, host;  ///< rank -1: the host's launcher
+    int rank, host;               ///< rank -1: the host's launcher
     std::string text, collected;  ///< `collected`: the time that a collector notes
   };
   struct Group {

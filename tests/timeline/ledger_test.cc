@@ -18,7 +18,9 @@ std::uint64_t PointerOf(int rank, int comm = 0) {
   return 0x55d0c0000000 + static_cast<std::uint64_t>(rank) * 0x100000 + static_cast<std::uint64_t>(comm) * 0x1000;
 }
 
-CallDescriptor Reduce(std::uint64_t count) { return {.op = "AllReduce", .count = count, .datatype = 7, .redop = 0, .root = 0}; }
+CallDescriptor Reduce(std::uint64_t count) {
+  return {.op = "AllReduce", .count = count, .datatype = 7, .redop = 0, .root = 0};
+}
 const CallDescriptor kBroadcast{.op = "Broadcast", .count = 64, .datatype = 0, .redop = 0, .root = 2};
 
 CommInit InitOf(std::uint64_t pointer, int rank, int nranks, std::optional<std::uint64_t> id, bool complete = false) {
@@ -50,12 +52,15 @@ class Feed {
   }
   void Destroy(int rank) {
     Life([this, rank] {
-      ledger_.End(static_cast<std::uint32_t>(rank), {.how = CommEnd::How::kDestroy, .complete = true, .comm = PointerOf(rank), .rank = GroupRank{rank}});
+      ledger_.End(static_cast<std::uint32_t>(rank),
+                  {.how = CommEnd::How::kDestroy, .complete = true, .comm = PointerOf(rank), .rank = GroupRank{rank}});
     });
   }
   void Call(int rank, const CallDescriptor& call, std::uint32_t op_count = 0, int comm = 0, int nranks = 4) {
     const std::uint32_t process = Process(rank);
-    const auto known = std::find_if(batch_.comms.begin(), batch_.comms.end(), [&](const auto& c) { return c.process == process && c.pointer == PointerOf(rank, comm); });
+    const auto known = std::find_if(batch_.comms.begin(), batch_.comms.end(), [&](const auto& c) {
+      return c.process == process && c.pointer == PointerOf(rank, comm);
+    });
     const auto place = static_cast<std::uint32_t>(known - batch_.comms.begin());
     if (known == batch_.comms.end()) batch_.comms.push_back({process, PointerOf(rank, comm), nranks});
     const auto same = std::find(batch_.descriptors.begin(), batch_.descriptors.end(), call);
@@ -127,7 +132,8 @@ std::string Show(const CommunicatorRow& row) {
   if (!row.divergence) return "alike";
   std::string out = fmt::format("#{}:", row.divergence->number);
   for (const auto& side : row.divergence->sides)
-    out += fmt::format("{} {} {} on {}", &side == &row.divergence->sides.front() ? "" : " |", side.call.op, side.call.count, fmt::join(side.ranks, " "));
+    out += fmt::format("{} {} {} on {}", &side == &row.divergence->sides.front() ? "" : " |", side.call.op,
+                       side.call.count, fmt::join(side.ranks, " "));
   return out;
 }
 
@@ -164,7 +170,8 @@ TEST_CASE("ledger: the first call that differs, and who is in the minority, whoe
           for (const int rank : order) feed.Call(rank, rank == odd && i == at ? Reduce(9) : Reduce(8));
         std::vector<int> others = {0, 1, 2, 3};
         others.erase(std::find(others.begin(), others.end(), odd));
-        CHECK(Show(feed.Take()[0]) == fmt::format("#{}: AllReduce 8 on {} | AllReduce 9 on {}", at, fmt::join(others, " "), odd));
+        CHECK(Show(feed.Take()[0]) ==
+              fmt::format("#{}: AllReduce 8 on {} | AllReduce 9 on {}", at, fmt::join(others, " "), odd));
       }
   } while (std::next_permutation(order.begin(), order.end()));
 }
@@ -217,12 +224,15 @@ TEST_CASE("ledger: an earlier difference found later replaces a later one", "[le
   Feed feed;
   feed.BeginAll(4);
   for (int rank = 0; rank < 4; ++rank)
-    for (int i = 0; i < 40; ++i) feed.Call(rank, rank == 1 && i == 20 ? Reduce(9) : rank == 3 && i == 10 ? kBroadcast : Reduce(8));
+    for (int i = 0; i < 40; ++i)
+      feed.Call(rank, rank == 1 && i == 20 ? Reduce(9) : rank == 3 && i == 10 ? kBroadcast : Reduce(8));
   CHECK(Show(feed.Take()[0]) == "#10: AllReduce 8 on 0 1 2 | Broadcast 64 on 3");
 }
 
 TEST_CASE("ledger: interleaved lines and a file a rank say the same", "[ledger]") {
-  const auto call_of = [](int rank, int i) { return rank == 2 && i == 77 ? Reduce(5) : Reduce(static_cast<std::uint64_t>(i % 3)); };
+  const auto call_of = [](int rank, int i) {
+    return rank == 2 && i == 77 ? Reduce(5) : Reduce(static_cast<std::uint64_t>(i % 3));
+  };
   const int made[] = {100, 100, 90, 60};
   Feed interleaved, apart;
   interleaved.BeginAll(4);
@@ -286,7 +296,8 @@ TEST_CASE("ledger: children of a split are told apart by parent and colour", "[l
     Feed feed;
     feed.BeginAll(4);
     // Ranks 0 and 2 get colour 0, ranks 1 and 3 colour 1; a second split makes all colour 0.
-    for (int rank = 0; rank < 4; ++rank) feed.Split(rank, rank / 2, 2, rank % 2, 1, counted ? std::optional(1) : std::nullopt);
+    for (int rank = 0; rank < 4; ++rank)
+      feed.Split(rank, rank / 2, 2, rank % 2, 1, counted ? std::optional(1) : std::nullopt);
     for (int rank = 3; rank >= 0; --rank) feed.Split(rank, rank, 4, 0, 2, counted ? std::optional(2) : std::nullopt);
     for (int rank = 0; rank < 4; ++rank) {
       feed.Call(rank, rank % 2 == 0 ? Reduce(8) : kBroadcast, 0, 1, 2);  // differs between the colours, as it may
@@ -303,7 +314,9 @@ TEST_CASE("ledger: children of a split are told apart by parent and colour", "[l
 }
 
 TEST_CASE("ledger: sends and receives are not compared, and do not count as calls", "[ledger]") {
-  const auto pair = [](const char* op, int peer) { return CallDescriptor{.op = op, .count = 4096, .datatype = 7, .redop = 0, .root = peer}; };
+  const auto pair = [](const char* op, int peer) {
+    return CallDescriptor{.op = op, .count = 4096, .datatype = 7, .redop = 0, .root = peer};
+  };
   Feed feed;
   feed.BeginAll(3);
   feed.CallAll(3, Reduce(8));
@@ -324,7 +337,8 @@ TEST_CASE("ledger: opCount is no key", "[ledger]") {
     Feed feed;
     feed.BeginAll(3);
     for (std::uint32_t i = 0; i < 30; ++i)
-      for (int rank = 0; rank < 3; ++rank) feed.Call(rank, rank == 1 && i == 12 ? Reduce(4) : Reduce(8), rank == 2 ? 0 : i * step);
+      for (int rank = 0; rank < 3; ++rank)
+        feed.Call(rank, rank == 1 && i == 12 ? Reduce(4) : Reduce(8), rank == 2 ? 0 : i * step);
     const auto rows = feed.Take();
     CHECK(Show(rows[0]) == "#12: AllReduce 8 on 0 2 | AllReduce 4 on 1");
     REQUIRE(rows[0].members[0].last_op_count);
@@ -356,7 +370,8 @@ TEST_CASE("ledger: one rank far ahead of the others", "[ledger]") {
       for (std::uint64_t i = 0; i < 100000; ++i) feed.Call(rank, rank == 2 && at == i ? kBroadcast : call_of(i));
     const auto rows = feed.Take();
     CHECK(Counts(rows[0]) == std::vector<std::uint64_t>{100000, 100000});
-    CHECK(Show(rows[0]) == (at ? fmt::format("#{}: AllReduce {} on 1 | Broadcast 64 on 2", *at, 1 + *at % 5) : "alike"));
+    CHECK(Show(rows[0]) ==
+          (at ? fmt::format("#{}: AllReduce {} on 1 | Broadcast 64 on 2", *at, 1 + *at % 5) : "alike"));
   }
 }
 

@@ -1,0 +1,325 @@
+// From findings to one verdict: what explains what, what counts as an end, what comes first.
+#include "rules/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "tests/support/run_job.h"
+
+namespace inquest {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kOom =
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 79.15 GiB of which 1.20 GiB is "
+    "free.";
+const std::string kRetries =
+    "NET/IB: Got completion from peer 10.9.0.22<47012> with status=12 opcode=0 len=0 vendor err 129 (Recv) hca mlx5_2";
+const std::string kTimeLimit =
+    "slurmstepd: error: *** STEP 88123.0 ON alder04 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***";
+const std::string kEnded = "Training completed. Do not forget to share your model on huggingface.co/models =)";
+
+/// Lines carry the collector's clock, so that files can be compared.
+SynthJob Job() { return SynthJob({.ranks = 8, .hosts = 2, .launcher = Launcher::kKubectl}); }
+
+Verdict Of(const SynthJob& job) { return JudgeText(job.Interleaved()).verdict; }
+
+Verdict OfFiles(const SynthJob& job) {
+  const JobFolder folder(job.PerRank());
+  return AnalyzePaths({folder.path()}).verdict;
+}
+
+void OutOfMemory(SynthJob& job, int rank) { job.Raise(rank, "torch.OutOfMemoryError", kOom); }
+void IllegalAccess(SynthJob& job, int rank) {
+  job.Raise(rank, "RuntimeError", "CUDA error: an illegal memory access was encountered");
+}
+
+void TimeOutBut(SynthJob& job, int absent) {
+  for (const int rank : job.AllRanks())
+    if (rank != absent) job.TimeOut(rank, {});
+}
+
+std::set<std::string> Alternatives(const Verdict& verdict) {
+  std::set<std::string> causes;
+  for (const Alternative& alternative : verdict.alternatives) CHECK(causes.insert(alternative.cause).second);
+  return causes;
+}
+
+// ---- how it ended ----------------------------------------------------------------------------------------------
+
+TEST_CASE("judge: healthy needs an ending", "[judge]") {
+  SynthJob job = Job();
+  for (const int rank : job.AllRanks()) job.Chatter(rank, 5);
+  const Verdict silent = Of(job);
+  CHECK(silent.outcome == Outcome::kUndecided);
+  CHECK(silent.cause == "unknown");
+  job.Print(0, kEnded);
+  const Verdict ended = Of(job);
+  CHECK(ended.outcome == Outcome::kHealthy);
+  CHECK(ended.cause == "healthy");
+  CHECK(ended.culprits.empty());
+  REQUIRE_FALSE(ended.evidence.empty());
+  CHECK(ended.evidence[0].text == kEnded);
+}
+
+TEST_CASE("judge: what failed after the ending, or cannot be survived before it, is not healthy", "[judge]") {
+  const auto with = [](void (*spoil)(SynthJob&), bool after) {
+    SynthJob job = Job();
+    job.Chatter(0, 3);
+    if (!after) spoil(job);
+    job.Wait(60s);
+    job.Print(0, kEnded);
+    job.Wait(60s);
+    if (after) spoil(job);
+    return Of(job).outcome;
+  };
+  CHECK(with([](SynthJob& job) { job.TimeOut(3, {}); }, false) != Outcome::kHealthy);
+  CHECK(with([](SynthJob& job) { job.TimeOut(3, {}); }, true) != Outcome::kHealthy);
+  CHECK(with([](SynthJob& job) { job.ElasticReport({{3, -11}}); }, false) != Outcome::kHealthy);
+  CHECK(with([](SynthJob& job) { OutOfMemory(job, 3); }, true) != Outcome::kHealthy);
+  CHECK(with([](SynthJob& job) { job.Warn(3, "transport/net_ib.cc:2211", kRetries); }, true) != Outcome::kHealthy);
+  CHECK(with([](SynthJob& job) { OutOfMemory(job, 3); }, false) ==
+        Outcome::kHealthy);  // somebody caught it and tried with less
+}
+
+TEST_CASE("judge: nothing at all", "[judge]") {
+  const Verdict verdict = JudgeText("").verdict;
+  CHECK(verdict.outcome == Outcome::kUndecided);
+  CHECK(verdict.cause == "unknown");
+  CHECK(verdict.confidence == 0);
+  CHECK(verdict.culprits.empty());
+  CHECK(verdict.alternatives.empty());
+  CHECK_FALSE(verdict.collect_next.empty());
+  CHECK_FALSE(verdict.summary.empty());
+}
+
+// ---- symptoms and hints ----------------------------------------------------------------------------------------
+
+TEST_CASE("judge: symptoms alone are no cause", "[judge]") {
+  SynthJob job = Job();
+  job.ElasticReport({{3, 1}});
+  const Verdict verdict = Of(job);
+  CHECK(verdict.cause == "unknown");
+  CHECK(std::any_of(verdict.findings.begin(), verdict.findings.end(),
+                    [](const Finding& finding) { return finding.cause.empty(); }));
+}
+
+TEST_CASE("judge: a weak hint decides nothing, and is named as a possibility", "[judge]") {
+  SynthJob job = Job();
+  job.Print(0, "args: world_size=8");
+  job.Wait(700s);
+  TimeOutBut(job, -1);
+  const Verdict alone = Of(job);
+  CHECK(alone.cause == "unknown");
+  CHECK(alone.outcome == Outcome::kUndecided);
+  CHECK(Alternatives(alone).contains("p2p-transport"));
+  REQUIRE(alone.collective);
+  CHECK(alone.collective->seq == 100);
+}
+
+TEST_CASE("judge: a hint counts only where nothing better stands", "[judge]") {
+  SynthJob job = Job();
+  job.Warn(2, "misc/socket.cc:484",
+           "socketProgress: Connection closed by remote peer birch09<52388>");  // a hint, and the first to speak
+  job.Wait(1s);
+  OutOfMemory(job, 5);
+  const Verdict verdict = Of(job);
+  CHECK(verdict.cause == "cuda-oom");
+  CHECK(CulpritRanks(verdict) == std::set<int>{5});
+}
+
+// ---- what explains what ----------------------------------------------------------------------------------------
+
+TEST_CASE("judge: a death explains the absence that follows from it", "[judge]") {
+  SynthJob job = Job();
+  for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=8");
+  OutOfMemory(job, 5);
+  job.Wait(600s);
+  TimeOutBut(job, 5);
+  const Verdict verdict = Of(job);
+  CHECK(verdict.cause == "cuda-oom");
+  const Finding* absent = FindFinding(verdict, "rank-absent");
+  REQUIRE(absent != nullptr);
+  CHECK_FALSE(absent->explained_by.empty());
+  REQUIRE(FindFinding(verdict, absent->explained_by) != nullptr);
+  CHECK(FindFinding(verdict, absent->explained_by)->cause == "cuda-oom");
+  REQUIRE(verdict.collective);
+  CHECK(verdict.collective->op == "ALLREDUCE");
+}
+
+TEST_CASE("judge: a dead peer explains a broken network, if it died before", "[judge]") {
+  for (const bool died_first : {true, false}) {
+    CAPTURE(died_first);
+    SynthJob job = Job();
+    job.Chatter(0, 3);
+    if (died_first) OutOfMemory(job, 6);
+    job.Wait(20s);
+    job.Warn(2, "transport/net_ib.cc:2211", kRetries);
+    job.Wait(20s);
+    if (!died_first) OutOfMemory(job, 6);
+    CHECK(Of(job).cause == (died_first ? "cuda-oom" : "ib-fault"));
+    CHECK(OfFiles(job).cause == (died_first ? "cuda-oom" : "ib-fault"));
+  }
+}
+
+TEST_CASE("judge: being stopped is a consequence, unless nothing went wrong before", "[judge]") {
+  SynthJob alone = Job();
+  alone.Chatter(0, 3);
+  alone.PrintAgent(0, kTimeLimit);
+  CHECK(Of(alone).cause == "interrupted");
+
+  SynthJob after = Job();
+  OutOfMemory(after, 5);
+  after.Wait(60s);
+  after.PrintAgent(0, kTimeLimit);
+  CHECK(Of(after).cause == "cuda-oom");
+
+  SynthJob before = Job();
+  before.PrintAgent(0, kTimeLimit);
+  before.Wait(5s);
+  before.Raise(3, "RuntimeError", "DataLoader was shut down", "loader.py");
+  CHECK(Of(before).cause == "interrupted");
+}
+
+TEST_CASE("judge: the cause names whom another report of the same end names", "[judge]") {
+  SynthJob job = Job();
+  job.Print(5,
+            "[12345.678901] Memory cgroup out of memory: Killed process 4711 (python3) total-vm:312345678kB, "
+            "anon-rss:212345678kB, file-rss:0kB, shmem-rss:4096kB");
+  job.ElasticReport({{5, -9}});
+  const Verdict verdict = Of(job);
+  CHECK(verdict.cause == "host-oom");
+  CHECK(CulpritRanks(verdict) == std::set<int>{5});
+}
+
+// ---- what comes first ------------------------------------------------------------------------------------------
+
+TEST_CASE("judge: of two causes alike in strength the earlier wins", "[judge]") {
+  for (const bool memory_first : {true, false}) {
+    CAPTURE(memory_first);
+    SynthJob job = Job();
+    memory_first ? OutOfMemory(job, 2) : IllegalAccess(job, 6);
+    job.Wait(30s);
+    memory_first ? IllegalAccess(job, 6) : OutOfMemory(job, 2);
+    for (const Verdict& verdict : {Of(job), OfFiles(job)}) {
+      CHECK(verdict.cause == (memory_first ? "cuda-oom" : "cuda-kernel-fault"));
+      CHECK(CulpritRanks(verdict) == std::set<int>{memory_first ? 2 : 6});
+      CHECK(Alternatives(verdict).contains(memory_first ? "cuda-kernel-fault" : "cuda-oom"));
+    }
+  }
+}
+
+TEST_CASE("judge: where clocks cannot tell, the surer wins, in whatever file it stands", "[judge]") {
+  SynthJob job({.ranks = 8, .hosts = 2});
+  OutOfMemory(job, 2);
+  IllegalAccess(job, 6);
+  std::vector<SynthFile> files = job.PerRank();
+  REQUIRE(files.size() == 2);
+  const JobFolder as_written(files);
+  std::swap(files[0].name, files[1].name);
+  const JobFolder swapped(files);
+  const Verdict one = AnalyzePaths({as_written.path()}).verdict, other = AnalyzePaths({swapped.path()}).verdict;
+  CHECK(one.cause == other.cause);
+  const auto confidence = [&](std::string_view cause) {
+    double best = 0;
+    for (const Finding& finding : one.findings)
+      if (finding.cause == cause) best = std::max(best, finding.confidence);
+    return best;
+  };
+  REQUIRE(confidence("cuda-oom") != confidence("cuda-kernel-fault"));
+  CHECK(one.cause == (confidence("cuda-oom") > confidence("cuda-kernel-fault") ? "cuda-oom" : "cuda-kernel-fault"));
+}
+
+TEST_CASE("judge: alternatives are other causes, each once", "[judge]") {
+  SynthJob job = Job();
+  OutOfMemory(job, 2);
+  OutOfMemory(job, 3);
+  job.Wait(30s);
+  IllegalAccess(job, 6);
+  IllegalAccess(job, 7);
+  const Verdict verdict = Of(job);
+  const std::set<std::string> causes = Alternatives(verdict);
+  CHECK_FALSE(causes.contains(verdict.cause));
+  CHECK(causes.contains("cuda-kernel-fault"));
+  for (const Alternative& alternative : verdict.alternatives) {
+    CHECK(FindFinding(verdict, alternative.rule) != nullptr);
+    CHECK_FALSE(alternative.why.empty());
+  }
+}
+
+// ---- what a verdict promises -----------------------------------------------------------------------------------
+
+TEST_CASE("judge: the verdict carries what its cause says to do", "[judge]") {
+  SynthJob job = Job();
+  OutOfMemory(job, 5);
+  const Verdict verdict = Of(job);
+  const Cause* cause = BuiltInRules().FindCause("cuda-oom");
+  REQUIRE(cause != nullptr);
+  CHECK(verdict.title == cause->title);
+  for (const Remedy& remedy : cause->remedies)
+    CHECK(std::any_of(verdict.remedies.begin(), verdict.remedies.end(),
+                      [&](const Remedy& r) { return r.text == remedy.text; }));
+  CHECK_FALSE(verdict.retry.empty());
+  CHECK(verdict.confidence > 0.4);
+  CHECK(verdict.confidence < 1);
+  REQUIRE_FALSE(verdict.findings.empty());
+  CHECK(verdict.findings[0].rule == verdict.rule);
+}
+
+SynthJob Diverging() {
+  SynthJob job = Job();
+  for (const int rank : job.AllRanks()) job.Chatter(rank, 2);
+  const auto comm = job.NewComm(job.AllRanks());
+  job.Init(comm);
+  for (int step = 0; step < 9; ++step)
+    for (const int rank : job.AllRanks()) job.Call(comm, rank, {.count = rank == 4 && step == 6 ? 7u : 8u});
+  return job;
+}
+
+TEST_CASE("judge: every citation of a line that is an event is that event", "[judge]") {
+  SynthJob job = Job();
+  for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=8");
+  job.Warn(2, "transport/net_ib.cc:2211", kRetries);
+  job.Wait(600s);
+  TimeOutBut(job, 5);
+  job.ElasticReport({{2, -6}});
+  const Judged judged = JudgeText(job.Interleaved());
+  REQUIRE_FALSE(judged.verdict.findings.empty());
+  for (const Finding& finding : judged.verdict.findings)
+    for (const Citation& citation : finding.citations) {
+      CAPTURE(finding.rule, citation.text);
+      REQUIRE(citation.event < judged.timeline.events.size());
+      CHECK(judged.timeline.events[citation.event].where == citation.where);
+      CHECK(job.Lines().at(citation.where.line - 1).find(citation.text) != std::string::npos);
+    }
+}
+
+// Bug in rules/detectors/call_divergence.cc, CiteCall: a call is no event, and Citation::event is set to 0, so that the
+// judge orders the finding by whatever line happens to be first in the timeline.
+TEST_CASE("judge: calls that differ count as late as they were made", "[judge][!shouldfail]") {
+  SynthJob job = Job();
+  job.Chatter(0, 3);
+  OutOfMemory(job, 6);  // hours before, and survived nobody knows how: still the first thing that went wrong
+  job.Wait(3600s);
+  const auto comm = job.NewComm(job.AllRanks());
+  job.Init(comm);
+  for (const int rank : job.AllRanks()) job.Call(comm, rank, {.count = rank == 4 ? 7u : 8u});
+  CHECK(Of(job).cause == "cuda-oom");
+}
+
+TEST_CASE("judge: a call is cited where it stands", "[judge]") {
+  const SynthJob job = Diverging();
+  const Verdict verdict = Of(job);
+  CHECK(verdict.cause == "collective-mismatch");
+  const Finding* finding = FindFinding(verdict, "call-divergence");
+  REQUIRE(finding != nullptr);
+  REQUIRE_FALSE(finding->citations.empty());
+  CHECK(job.Lines().at(finding->citations[0].where.line - 1).find("count 7 ") != std::string::npos);
+  CHECK(finding->citations[0].rank == GlobalRank{4});
+}
+
+}  // namespace
+}  // namespace inquest
