@@ -33,6 +33,20 @@ std::string_view KindOf(const What& what) {
   return std::visit([](const auto& value) { return std::decay_t<decltype(value)>::kKind; }, what);
 }
 
+bool IsOfKernel(const What& what) {
+  if (const auto* message = std::get_if<LogMessage>(&what)) return message->component == Component::kKernel;
+  return std::visit([](const auto& value) { return requires { value.uptime; }; }, what);
+}
+
+std::optional<std::chrono::microseconds> UptimeOf(const What& what) {
+  return std::visit(
+      [](const auto& value) -> std::optional<std::chrono::microseconds> {
+        if constexpr (requires { value.uptime; }) return value.uptime;
+        return std::nullopt;
+      },
+      what);
+}
+
 Event EventFrom(const Record& record, What what) {
   return Event{.at = record.at,
                .origin = record.origin,

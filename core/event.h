@@ -277,10 +277,102 @@ struct GpuProcess {
   std::optional<std::int64_t> memory_mib;
 };
 
+// ---- what: the kernel ------------------------------------------------------------------------------------------
+// The writer of these is the kernel: pids, hosts and addresses inside are what the line speaks of, not who printed it.
+// `uptime` counts from boot, where the line is stamped so; it orders and spaces lines of one boot of one host.
+
+/// A numbered error that the NVIDIA driver reports against a PCI address.
+struct XidReported {
+  static constexpr std::string_view kKind = "xid";
+  int xid = 0;
+  std::string bus_id;               ///< normalised `0000:5d:00.0`; empty where the line is cut before it
+  std::optional<std::int64_t> pid;  ///< the host's; of the channel's owner, or of whoever called the driver: may be innocent
+  std::string process;              ///< at most 15 bytes; empty where not printed
+  std::string detail;
+  std::optional<int> caused_by;     ///< "caused by previous Xid 149"
+  std::string uuid;                 ///< `GPU-...`, where the driver named the GPU before
+  std::optional<std::chrono::microseconds> uptime;
+};
+
+/// A numbered error of an NVSwitch. Its three or four lines are one event.
+struct SxidReported {
+  static constexpr std::string_view kKind = "sxid";
+  enum class Severity : std::uint8_t { kNotPrinted, kCorrectable, kNonFatal, kFatal };
+  int sxid = 0;
+  std::string device;  ///< `nvswitch3`
+  std::string bus_id;
+  Severity severity = Severity::kNotPrinted;
+  std::optional<int> link;
+  std::string detail;
+  std::optional<std::chrono::microseconds> uptime;
+};
+
+/// The NVIDIA driver says of a device, without a number: lost, will not start, not of the driver's version.
+struct DriverFault {
+  static constexpr std::string_view kKind = "driver-fault";
+  enum class How : std::uint8_t { kFallenOffBus, kInitFailed, kFirmwareStuck, kApiMismatch };
+  How how = How::kFallenOffBus;
+  std::string bus_id;  ///< empty where the line names none
+  std::string detail;
+  std::optional<std::chrono::microseconds> uptime;
+};
+
+/// The OOM killer's victim.
+struct KernelKill {
+  static constexpr std::string_view kKind = "kernel-kill";
+  std::int64_t pid = 0;  ///< the host's
+  std::string process;
+  bool cgroup = false;   ///< the limit of a cgroup was hit, not the host's memory
+  std::string cgroup_path;
+  std::optional<std::chrono::microseconds> uptime;
+};
+
+/// A process crashed on a CPU exception.
+struct KernelFault {
+  static constexpr std::string_view kKind = "kernel-fault";
+  std::string how;       ///< `segfault`, `general protection`, `trap invalid opcode`, ...
+  std::int64_t pid = 0;  ///< of the thread, on the host
+  std::string process;   ///< the thread's name
+  std::string library;   ///< where it happened; empty: not in a mapped file
+  std::optional<std::chrono::microseconds> uptime;
+};
+
+/// A task blocked for long, or a CPU that did not schedule.
+struct TaskStuck {
+  static constexpr std::string_view kKind = "task-stuck";
+  enum class How : std::uint8_t { kBlocked, kSoftLockup, kHardLockup, kRcuStall };
+  How how = How::kBlocked;
+  std::optional<std::int64_t> pid;
+  std::string process;
+  std::optional<int> seconds;
+  std::optional<std::chrono::microseconds> uptime;
+};
+
+/// A PCI Express error or a link of a slot that went down.
+struct PcieError {
+  static constexpr std::string_view kKind = "pcie-error";
+  enum class Severity : std::uint8_t { kCorrected, kNonFatal, kFatal, kContained, kLinkDown, kLinkUp };
+  Severity severity = Severity::kCorrected;
+  std::string bus_id;    ///< who reports the error: device or port
+  std::string reporter;  ///< the driver bound to it, `pcieport`, `nvidia`
+  std::string detail;    ///< `Surprise Down Error`, `Data Link Layer`, `Slot(7)`; several joined by `, `
+  std::optional<std::chrono::microseconds> uptime;
+};
+
+/// Any other trouble of the host's: network cards, file systems, memory, IOMMU, heat, fabric manager.
+struct KernelNotice {
+  static constexpr std::string_view kKind = "kernel-notice";
+  std::string subsystem;  ///< `mlx5`, `nfs`, `nvme`, `machine-check`, `iommu`, ...
+  std::string what;       ///< `link-down`, `link-up`, `health`, `time-out`, `recovered`, `memory-error`, ...
+  std::string device;     ///< as printed: PCI address, interface, server; may be empty
+  std::optional<std::chrono::microseconds> uptime;
+};
+
 using What = std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                           WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
                           MonitoredBarrierFailed, UniqueIdWait, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
-                          SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuProcess>;
+                          SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuProcess, XidReported, SxidReported, DriverFault, KernelKill,
+                          KernelFault, TaskStuck, PcieError, KernelNotice>;
 
 /// One thing that a record says happened.
 struct Event {
@@ -292,6 +384,10 @@ struct Event {
 };
 inline constexpr std::size_t kCitedBytes = 1024;
 std::string_view KindOf(const What& what);
+/// Whether the kernel, or a daemon of the host's, said it; a line that only a rule asked for counts by its component.
+bool IsOfKernel(const What& what);
+/// Since boot, where the kernel's line says it.
+std::optional<std::chrono::microseconds> UptimeOf(const What& what);
 
 /// An event at a record's place, by its writer.
 Event EventFrom(const Record& record, What what);

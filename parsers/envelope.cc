@@ -6,6 +6,8 @@
 #include <charconv>
 #include <span>
 
+#include "parsers/formats/journal_line.h"
+
 namespace inquest {
 namespace {
 
@@ -550,6 +552,11 @@ static std::optional<Known<GlobalRank>> OwnWords(std::string_view text) {
 }
 
 Peeled Peel(std::string_view line, std::string& scratch) {
+  std::optional<JournalLine> journal;
+  if (line.starts_with("{\"") && (journal = ReadJournalLine(line))) {
+    scratch = journal->text;
+    line = scratch;
+  }
   std::optional<DockerLine> docker;
   if (line.starts_with("{\"log\":\"")) {
     docker = ReadDocker(line);
@@ -562,9 +569,12 @@ Peeled Peel(std::string_view line, std::string& scratch) {
   }
   Peeler peeler(line);
   if (docker && docker->at) peeler.SetEnvelopeTime(*docker->at);
+  if (journal && journal->at) peeler.SetEnvelopeTime(*journal->at);
   peeler.PeelAll();
   Peeled peeled = std::move(peeler).Take();
   if (docker) peeled.partial = docker->partial;
+  if (journal && !journal->host.empty()) peeled.origin.host = Known<std::string>{journal->host, Basis::kEnvelope, {}};
+  if (journal && journal->pid) peeled.origin.pid = journal->pid;
   if (!peeled.origin.rank) peeled.origin.rank = OwnWords(peeled.text);
   return peeled;
 }

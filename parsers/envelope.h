@@ -4,7 +4,7 @@
 //          `(RayTrainWorker pid=41, ip=10.3.0.17) ` (Ray), `2031-04-05T06:07:08.1Z ` (kubectl --timestamps),
 //          `2031-04-05T06:07:08.1Z stdout F ` (CRI), `{"log":"...","stream":...,"time":...}` (docker),
 //          `pod-name/0 [default1]:` (NeMo run, TorchX), `[pod/name/container] ` (kubectl --prefix),
-//          `Apr  5 06:07:08 host python[41]: ` (syslog, journalctl), ANSI colour codes anywhere.
+//          `Apr  5 06:07:08 host python[41]: ` (syslog, journalctl), `{"MESSAGE":...}` (journalctl -o json), ANSI colour codes anywhere.
 // Clock:   the collector's, UTC where it says so.        Not read: logging-module prefixes (only their time).
 #pragma once
 

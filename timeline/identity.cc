@@ -167,21 +167,47 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
   timeline.hosts.assign(hosts.begin(), hosts.end());
 }
 
-void GiveYears(std::vector<Event>& events) {
+namespace {
+
+/// The moment in the year that brings it nearest to `reference`: a log that runs over New Year has two.
+std::chrono::sys_time<std::chrono::nanoseconds> InYearOf(const Timestamp& yearless, const Timestamp& reference) {
   using std::chrono::year_month_day;
-  std::optional<int> year;
-  for (const Event& event : events)
-    if (event.at && event.at->date == Timestamp::Date::kFull) {
-      year = static_cast<int>(year_month_day(std::chrono::floor<std::chrono::days>(event.at->at)).year());
-      break;
-    }
-  if (!year) return;
-  for (Event& event : events) {
+  const auto day = std::chrono::floor<std::chrono::days>(yearless.at);
+  const year_month_day date(day);
+  const auto year = year_month_day(std::chrono::floor<std::chrono::days>(reference.at)).year();
+  std::optional<std::chrono::sys_time<std::chrono::nanoseconds>> nearest;
+  for (const int step : {0, -1, 1}) {
+    const year_month_day moved = (year + std::chrono::years(step)) / date.month() / date.day();
+    if (!moved.ok()) continue;  // 29 February
+    const auto at = std::chrono::sys_days(moved) + (yearless.at - day);
+    if (!nearest || std::chrono::abs(at - reference.at) < std::chrono::abs(*nearest - reference.at)) nearest = at;
+  }
+  return nearest.value_or(yearless.at);
+}
+
+/// Of two dated events around another one, the nearer by line; one of the same input if there is one.
+const Event& Nearer(const Event& event, const Event& before, const Event& after) {
+  if ((before.where.input == event.where.input) != (after.where.input == event.where.input)) return before.where.input == event.where.input ? before : after;
+  if (before.where.input != event.where.input) return before;
+  return event.where.line - before.where.line <= after.where.line - event.where.line ? before : after;
+}
+
+}  // namespace
+
+void GiveYears(std::vector<Event>& events) {
+  std::vector<std::size_t> dated;
+  for (std::size_t i = 0; i < events.size(); ++i)
+    if (events[i].at && events[i].at->date == Timestamp::Date::kFull) dated.push_back(i);
+  if (dated.empty()) return;
+  std::size_t next = 0;  // the first dated one behind the event, as a place in `dated`
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (next < dated.size() && dated[next] == i) ++next;
+    Event& event = events[i];
     if (!event.at || event.at->date != Timestamp::Date::kNoYear) continue;
-    const auto day = std::chrono::floor<std::chrono::days>(event.at->at);
-    const year_month_day date(day);
-    const auto moved = std::chrono::sys_days(std::chrono::year(*year) / date.month() / date.day());
-    event.at->at = moved + (event.at->at - day);
+    const Event& before = events[dated[next == 0 ? 0 : next - 1]];
+    const Event& after = events[dated[std::min(next, dated.size() - 1)]];
+    const Event& reference = next == 0 ? after : next == dated.size() ? before : Nearer(event, before, after);
+    event.at->at = InYearOf(*event.at, *reference.at);
     event.at->date = Timestamp::Date::kFull;
   }
 }

@@ -1,0 +1,328 @@
+// kernel_log.cc: what the Linux kernel, the NVIDIA driver and the NVSwitch driver say in a host's kernel log.
+// Format:  one line a report behind a head of kernel_head.cc, but for OOM kills and SXids (several lines, one event)
+//            NVRM: Xid (PCI:0000:3b:00): 31, pid=41234, name=python3, Ch 00000008, intr 00000000. MMU Fault: ...
+//            NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 13, pid='<unknown>', name=<unknown>, Graphics Exception: ...
+//            NVRM: Xid (0000:02:00): 79, GPU has fallen off the bus.              (before about 440: no pid, no name)
+//            nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 30 LTSSM Fault Up
+//            Memory cgroup out of memory: Killed process 41234 (python3) total-vm:...kB, ...
+//            python3[41234]: segfault at 7f1c40000000 ip 00007f1c3ac69996 sp ... error 4 in libnccl.so.2[7f1c3ac00000+d3d3000]
+// Clock:   since boot (no date: hosts do not compare), or the date that dmesg -T, syslog or the journal put there.
+// Not read: registers, stack traces, the OOM killer's tables, the RPC history behind Xid 119.
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/pattern.h"
+#include "parsers/formats.h"
+#include "parsers/formats/kernel.h"
+
+namespace inquest {
+namespace {
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+/// Without what a JSON line has behind the message, and blanks.
+std::string Detail(std::string_view text) {
+  const std::size_t end = text.find("\"}");
+  text = text.substr(0, end);
+  while (!text.empty() && std::string_view(" \t\",").find(text.back()) != std::string_view::npos) text.remove_suffix(1);
+  return std::string(text);
+}
+
+// ---- the NVIDIA driver -----------------------------------------------------------------------------------------
+
+/// `pid=41234, name=python3, ` in front of the body; both quoted, unknown or absent by release.
+void ReadProcess(std::string_view& body, XidReported& xid) {
+  static const Pattern kPid(R"(^pid=(?:'?(\d+)'?|[^,]{0,16})(?:, |$))");
+  static const Pattern kName(R"(^name=(<unknown>|.{1,15}?)(?:, |$))");
+  if (const auto pid = kPid.Search(body)) {
+    xid.pid = pid->number(1);
+    body.remove_prefix(pid->text(0).size());
+  }
+  if (const auto name = kName.Search(body)) {
+    if (name->text(1) != "<unknown>") xid.process = std::string(name->text(1));
+    body.remove_prefix(name->text(0).size());
+  }
+}
+
+std::optional<XidReported> ReadXid(const KernelHead& head) {
+  static const Pattern kXid(R"((?:^|[^S])Xid \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)[^)]{0,40}\): (\d{1,4})\b,? ?(.*)$)");
+  static const Pattern kCaused(R"( ?caused by previous Xid (\d{1,4}))");
+  const auto match = kXid.Search(head.message);
+  if (!match) return std::nullopt;
+  XidReported xid;
+  xid.bus_id = KernelBusId(match->text(1));
+  xid.xid = static_cast<int>(*match->number(2));
+  xid.uptime = head.uptime;
+  std::string_view body = match->text(3);
+  ReadProcess(body, xid);
+  if (const auto caused = kCaused.Search(body)) xid.caused_by = static_cast<int>(*caused->number(1));
+  xid.detail = Detail(body);
+  return xid;
+}
+
+std::optional<DriverFault> ReadDriverFault(const KernelHead& head) {
+  static const Pattern kDevice(R"(NVRM: GPU (?:at PCI:)?([0-9A-Fa-f:.]+): (GPU has fallen off the bus|RmInitAdapter failed!.*|rm_init_adapter failed.*))");
+  static const Pattern kNoDevice(R"(NVRM: (RmInitAdapter failed!.*|fallen off the bus and is not responding.*|_kgspBootGspRm: unexpected WPR2 already up.*|API mismatch: .*))");
+  DriverFault fault;
+  fault.uptime = head.uptime;
+  if (const auto device = kDevice.Search(head.message)) {
+    fault.bus_id = KernelBusId(device->text(1));
+    fault.detail = Detail(device->text(2));
+  } else if (const auto other = kNoDevice.Search(head.message)) {
+    fault.detail = Detail(other->text(1));
+  } else {
+    return std::nullopt;
+  }
+  if (Contains(fault.detail, "WPR2")) fault.how = DriverFault::How::kFirmwareStuck;
+  if (Contains(fault.detail, "dapter failed") || Contains(fault.detail, "_adapter failed")) fault.how = DriverFault::How::kInitFailed;
+  if (Contains(fault.detail, "API mismatch")) fault.how = DriverFault::How::kApiMismatch;
+  return fault;
+}
+
+/// The first of an SXid's lines; the others repeat its number with a severity in digits and with registers.
+std::optional<SxidReported> ReadSxid(const KernelHead& head) {
+  static const Pattern kSxid(R"((nvswitch\d+): SXid \(PCI:([0-9A-Fa-f:.]+)\): (\d{4,6}), (?:(Fatal|Non-fatal|Correctable), )?(?:Link (\d+) )?(.*)$)");
+  const auto match = kSxid.Search(head.message);
+  if (!match || match->text(6).starts_with("Severity ") || match->text(6).starts_with("Data {")) return std::nullopt;
+  using Severity = SxidReported::Severity;
+  SxidReported sxid;
+  sxid.device = std::string(match->text(1));
+  sxid.bus_id = KernelBusId(match->text(2));
+  sxid.sxid = static_cast<int>(*match->number(3));
+  const std::string_view severity = match->text(4);
+  if (!severity.empty()) sxid.severity = severity == "Fatal" ? Severity::kFatal : severity == "Non-fatal" ? Severity::kNonFatal : Severity::kCorrectable;
+  if (const auto link = match->number(5)) sxid.link = static_cast<int>(*link);
+  sxid.detail = Detail(match->text(6));
+  sxid.uptime = head.uptime;
+  return sxid;
+}
+
+// ---- processes -------------------------------------------------------------------------------------------------
+
+// The kernel names the victim on two or three lines: a summary with the cgroup (from 5.0), "Kill process" (to 5.2),
+// "Killed process", and the reaper's. They are one event, told by the first that names the pid, with what the summary said.
+class OomKills {
+ public:
+  bool Consume(const Record& record, const KernelHead& head, EventSink& out) {
+    static const Pattern kSummary(R"(oom-kill:constraint=(CONSTRAINT_\w+),.*task_memcg=([^,]*),task=(.{1,15}?),pid=(\d{1,9}))");
+    static const Pattern kKill(R"(Kill(?:ed)? process (\d{1,9}) \((.{0,15}?)\))");
+    static const Pattern kReaped(R"(oom_reaper: reaped process (\d{1,9}) \((.{0,15}?)\))");
+    if (const auto summary = kSummary.Search(head.message)) {
+      KernelKill kill{.pid = *summary->number(4), .process = std::string(summary->text(3)), .cgroup = summary->text(1) == "CONSTRAINT_MEMCG",
+                      .cgroup_path = std::string(summary->text(2)), .uptime = head.uptime};
+      Add(record, head, std::move(kill), out);
+      return true;
+    }
+    auto match = kKill.Search(head.message);
+    if (!match) match = kReaped.Search(head.message);
+    if (!match) return Contains(head.message, "invoked oom-killer") || Contains(head.message, "killed as a result of limit of");
+    KernelKill kill{.pid = *match->number(1), .process = std::string(match->text(2)), .cgroup = Contains(head.message, "Memory cgroup"),
+                    .cgroup_path = {}, .uptime = head.uptime};
+    Add(record, head, std::move(kill), out);
+    return true;
+  }
+
+ private:
+  void Add(const Record& record, const KernelHead& head, KernelKill kill, EventSink& out) {
+    if (kill.pid == last_) return;
+    last_ = kill.pid;
+    out.Add(KernelEvent(record, head, std::move(kill)));
+  }
+  std::int64_t last_ = -1;
+};
+
+std::optional<KernelFault> ReadFault(const KernelHead& head) {
+  static const Pattern kFault(R"(([^\s\[\]:][^\[\]]{0,15})\[(\d{1,9})\]:? (segfault|general protection|trap [a-z0-9 ]{3,24}?)(?: fault)? (?:at |ip:))");
+  static const Pattern kLibrary(R"( in ([^\[\s][^\[]{0,200})\[)");
+  const auto match = kFault.Search(head.message);
+  if (!match) return std::nullopt;
+  std::string_view process = match->text(1);
+  if (process.starts_with("traps: ")) process.remove_prefix(7);
+  KernelFault fault{.how = std::string(match->text(3)), .pid = *match->number(2), .process = std::string(process), .library = {}, .uptime = head.uptime};
+  if (const auto library = kLibrary.Search(head.message)) fault.library = std::string(library->text(1));
+  return fault;
+}
+
+std::optional<TaskStuck> ReadStuck(const KernelHead& head) {
+  static const Pattern kBlocked(R"(INFO: task (.{1,32}):(\d{1,9}) (?:<[^>]*> )?blocked .{0,24}for more than (\d{1,9}) seconds)");
+  static const Pattern kSoft(R"(soft lockup - CPU#\d+ stuck for (\d{1,9})s! \[(.{1,32}):(\d{1,9})\])");
+  TaskStuck stuck;
+  stuck.uptime = head.uptime;
+  if (const auto blocked = kBlocked.Search(head.message)) {
+    stuck.process = std::string(blocked->text(1));
+    stuck.pid = blocked->number(2);
+    stuck.seconds = static_cast<int>(*blocked->number(3));
+  } else if (const auto soft = kSoft.Search(head.message)) {
+    stuck.how = TaskStuck::How::kSoftLockup;
+    stuck.seconds = static_cast<int>(*soft->number(1));
+    stuck.process = std::string(soft->text(2));
+    stuck.pid = soft->number(3);
+  } else if (Contains(head.message, "hard LOCKUP on cpu")) {
+    stuck.how = TaskStuck::How::kHardLockup;
+  } else if (Contains(head.message, "self-detected stall on CPU") || Contains(head.message, "detected stalls on CPUs/tasks")) {
+    stuck.how = TaskStuck::How::kRcuStall;
+  } else {
+    return std::nullopt;
+  }
+  return stuck;
+}
+
+// ---- the parser ------------------------------------------------------------------------------------------------
+
+// Stamps and hosts that stand on lines of their own: journalctl -o export and json-pretty, dmesg -J.
+class Fields {
+ public:
+  /// Whether the line was such a field. An export's host may follow its message: the event waits for it.
+  bool Consume(const Record& record, EventSink& out) {
+    static const Pattern kHost(R"(^[ \t]*"?_HOSTNAME"?(?:=| : ")([A-Za-z0-9][\w.-]*))");
+    static const Pattern kReal(R"(^[ \t]*"?__REALTIME_TIMESTAMP"?(?:=| : ")(\d{1,17}))");
+    static const Pattern kUptime(R"(^[ \t]*"time": +(\d{1,10}\.\d{6}),?$)");
+    if (const auto host = kHost.Search(record.text)) {
+      host_ = std::string(host->text(1));
+      Flush(out);
+      return true;
+    }
+    if (const auto real = kReal.Search(record.text)) {
+      Flush(out);
+      at_ = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::microseconds(*real->number(1))),
+                      .zone_known = true, .resolution = std::chrono::microseconds(1)};
+      return true;
+    }
+    const auto uptime = kUptime.Search(record.text);
+    if (!uptime) return false;
+    stamp_ = fmt::format("[{}]", uptime->text(1));
+    return true;
+  }
+  void Complete(KernelHead& head) {
+    if (!head.uptime && !stamp_.empty()) head.uptime = ReadKernelHead(stamp_).uptime;
+    stamp_.clear();
+    if (!head.at && at_) head.at = at_;
+    if (head.host.empty()) head.host = host_;
+  }
+  void Hold(Event event, EventSink& out) {
+    if (host_.empty())
+      held_.push_back(std::move(event));
+    else
+      out.Add(std::move(event));
+  }
+  void Flush(EventSink& out) {
+    for (Event& event : held_) {
+      if (!host_.empty() && !event.origin.host) event.origin.host = Known<std::string>{host_, Basis::kEnvelope, {}};
+      out.Add(std::move(event));
+    }
+    held_.clear();
+  }
+
+ private:
+  std::string host_, stamp_;
+  std::optional<Timestamp> at_;
+  std::vector<Event> held_;
+};
+
+class KernelLogParser final : public Parser {
+ public:
+  bool Consume(const Record& record, EventSink& out) override {
+    if (fields_.Consume(record, out)) return true;
+    KernelHead head = ReadKernelHead(record.text);
+    fields_.Complete(head);
+    if (oom_.Consume(record, head, out) || pcie_.Consume(record, head, out)) return true;
+    if (auto what = Read(head)) {
+      Event event = KernelEvent(record, head, std::move(*what));
+      if (head.exported)
+        fields_.Hold(std::move(event), out);
+      else
+        out.Add(std::move(event));
+      return true;
+    }
+    return Contains(head.message, "NVRM: ") || Contains(head.message, "SXid (PCI:");
+  }
+
+  void Finish(EventSink& out) override {
+    pcie_.Finish(out);
+    fields_.Flush(out);
+  }
+
+ private:
+  std::optional<What> Read(const KernelHead& head) {
+    if (auto xid = ReadXid(head)) {
+      xid->uuid = uuids_[xid->bus_id];
+      if (xid->xid == 79) lost_ = xid->bus_id;
+      return *xid;
+    }
+    if (auto sxid = ReadSxid(head)) return *sxid;
+    if (Contains(head.message, "SXid (PCI:")) return std::nullopt;
+    if (Contains(head.message, "NVRM: ")) return ReadDriver(head);
+    if (auto fault = ReadFault(head)) return *fault;
+    if (auto stuck = ReadStuck(head)) return *stuck;
+    auto notice = ReadKernelNotice(head.message);
+    if (!notice) return std::nullopt;
+    notice->uptime = head.uptime;
+    return *notice;
+  }
+
+  /// Lines of the driver's that are no Xid. What repeats one is read and dropped.
+  std::optional<What> ReadDriver(const KernelHead& head) {
+    static const Pattern kNamed(R"(NVRM: GPU at PCI:([0-9A-Fa-f:.]+): (GPU-[0-9a-f-]+))");
+    static const Pattern kProbed(R"(NVRM: The NVIDIA GPU ([0-9A-Fa-f:.]+))");
+    static const Pattern kLoading(R"(NVRM: loading NVIDIA .*Kernel Module.*?  (\d+\.[\d.]+))");
+    constexpr std::size_t kMostGpus = 256;
+    if (const auto named = kNamed.Search(head.message)) {
+      if (uuids_.size() < kMostGpus) uuids_[KernelBusId(named->text(1))] = std::string(named->text(2));
+      return std::nullopt;
+    }
+    if (const auto probed = kProbed.Search(head.message)) {
+      probed_ = KernelBusId(probed->text(1));
+      return std::nullopt;
+    }
+    if (const auto loading = kLoading.Search(head.message))
+      return KernelNotice{.subsystem = "nvidia", .what = "driver-loaded", .device = std::string(loading->text(1)), .uptime = head.uptime};
+    auto fault = ReadDriverFault(head);
+    if (!fault) return std::nullopt;
+    if (fault->detail.starts_with("fallen off")) fault->bus_id = probed_;
+    if (fault->how == DriverFault::How::kFallenOffBus && fault->bus_id == lost_ && !lost_.empty()) return std::nullopt;
+    return *fault;
+  }
+
+  Fields fields_;
+  OomKills oom_;
+  PcieReader pcie_;
+  std::map<std::string, std::string> uuids_;  ///< by bus id
+  std::string probed_;  ///< the GPU of a message of three lines
+  std::string lost_;    ///< the GPU of the last Xid 79, whose second line says the same
+};
+
+constexpr std::string_view kMarks[] = {
+    "NVRM: ", "Xid (PCI:",
+    // processes
+    "oom-kill:constraint=", " invoked oom-killer", "ut of memory: Kill", "Killed process ", "oom_reaper: reaped process", "killed as a result of limit of /",
+    "]: segfault at ", "general protection ip:", "general protection fault ip:", "] trap ", " blocked for more than ", "soft lockup - CPU#", "hard LOCKUP on cpu",
+    "self-detected stall on CPU", "detected stalls on CPUs/tasks",
+    // PCI Express
+    " AER: ", "PCIe Bus Error: severity=", "DPC: containment event", "DPC containment event", "pciehp: Slot(", ": Slot(", "] SDES", "] Surprise Down Error",
+    "] CmpltTO", "] Completion Timeout", "] MalfTLP", "] Replay Timer Timeout", "] BadTLP", "] BadDLLP", "] RxErr", "] Rollover", "] DLP ",
+    // network
+    "mlx5_core ", " Link ACTIVE", " Link DOWN", ": link status definitely ", "NETDEV WATCHDOG: ", "irdma ", "efa 0000:", "infiniband ",
+    // storage
+    "nfs: server ", "lockd: server ", "Lustre: ", "LustreError: ", "EXT4-fs ", "XFS (", "nvme nvme", "I/O error, dev ",
+    // memory, IOMMU, heat, boot
+    "mce: [Hardware Error]", "Machine check events logged", "EDAC MC", "Memory failure: 0x", "DMAR: [", "DMAR: DRHD", "AMD-Vi: Event logged", "arm-smmu-v3 ",
+    " temperature above threshold", " temperature is above threshold", "critical temperature reached", "Kernel panic - not syncing", "Linux version ",
+    // daemons
+    "nv-fabricmanager[", "nvidia-fabricmanager.service", "nvidia-peermem ", "nv_peer_mem",
+    // journalctl -o export, json-pretty; dmesg -J
+    "__REALTIME_TIMESTAMP=", "_HOSTNAME=", "\"__REALTIME_TIMESTAMP\" : ", "\"_HOSTNAME\" : ", "\"time\":  ",
+};
+
+}  // namespace
+
+const Format kKernelLog{.name = "kernel-log",
+                        .framing = Framing::kLines,
+                        .clock = ClockDomain::kBoot,
+                        .component = Component::kKernel,
+                        .marks = kMarks,
+                        .make = &Make<KernelLogParser>};
+
+}  // namespace inquest
