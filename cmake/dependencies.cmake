@@ -6,6 +6,7 @@ find_package(simdjson REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(LibArchive REQUIRED)
 
 # Debian 12's re2 has only re2.pc, later ones a CMake package.
 find_package(re2 CONFIG QUIET)

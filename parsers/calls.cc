@@ -129,6 +129,21 @@ bool SameOp(const char* a, const char* b, std::size_t size) {
 #endif
 }
 
+/// Whether a ']' is among the first `size` bytes, 64 at most; as many must be readable.
+bool HasBracket(const char* text, std::size_t size) {
+#if defined(__x86_64__)
+  const __m128i bracket = _mm_set1_epi8(']');
+  for (std::size_t i = 0; i < size; i += 16) {
+    auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(text + i)), bracket)));
+    if (size - i < 16) mask &= (1u << (size - i)) - 1;
+    if (mask != 0) return true;
+  }
+  return false;
+#else
+  return std::memchr(text, ']', size) != nullptr;
+#endif
+}
+
 bool IsName(const char* text, std::size_t size) {
   return std::all_of(text, text + size, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
 }
@@ -142,9 +157,7 @@ struct CallFolder::Fields {
 
 std::size_t FindNcclInfo(std::string_view line, std::size_t guess) {
   // A guess that holds is the right one only if no other stands before it; in front of NCCL's prefix stand launchers' tags.
-  if (guess < 64 && guess + kInfo.size() <= line.size() && std::memcmp(line.data() + guess, kInfo.data(), kInfo.size()) == 0 &&
-      std::memchr(line.data(), ']', guess) == nullptr)
-    return guess;
+  if (guess < 64 && guess + kInfo.size() <= line.size() && std::memcmp(line.data() + guess, kInfo.data(), kInfo.size()) == 0 && !HasBracket(line.data(), guess)) return guess;
   const std::size_t limit = std::min<std::size_t>(line.size(), 256);
   const char* data = line.data();
 #if defined(__x86_64__)
@@ -214,19 +227,21 @@ void CallFolder::Forget() {
 CallBatch CallFolder::Take() { return std::move(batch_); }
 
 // The device is that of the writer's first line in this block, not of the first that this folder ever saw.
+void CallFolder::Enter(Writer& writer, const char* bracket) {
+  writer.stamp = stamp_;
+  writer.process = static_cast<std::uint32_t>(batch_.processes.size());
+  CallBatch::Process process;
+  process.host = writer.host;
+  process.pid = writer.pid;
+  const char* device = bracket;
+  while (IsDigit(device[-1])) --device;
+  std::from_chars(device, bracket, process.cuda_dev);
+  batch_.processes.push_back(std::move(process));
+  last_pieces_.push_back(0);
+}
+
 std::uint32_t CallFolder::InBatch(Writer& writer, const char* bracket, std::uint32_t piece) {
-  if (writer.stamp != stamp_) {
-    writer.stamp = stamp_;
-    writer.process = static_cast<std::uint32_t>(batch_.processes.size());
-    CallBatch::Process process;
-    process.host = writer.host;
-    process.pid = writer.pid;
-    const char* device = bracket;
-    while (IsDigit(device[-1])) --device;
-    std::from_chars(device, bracket, process.cuda_dev);
-    batch_.processes.push_back(std::move(process));
-    last_pieces_.push_back(0);
-  }
+  if (writer.stamp != stamp_) Enter(writer, bracket);
   last_pieces_[writer.process] = piece;
   return writer.process;
 }

@@ -53,6 +53,7 @@ class CallFolder {
   /// nullptr: no prefix stands there. Not an optional number: building one on the stack stalls this path.
   Writer* WriterOf(std::string_view line, std::size_t bracket);
   Writer* NewPrefix(std::string_view line, std::size_t bracket, PrefixSlot* slot);
+  void Enter(Writer& writer, const char* bracket);
   std::uint32_t InBatch(Writer& writer, const char* bracket, std::uint32_t piece);
   std::uint32_t CommOf(std::uint32_t process, std::uint64_t pointer, std::int32_t nranks);
   std::uint32_t DescriptorOf(std::string_view op, const Fields& fields);

@@ -25,8 +25,8 @@ struct Scanned {
 // more than two blocks a thread ahead of the consumer waits, so that memory is bounded by threads.
 class Pipeline {
  public:
-  Pipeline(SourceReader& reader, const std::vector<Input>& inputs, const Sieve& sieve, std::size_t block_bytes, unsigned threads, EventSink& sink)
-      : reader_(reader), inputs_(inputs), sieve_(sieve), block_bytes_(block_bytes), threads_(threads), assembler_(sieve.first_mark_id(), sink) {}
+  Pipeline(SourceReader& reader, const Sieve& sieve, std::size_t block_bytes, unsigned threads, EventSink& sink)
+      : reader_(reader), sieve_(sieve), block_bytes_(block_bytes), threads_(threads), assembler_(sieve.first_mark_id(), sink) {}
 
   Result<std::vector<InputRead>> Run() {
     if (threads_ <= 1) {
@@ -88,13 +88,14 @@ class Pipeline {
   }
 
   void ConsumeInOrder(Scanned next) {
-    if (next.block.first) assembler_.Begin(next.block.input, inputs_[next.block.input].path);
+    if (next.block.first) assembler_.Begin(next.block.input, next.block.path);
     if (next.document.empty() || !assembler_.OfferDocument(next.document)) assembler_.Consume(std::move(next.yield));
-    if (next.block.last) reads_.push_back(assembler_.End());
+    if (!next.block.last) return;
+    reads_.push_back(assembler_.End());
+    reads_.back().problem = std::move(next.block.problem);
   }
 
   SourceReader& reader_;
-  const std::vector<Input>& inputs_;
   const Sieve& sieve_;
   std::size_t block_bytes_;
   unsigned threads_;
@@ -118,19 +119,27 @@ unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options
   return static_cast<unsigned>(std::min<std::uint64_t>(threads, bytes / options.block_bytes + 1));
 }
 
+std::optional<Error> DamageThatLeftNothing(const std::vector<InputRead>& reads) {
+  const auto damaged = std::find_if(reads.begin(), reads.end(), [](const InputRead& read) { return !read.problem.empty(); });
+  if (damaged == reads.end() || std::any_of(reads.begin(), reads.end(), [](const InputRead& read) { return read.tally.bytes > 0; })) return std::nullopt;
+  return Error{damaged->problem, "nothing could be read of it; fetch it again, or unpack by hand what there is (zcat, tar -x)", damaged->path};
+}
+
 }  // namespace
 
 Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
   const std::size_t block_bytes = BlockBytes(options);
-  SourceReader reader(inputs, block_bytes, options.progress_bytes);
-  return Pipeline(reader, inputs, sieve, block_bytes, ThreadsFor(inputs, options), sink).Run();
+  SourceReader reader(inputs, block_bytes, options.progress_bytes, options.expansion);
+  auto reads = Pipeline(reader, sieve, block_bytes, ThreadsFor(inputs, options), sink).Run();
+  if (!reads) return reads;
+  if (const auto damage = DamageThatLeftNothing(*reads)) return *damage;
+  return reads;
 }
 
 InputRead ScanText(std::string_view text, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
   const std::size_t block_bytes = BlockBytes(options);
-  const std::vector<Input> inputs = {{"text", text.size()}};
   SourceReader reader(text, block_bytes);
-  auto reads = Pipeline(reader, inputs, sieve, block_bytes, std::max(1u, options.threads), sink).Run();
+  auto reads = Pipeline(reader, sieve, block_bytes, std::max(1u, options.threads), sink).Run();
   INQUEST_CHECK(reads && reads->size() == 1);
   return reads->front();
 }

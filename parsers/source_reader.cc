@@ -1,4 +1,4 @@
-// Reads inputs one after the other into blocks of whole lines.
+// Reads inputs one after the other into blocks of whole lines, and those of archives member by member.
 #include "parsers/source_reader.h"
 
 #include <fcntl.h>
@@ -77,40 +77,64 @@ BlockBuffer::BlockBuffer(std::size_t block_bytes) : capacity_(block_bytes), byte
   std::memset(bytes_.get() + block_bytes, 0, kPadding);
 }
 
-SourceReader::SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress)
-    : inputs_(&inputs), block_bytes_(block_bytes), progress_(progress) {}
+SourceReader::SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress, const ExpansionLimits& limits)
+    : inputs_(&inputs), block_bytes_(block_bytes), progress_(progress), limits_(limits) {}
 
-SourceReader::SourceReader(std::string_view text, std::size_t block_bytes) : memory_(text), block_bytes_(block_bytes), open_(true), first_(true) {}
+SourceReader::SourceReader(std::string_view text, std::size_t block_bytes) : memory_(text), block_bytes_(block_bytes), path_("text"), open_(true), first_(true) {}
 
-SourceReader::~SourceReader() {
+SourceReader::~SourceReader() { Close(); }
+
+void SourceReader::Close() {
+  archive_.reset();
   if (file_ > 0) ::close(file_);
+  file_ = -1;
+}
+
+void SourceReader::Begin(std::string path) {
+  path_ = std::move(path);
+  open_ = first_ = true;
+  cut_ = eof_ = false;
+}
+
+bool SourceReader::OpenMember() {
+  auto path = archive_->Next();
+  if (path)
+    Begin(std::move(*path));
+  else
+    Close();
+  return path.has_value();
 }
 
 Result<bool> SourceReader::OpenNext() {
-  if (inputs_ == nullptr || next_input_ >= inputs_->size()) return false;
-  const std::string& path = (*inputs_)[next_input_++].path;
+  if (archive_ != nullptr && OpenMember()) return true;
+  if (inputs_ == nullptr || next_path_ >= inputs_->size()) return false;
+  const std::string& path = (*inputs_)[next_path_++].path;
   file_ = path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file_ < 0) return ReadError(path, errno);
   ::posix_fadvise(file_, 0, 0, POSIX_FADV_SEQUENTIAL);
   ::fcntl(file_, F_SETPIPE_SZ, kPipeBytes);  // fails on what is no pipe, which is fine
-  open_ = first_ = true;
-  cut_ = eof_ = false;
+  Begin(path);
   return true;
 }
 
 Result<std::size_t> SourceReader::Fill(char* to, std::size_t room) {
-  if (inputs_ == nullptr) {
-    const std::size_t size = std::min(room, memory_.size());
-    std::memcpy(to, memory_.data(), size);
-    memory_.remove_prefix(size);
-    eof_ = memory_.empty();
-    return size;
-  }
   std::size_t filled = 0;
+  if (inputs_ == nullptr) {
+    filled = std::min(room, memory_.size());
+    std::memcpy(to, memory_.data(), filled);
+    memory_.remove_prefix(filled);
+    eof_ = memory_.empty();
+    return filled;
+  }
+  if (archive_ != nullptr) {
+    filled = archive_->Read(to, room);
+    eof_ = filled < room;
+    return filled;
+  }
   while (filled < room) {
     const ssize_t got = ::read(file_, to + filled, room - filled);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ReadError((*inputs_)[next_input_ - 1].path, errno);
+    if (got < 0) return ReadError(path_, errno);
     if (got == 0) {
       eof_ = true;
       break;
@@ -121,6 +145,14 @@ Result<std::size_t> SourceReader::Fill(char* to, std::size_t room) {
   return filled;
 }
 
+// The first block of a file turned out to begin an archive: what was read of it goes there, and its first member's
+// first block takes the place.
+Result<std::size_t> SourceReader::OpenArchive(BlockBuffer& buffer, std::size_t size) {
+  archive_ = std::make_unique<ArchiveSource>(path_, std::string(buffer.data(), size), file_, limits_, progress_);
+  INQUEST_CHECK(OpenMember());
+  return Fill(buffer.data(), buffer.capacity());
+}
+
 Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   if (!open_) {
     const auto opened = OpenNext();
@@ -128,15 +160,20 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
     if (!opened.value()) return std::optional<Block>();
   }
   std::memcpy(buffer.data(), carry_.data(), carry_.size());
-  std::size_t size = carry_.size();
+  const std::size_t carried = carry_.size();
   carry_.clear();
-  const auto filled = Fill(buffer.data() + size, buffer.capacity() - size);
+  auto filled = Fill(buffer.data() + carried, buffer.capacity() - carried);
+  if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled})) filled = OpenArchive(buffer, *filled);
   if (!filled) return filled.error();
-  size += filled.value();
+  std::size_t size = carried + *filled;
 
   Block block;
   block.number = number_++;
-  block.input = static_cast<std::uint32_t>(inputs_ == nullptr ? 0 : next_input_ - 1);
+  if (first_) {
+    ++begun_;
+    block.path = path_;
+  }
+  block.input = begun_ - 1;
   block.cut_head = cut_;
   block.first = first_;
   first_ = cut_ = false;
@@ -152,9 +189,11 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   block.text = {buffer.data(), size};
   block.last = eof_;
   if (eof_) {
-    if (file_ > 0) ::close(file_);
-    file_ = -1;
     open_ = false;
+    if (archive_ != nullptr)
+      block.problem = archive_->problem();
+    else
+      Close();
   }
   return std::optional<Block>(block);
 }

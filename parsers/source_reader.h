@@ -1,4 +1,4 @@
-// Reads inputs one after the other into blocks of whole lines.
+// Reads inputs one after the other into blocks of whole lines, and those of archives member by member.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "parsers/archive_source.h"
 #include "parsers/scan.h"
 
 namespace inquest {
@@ -33,12 +34,14 @@ struct Block {
   std::string_view text;      ///< in the buffer it was read into
   bool cut_head = false;      ///< begins inside a line that was cut
   bool first = false, last = false;  ///< of its input
+  std::string path;     ///< of its input, where `first`
+  std::string problem;  ///< of its input, where `last`: why it is not whole
 };
 
 /// Not thread-safe: workers take turns, each reading into its own buffer, so that the bytes are in its own cache.
 class SourceReader {
  public:
-  SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress);
+  SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress, const ExpansionLimits& limits = {});
   ~SourceReader();
   /// A reader over bytes in memory, as one input.
   SourceReader(std::string_view text, std::size_t block_bytes);
@@ -48,13 +51,21 @@ class SourceReader {
  private:
   Result<std::size_t> Fill(char* to, std::size_t room);
   Result<bool> OpenNext();
+  Result<std::size_t> OpenArchive(BlockBuffer& buffer, std::size_t size);
+  bool OpenMember();
+  void Begin(std::string path);
+  void Close();
 
   const std::vector<Input>* inputs_ = nullptr;
   std::string_view memory_;
   std::size_t block_bytes_;
   std::atomic<std::uint64_t>* progress_ = nullptr;
+  ExpansionLimits limits_;
   int file_ = -1;
-  std::size_t next_input_ = 0;
+  std::unique_ptr<ArchiveSource> archive_;  ///< of `file_`, if that is one
+  std::string path_;                        ///< of the input that is open
+  std::size_t next_path_ = 0;               ///< into `inputs_`
+  std::uint32_t begun_ = 0;                 ///< inputs that gave a block; an archive gives many
   bool open_ = false, first_ = false, cut_ = false, eof_ = false;
   std::uint64_t number_ = 0;
   std::string carry_;  ///< the unfinished line at the end of the block before

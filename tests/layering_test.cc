@@ -42,6 +42,7 @@ const std::vector<Door> kDoors = {
     {"simdjson", {"parsers/formats/elastic_error_file.cc", "parsers/envelope.cc", "parsers/formats/"}},
     {"nlohmann/", {"report/json.cc"}},
     {"CLI/", {"cli/options.cc"}},
+    {"archive", {"parsers/archive_source.cc", "cli/bundle_writer.cc"}},
     {"cuda", {"replay/engines/nccl"}},
     {"nccl", {"replay/engines/nccl"}},
     {"gloo/", {"replay/engines/gloo.cc"}},
