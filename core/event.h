@@ -22,6 +22,9 @@ struct SourcePos {
   auto operator<=>(const SourcePos&) const = default;
 };
 
+/// The rule of a rank that is srun's task number: a rank where srun starts one task a GPU, a node where it starts agents.
+inline constexpr std::string_view kSrunTask = "task number of srun -l";
+
 /// Who wrote a line. Absent knowledge stays absent.
 struct Origin {
   std::optional<Known<GlobalRank>> rank;

@@ -369,7 +369,7 @@ class Peeler {
     rest = rest.substr(std::min(digits + 2, rest.size()));
     // A Rust backtrace numbers its frames in the same shape.
     if (rest.substr(0, rest.find(' ')).find("::") != kNone) return false;
-    if (!component) origin_.rank = Known<GlobalRank>{{*task}, Basis::kEnvelope, {}};
+    if (!component) origin_.rank = Known<GlobalRank>{{*task}, Basis::kEnvelope, kSrunTask};
     AddWriter(label);
     text_ = rest;
     return true;

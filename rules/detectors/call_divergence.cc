@@ -24,8 +24,15 @@ CollectiveRef RefOfCall(const CommunicatorRow& row, const CallDescriptor& call) 
   return ref;
 }
 
+/// Calls are no events; for the order of things a call counts as the last event that is not behind it.
+EventIndex EventAt(const Timeline& timeline, const SourcePos& where) {
+  const auto later = [](const SourcePos& a, const Event& event) { return a < event.where; };
+  const auto behind = std::upper_bound(timeline.events.begin(), timeline.events.end(), SourcePos{where.input, where.line, ~std::uint64_t{0}}, later);
+  return behind == timeline.events.begin() ? 0 : static_cast<EventIndex>(behind - timeline.events.begin() - 1);
+}
+
 Citation CiteCall(const Timeline& timeline, const CommunicatorRow& row, int rank, const SourcePos& where, const std::string& text) {
-  Citation out{0, "cause", where, std::nullopt, std::nullopt, text};
+  Citation out{EventAt(timeline, where), "cause", where, std::nullopt, std::nullopt, text};
   for (const auto& member : row.members)
     if (member.rank.value == rank)
       if (const auto& global = timeline.processes[member.process].rank) out.rank = global->value;

@@ -54,9 +54,8 @@ TEST_CASE("property: each scenario has its cause and its culprit, however it is 
       }
 }
 
-// Bug in parsers/envelope.cc: the number that srun -l prints is taken for a rank, also where each task of srun is a
-// torchrun with several ranks; nothing takes it back when several processes carry one number.
-TEST_CASE("property: where srun starts one agent a host, its number is no rank", "[property][!shouldfail]") {
+// The number that srun -l prints is a rank only where srun starts one task a rank.
+TEST_CASE("property: where srun starts one agent a host, its number is no rank", "[property]") {
   for (const Scenario& scenario : Scenarios()) {
     CAPTURE(scenario.name);
     const Judged judged =

@@ -72,12 +72,18 @@ class Maker {
                                   : atom.expression;
     const std::string twice = atom.text + atom.text;
     switch (Below(9)) {
-      case 0: return {group + '?', Below(2) == 0 ? "" : atom.text};
-      case 1: return {group + '*', Below(2) == 0 ? "" : twice};
-      case 2: return {group + '+', Below(2) == 0 ? atom.text : twice};
-      case 3: return {group + "{2,3}", twice};
-      case 4: return {group + "{0,2}?", Below(2) == 0 ? "" : twice};
-      default: return atom;
+      case 0:
+        return {group + '?', Below(2) == 0 ? "" : atom.text};
+      case 1:
+        return {group + '*', Below(2) == 0 ? "" : twice};
+      case 2:
+        return {group + '+', Below(2) == 0 ? atom.text : twice};
+      case 3:
+        return {group + "{2,3}", twice};
+      case 4:
+        return {group + "{0,2}?", Below(2) == 0 ? "" : twice};
+      default:
+        return atom;
     }
   }
 
@@ -87,7 +93,10 @@ class Maker {
 }  // namespace
 
 TEST_CASE("covers by example", "[rules]") {
-  const struct { std::string_view expression; Strings cover; } kRows[] = {
+  const struct {
+    std::string_view expression;
+    Strings cover;
+  } kRows[] = {
       {"out of memory", {"out of memory"}},
       {"(?i)Out Of Memory", {"out of memory"}},
       {"[Oo]ut of [Mm]emory", {"out of memory"}},
@@ -143,7 +152,7 @@ TEST_CASE("every sample of a rule holds a literal of the rule's cover", "[rules]
 
 TEST_CASE("what a random expression matches holds a literal of its cover", "[rules]") {
   std::size_t covered = 0;
-  for (unsigned seed = 0; seed < 4000; ++seed) {
+  for (unsigned seed = 0; seed < 1500; ++seed) {
     const Made made = Maker(seed).Alternatives(3);
     CAPTURE(seed, made.expression, made.text);
     const auto pattern = Pattern::Compile("^(?:" + made.expression + ")$");
@@ -153,7 +162,7 @@ TEST_CASE("what a random expression matches holds a literal of its cover", "[rul
     covered += cover.empty() ? 0 : 1;
     CHECK((cover.empty() || Holds(made.text, cover)));
   }
-  CHECK(covered > 500);
+  CHECK(covered > 200);
 }
 
 TEST_CASE("a literal that holds another one need not be looked for", "[rules]") {
