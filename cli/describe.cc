@@ -86,4 +86,13 @@ std::string Describe(const Rule& rule, const RuleBook& book) {
   return out + Samples("Matches", rule.match) + Samples("Does not match", rule.differ);
 }
 
+std::string Describe(std::string_view name, const ErrorCode& code, const RuleBook& book) {
+  static constexpr std::string_view kRoles[] = {"a cause", "follows from something else", "a notice, no job dies of it"};
+  const Cause* cause = book.FindCause(code.cause);
+  std::string out = fmt::format("{} {}: {}, {}\ncause {} ({}), {}, confidence {:.2f}\n\n", name, code.number, Name(code.origin),
+                                kRoles[static_cast<std::size_t>(code.role)], code.cause, cause != nullptr ? cause->title : "", Name(StrengthOf(code)), code.confidence);
+  out += Wrapped("", code.meaning) + Advice({{code.action, ""}});
+  return out + Items("What it needs", code.needs) + Items("Source", {code.source});
+}
+
 }  // namespace inquest

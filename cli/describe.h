@@ -1,4 +1,4 @@
-// Causes and rules in words.
+// Causes, rules and numbered errors in words.
 #pragma once
 
 #include <string>
@@ -9,6 +9,8 @@ namespace inquest {
 
 std::string Describe(const Cause& cause, const RuleBook& book);
 std::string Describe(const Rule& rule, const RuleBook& book);
+/// `name` is `Xid` or `SXid`.
+std::string Describe(std::string_view name, const ErrorCode& code, const RuleBook& book);
 /// `signature`, `symptom`, `phase`, `ending`.
 std::string_view KindWord(Rule::Kind kind);
 

@@ -138,9 +138,11 @@ std::span<const Command> Commands() {
        .ids = "inquest rules list 2>/dev/null | cut -d' ' -f1",
        .run = RunRules},
       {.name = "explain",
-       .summary = "Say what a cause means, what to do and what to collect.",
-       .usage = "inquest explain [CODE | RULE]",
-       .examples = "inquest explain                           all causes\ninquest explain p2p-transport",
+       .summary = "Say what a cause, a rule or a numbered error of the driver means, what to do and what to collect.",
+       .usage = "inquest explain [CODE | RULE]\ninquest explain xid|sxid [NUMBER]",
+       .examples = "inquest explain                           all causes\ninquest explain p2p-transport\n"
+                   "inquest explain xid 79                    a GPU error of the kernel log\n"
+                   "inquest explain sxid 20034                one of an NVSwitch",
        .words = {},
        .ids = "inquest explain 2>/dev/null | cut -d' ' -f1",
        .run = RunExplain},

@@ -12,9 +12,9 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kMostStrings = 64;   ///< of an expression that is a plain list of strings
-constexpr std::size_t kMostLiterals = 400; ///< in a cover
-constexpr std::size_t kWidestClass = 4;    ///< `[Cc]` and `[:=]` are strings, `[a-z]` is not
+constexpr std::size_t kMostStrings = 64;    ///< of an expression that is a plain list of strings
+constexpr std::size_t kMostLiterals = 400;  ///< in a cover
+constexpr std::size_t kWidestClass = 4;     ///< `[Cc]` and `[:=]` are strings, `[a-z]` is not
 constexpr int kDeepest = 60;
 
 using Strings = std::vector<std::string>;
@@ -147,8 +147,10 @@ class Reader {
       const Strings cover = Sequence::CoverOfPart(next);
       if (cover.empty()) all.cover.clear();
       if (!all.cover.empty()) all.cover.insert(all.cover.end(), cover.begin(), cover.end());
-      if (all.strings && next.strings) all.strings->insert(all.strings->end(), next.strings->begin(), next.strings->end());
-      else all.strings.reset();
+      if (all.strings && next.strings)
+        all.strings->insert(all.strings->end(), next.strings->begin(), next.strings->end());
+      else
+        all.strings.reset();
     }
     if (all.strings) SortUnique(*all.strings);
     if (all.strings && all.strings->size() > kMostStrings) all.strings.reset();
@@ -197,8 +199,10 @@ class Reader {
       }
       return;
     }
-    if (repeated) sequence.AddRepeated(part);
-    else sequence.Add(part);
+    if (repeated)
+      sequence.AddRepeated(part);
+    else
+      sequence.Add(part);
   }
 
   /// `{m}`, `{m,}` or `{m,n}`: its m. Anything else is the character itself.
@@ -211,7 +215,8 @@ class Reader {
     const auto digits = [](std::string_view text) {
       return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
     };
-    if (comma == 0 || comma > 6 || !digits(inside.substr(0, comma)) || !digits(inside.substr(std::min(comma + 1, inside.size()))))
+    if (comma == 0 || comma > 6 || !digits(inside.substr(0, comma)) ||
+        !digits(inside.substr(std::min(comma + 1, inside.size()))))
       return std::nullopt;
     at_ = close + 1;
     std::size_t least = 0;
@@ -221,18 +226,12 @@ class Reader {
 
   Part Atom(int depth) {
     const char byte = text_[at_++];
-    switch (byte) {
-      case '(': return Group(depth);
-      case '[': return Class();
-      case '\\': return Escape();
-      case '.': return Unknown();
-      case '^':
-      case '$': return Exactly({""});
-      case '*':
-      case '+':
-      case '?': return Fail();
-      default: break;
-    }
+    if (byte == '(') return Group(depth);
+    if (byte == '[') return Class();
+    if (byte == '\\') return Escape();
+    if (byte == '.') return Unknown();
+    if (byte == '^' || byte == '$') return Exactly({""});
+    if (byte == '*' || byte == '+' || byte == '?') return Fail();
     std::string literal(1, byte);
     // A quantifier repeats a whole code point.
     if (static_cast<unsigned char>(byte) >= 0xc0)
@@ -258,15 +257,13 @@ class Reader {
   Part Escape() {
     if (!More()) return Fail();
     const char byte = text_[at_++];
-    switch (byte) {
-      case 's': return Exactly({Fold(" "), Fold("\t"), Fold("\f"), Fold("\v")});  // what a line may hold of it
-      case 'd': case 'D': case 'w': case 'W': case 'S': return Unknown();
-      case 'n': case 'r': case 'f': case 'v': return Unknown();
-      case 'b': case 'B': case 'A': case 'z': return Exactly({""});
-      case 't': return Exactly({Fold("\t")});
-      default: break;
-    }
-    const bool letter_or_digit = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9');
+    const auto is_one_of = [byte](std::string_view letters) { return letters.find(byte) != std::string_view::npos; };
+    if (byte == 's') return Exactly({Fold(" "), Fold("\t"), Fold("\f"), Fold("\v")});  // what a line may hold of it
+    if (byte == 't') return Exactly({Fold("\t")});
+    if (is_one_of("dDwWSnrfv")) return Unknown();
+    if (is_one_of("bBAz")) return Exactly({""});
+    const bool letter_or_digit =
+        (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9');
     if (letter_or_digit || static_cast<unsigned char>(byte) >= 0x80) return Fail();
     return Exactly({Fold(std::string(1, byte))});
   }

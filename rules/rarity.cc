@@ -42,7 +42,7 @@ that each user should check the result again and return the final value. This fu
 )";
 
 constexpr std::size_t kSymbols = 128;
-constexpr double kUnseen = 0.05;       ///< a pair that is not in the sample counts as this many
+constexpr double kUnseen = 0.05;                             ///< a pair that is not in the sample counts as this many
 constexpr double kNeighbourCycles = 10, kVerifyCycles = 60;  ///< per word, per six bytes found
 constexpr double kLineCycles = 1500;                         ///< per line scanned for nothing
 constexpr double kBitmapCycles = 2e-5;                       ///< per entry: what fuller bitmaps cost everybody
@@ -72,9 +72,12 @@ class Model {
   }
   double Chance(std::string_view folded) const {
     double chance = stands_[Symbol(folded[0])];
-    for (std::size_t i = 1; i < folded.size(); ++i) chance *= follows_[Symbol(folded[i - 1]) * kSymbols + Symbol(folded[i])];
+    for (std::size_t i = 1; i < folded.size(); ++i)
+      chance *= follows_[Symbol(folded[i - 1]) * kSymbols + Symbol(folded[i])];
     const auto seen = seen_.find(folded);
-    return seen == seen_.end() ? chance : std::max(chance, static_cast<double>(seen->second) / static_cast<double>(text_.size()));
+    return seen == seen_.end()
+               ? chance
+               : std::max(chance, static_cast<double>(seen->second) / static_cast<double>(text_.size()));
   }
 
  private:

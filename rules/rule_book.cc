@@ -38,6 +38,14 @@ constexpr Word<Rule::Kind> kFolders[] = {{"signatures", Rule::Kind::kSignature},
                                          {"symptoms", Rule::Kind::kSymptom},
                                          {"phases", Rule::Kind::kPhase},
                                          {"endings", Rule::Kind::kEnding}};
+constexpr Word<ErrorCode::Class> kClasses[] = {{"application", ErrorCode::Class::kApplication},
+                                              {"driver", ErrorCode::Class::kDriver},
+                                              {"hardware", ErrorCode::Class::kHardware},
+                                              {"nvlink", ErrorCode::Class::kNvlink},
+                                              {"firmware", ErrorCode::Class::kFirmware}};
+constexpr Word<ErrorCode::Role> kRoles[] = {
+    {"cause", ErrorCode::Role::kCause}, {"follows", ErrorCode::Role::kFollows}, {"notice", ErrorCode::Role::kNotice}};
+constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"};
 constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
@@ -194,6 +202,36 @@ Rule::Blames DefaultBlame(const Rule& rule) {
   return Rule::Blames::kNobody;
 }
 
+std::string_view DefaultCause(ErrorCode::Class origin) {
+  switch (origin) {
+    case ErrorCode::Class::kApplication:
+      return "cuda-kernel-fault";
+    case ErrorCode::Class::kNvlink:
+      return "nvlink-fault";
+    case ErrorCode::Class::kDriver:
+    case ErrorCode::Class::kHardware:
+    case ErrorCode::Class::kFirmware:
+      break;
+  }
+  return "gpu-fault";
+}
+
+double DefaultConfidence(const ErrorCode& code) {
+  if (code.role != ErrorCode::Role::kCause) return 0.3;
+  switch (code.origin) {
+    case ErrorCode::Class::kApplication:
+      return 0.8;
+    case ErrorCode::Class::kDriver:
+      return 0.6;
+    case ErrorCode::Class::kNvlink:
+      return 0.86;
+    case ErrorCode::Class::kHardware:
+    case ErrorCode::Class::kFirmware:
+      break;
+  }
+  return 0.93;
+}
+
 double DefaultConfidence(Strength strength) {
   switch (strength) {
     case Strength::kDecisive:
@@ -214,8 +252,10 @@ class Loader {
   std::variant<RuleBook, RuleErrors> Load(const RuleBook* base) {
     const std::vector<fs::path> files = ListFiles();
     if (errors_.empty()) ReadCauses(base);
+    if (errors_.empty()) book_.xids = ReadCodes("xids.yaml", base != nullptr ? base->xids : std::vector<ErrorCode>());
+    if (errors_.empty()) book_.sxids = ReadCodes("sxids.yaml", base != nullptr ? base->sxids : std::vector<ErrorCode>());
     for (const fs::path& file : files) {
-      if (file != "causes.yaml") ReadRule(file);
+      if (file != "causes.yaml" && file != "xids.yaml" && file != "sxids.yaml") ReadRule(file);
     }
     if (base != nullptr) {
       for (const Rule& rule : base->rules) {
@@ -306,6 +346,57 @@ class Loader {
         book_.causes.push_back(std::move(cause));
       }
     }
+  }
+
+  ErrorCode ReadCode(const YAML::Node& item, const std::string& path) {
+    const Mapping row(item, path, item.Mark().line + 1,
+                      {"number", "meaning", "class", "role", "cause", "confidence", "action", "needs", "source"}, &errors_);
+    ErrorCode code;
+    const auto number = [&](std::string_view key, Need need, auto fallback) {
+      const std::string text = row.Text(key, need, "a number");
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fallback);
+      if (!text.empty() && (error != std::errc() || end != text.data() + text.size()))
+        row.Complain(key, "bad " + std::string(key) + " '" + text + "'", "a number");
+      return fallback;
+    };
+    code.number = number("number", Need::kRequired, std::uint64_t{0});
+    code.meaning = row.Text("meaning", Need::kRequired, "say in one sentence what it reports");
+    code.origin = row.Choose("class", Need::kRequired, kClasses, ErrorCode::Class::kDriver);
+    code.role = row.Choose("role", Need::kRequired, kRoles, ErrorCode::Role::kNotice);
+    code.cause = row.Text("cause", Need::kOptional);
+    if (code.cause.empty()) code.cause = DefaultCause(code.origin);
+    if (book_.FindCause(code.cause) == nullptr) row.Complain("cause", "'" + code.cause + "' is no cause", "use a code of causes.yaml");
+    code.confidence = number("confidence", Need::kOptional, DefaultConfidence(code));
+    code.action = row.Text("action", Need::kRequired, "say what to do");
+    code.needs = row.List("needs");
+    for (const std::string& need : code.needs)
+      if (std::find(std::begin(kNeeds), std::end(kNeeds), need) == std::end(kNeeds))
+        row.Complain("needs", "bad need '" + need + "'", "of " + Join(kNeeds));
+    code.source = row.Text("source", Need::kRequired, "say where the meaning comes from");
+    return code;
+  }
+
+  /// A catalogue of numbered errors. Absent: that of `base`. A number that `base` has is replaced.
+  std::vector<ErrorCode> ReadCodes(const std::string& file, std::vector<ErrorCode> codes) {
+    std::error_code error;
+    if (!fs::exists(dir_ / file, error)) return codes;
+    const YAML::Node list = ReadYaml(file);
+    if (!list.IsDefined()) return codes;
+    const std::string path = (dir_ / file).string();
+    if (!list.IsSequence()) errors_.push_back({"not a list of numbered errors", "write '- number: ...' for every one", At(path, 1)});
+    std::set<std::uint64_t> own;
+    for (const YAML::Node& item : list) {
+      ErrorCode code = ReadCode(item, path);
+      if (!own.insert(code.number).second)
+        errors_.push_back({"number " + std::to_string(code.number) + " stands twice", "keep one row", At(path, item.Mark().line + 1)});
+      const auto same = std::ranges::find(codes, code.number, &ErrorCode::number);
+      if (same != codes.end())
+        *same = std::move(code);
+      else
+        codes.push_back(std::move(code));
+    }
+    std::ranges::sort(codes, {}, &ErrorCode::number);
+    return codes;
   }
 
   /// Kind and cause, by the folder.
@@ -456,6 +547,26 @@ const Rule* RuleBook::FindRule(std::string_view id) const {
   }
   return nullptr;
 }
+
+std::string_view Name(ErrorCode::Class origin) { return kClasses[static_cast<std::size_t>(origin)].word; }
+
+Strength StrengthOf(const ErrorCode& code) {
+  if (code.role != ErrorCode::Role::kCause || code.confidence < 0.45) return Strength::kHint;
+  return code.confidence < 0.8 ? Strength::kSupporting : Strength::kDecisive;
+}
+
+namespace {
+
+const ErrorCode* FindCode(const std::vector<ErrorCode>& codes, int number) {
+  const auto wanted = static_cast<std::uint64_t>(number);
+  const auto found = std::ranges::lower_bound(codes, wanted, {}, &ErrorCode::number);
+  return number >= 0 && found != codes.end() && found->number == wanted ? &*found : nullptr;
+}
+
+}  // namespace
+
+const ErrorCode* RuleBook::FindXid(int number) const { return FindCode(xids, number); }
+const ErrorCode* RuleBook::FindSxid(int number) const { return FindCode(sxids, number); }
 
 const Cause* RuleBook::FindCause(std::string_view code) const {
   const auto found = std::ranges::find(causes, code, &Cause::code);

@@ -44,9 +44,31 @@ struct Cause {
   std::vector<std::string> collect;
 };
 
+/// A row of rules/xids.yaml or rules/sxids.yaml: what a numbered error of the driver, or of a NVSwitch, means.
+struct ErrorCode {
+  enum class Class : std::uint8_t { kApplication, kDriver, kHardware, kNvlink, kFirmware };
+  /// Whether a job can die of it, or something else came first, or nothing dies of it.
+  enum class Role : std::uint8_t { kCause, kFollows, kNotice };
+  std::uint64_t number = 0;
+  std::string meaning;  ///< one sentence
+  Class origin = Class::kDriver;
+  Role role = Role::kCause;
+  std::string cause;      ///< a cause code; by class where the row names none
+  double confidence = 0;  ///< of a verdict that rests on it alone; by class and role where the row says none
+  std::string action;     ///< what to do
+  std::vector<std::string> needs;  ///< `restart-job`, `reset-gpu`, `reset-switch`, `reboot-node`, `drain-node`, `return-part`
+  std::string source;
+};
+std::string_view Name(ErrorCode::Class origin);
+/// How much a finding of this number weighs by itself.
+Strength StrengthOf(const ErrorCode& code);
+
 struct RuleBook {
   std::vector<Rule> rules;    ///< by kind, then id; an index into it is the rule's number
   std::vector<Cause> causes;  ///< in the order of causes.yaml
+  std::vector<ErrorCode> xids, sxids;  ///< by number
+  const ErrorCode* FindXid(int number) const;
+  const ErrorCode* FindSxid(int number) const;
   const Rule* FindRule(std::string_view id) const;
   const Cause* FindCause(std::string_view code) const;
 };

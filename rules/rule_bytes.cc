@@ -8,7 +8,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kMagic = "inquest-rules-1\n";
+constexpr std::string_view kMagic = "inquest-rules-2\n";
 
 class Writer {
  public:
@@ -98,6 +98,15 @@ void Fields(Archive& archive, Cause& cause) {
   archive.Value(cause.remedies);
   archive.Value(cause.collect);
 }
+template <class Archive>
+void Fields(Archive& archive, ErrorCode& code) {
+  archive.Value(code.number);
+  archive.Value(code.origin);
+  archive.Value(code.role);
+  archive.Value(code.confidence);
+  for (std::string* text : {&code.meaning, &code.cause, &code.action, &code.source}) archive.Value(*text);
+  archive.Value(code.needs);
+}
 
 template <class T>
 void Writer::Value(std::vector<T>& items) {
@@ -117,6 +126,8 @@ std::string Serialize(const RuleBook& book) {
   Writer writer;
   writer.Value(copy.rules);
   writer.Value(copy.causes);
+  writer.Value(copy.xids);
+  writer.Value(copy.sxids);
   return writer.Take();
 }
 
@@ -125,6 +136,8 @@ RuleBook Deserialize(std::string_view bytes) {
   Reader reader(bytes);
   reader.Value(book.rules);
   reader.Value(book.causes);
+  reader.Value(book.xids);
+  reader.Value(book.sxids);
   INQUEST_CHECK(reader.done());
   return book;
 }

@@ -19,8 +19,12 @@
 namespace inquest {
 namespace {
 
-struct FreeDatabase { void operator()(hs_database_t* db) const { hs_free_database(db); } };
-struct FreeScratch { void operator()(hs_scratch_t* scratch) const { hs_free_scratch(scratch); } };
+struct FreeDatabase {
+  void operator()(hs_database_t* db) const { hs_free_database(db); }
+};
+struct FreeScratch {
+  void operator()(hs_scratch_t* scratch) const { hs_free_scratch(scratch); }
+};
 using Database = std::unique_ptr<hs_database_t, FreeDatabase>;
 using Scratch = std::unique_ptr<hs_scratch_t, FreeScratch>;
 
@@ -39,7 +43,9 @@ struct Wanted {
 
 /// A training line says nothing about a failure and stands in every second line of a log; it is looked for, as rules of
 /// the last line are, only where a writer's last lines are kept anyway.
-bool InSieve(const Rule& rule) { return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") && rule.scope.empty(); }
+bool InSieve(const Rule& rule) {
+  return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") && rule.scope.empty();
+}
 
 bool KeepLastOnly(const Rule& rule) { return rule.kind == Rule::Kind::kPhase || rule.kind == Rule::Kind::kEnding; }
 
@@ -52,10 +58,14 @@ std::string WithinLine(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\' && i + 1 < text.size()) {
       const char escaped = text[++i];
-      if (escaped == 's') out += in_class ? R"( \t\f\x0b)" : R"([ \t\f\x0b])";
-      else if (!in_class && escaped == 'D') out += R"([^\d\n])";
-      else if (!in_class && escaped == 'W') out += R"([^\w\n])";
-      else out += text.substr(i - 1, 2);
+      if (escaped == 's')
+        out += in_class ? R"( \t\f\x0b)" : R"([ \t\f\x0b])";
+      else if (!in_class && escaped == 'D')
+        out += R"([^\d\n])";
+      else if (!in_class && escaped == 'W')
+        out += R"([^\w\n])";
+      else
+        out += text.substr(i - 1, 2);
       continue;
     }
     if (!in_class && (text[i] == '^' || text[i] == '$')) continue;
@@ -112,8 +122,8 @@ Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks) {
   return out;
 }
 
-/// Null for no expressions. For any processor, not for this one: one binary is copied to many nodes, and the window filter
-/// leaves libhs little to do.
+/// Null for no expressions. For any processor, not for this one: one binary is copied to many nodes, and the window
+/// filter leaves libhs little to do.
 Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
   if (expressions.texts.empty()) return Database();
   std::vector<const char*> texts;
@@ -121,11 +131,14 @@ Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
   hs_database_t* db = nullptr;
   hs_compile_error_t* error = nullptr;
   const hs_platform_info_t platform{HS_TUNE_FAMILY_GENERIC, 0, 0, 0};
-  const hs_error_t status = hs_compile_multi(texts.data(), expressions.flags.data(), expressions.ids.data(),
-                                             static_cast<unsigned>(texts.size()), HS_MODE_BLOCK, &platform, &db, &error);
+  const hs_error_t status =
+      hs_compile_multi(texts.data(), expressions.flags.data(), expressions.ids.data(),
+                       static_cast<unsigned>(texts.size()), HS_MODE_BLOCK, &platform, &db, &error);
   if (status == HS_SUCCESS) return Database(db);
-  const unsigned id = error != nullptr && error->expression >= 0 ? expressions.ids[static_cast<std::size_t>(error->expression)] : ~0u;
-  Error out{error != nullptr ? error->message : "out of memory", "use RE2's syntax without bounded repeats of hundreds", ""};
+  const unsigned id =
+      error != nullptr && error->expression >= 0 ? expressions.ids[static_cast<std::size_t>(error->expression)] : ~0u;
+  Error out{error != nullptr ? error->message : "out of memory", "use RE2's syntax without bounded repeats of hundreds",
+            ""};
   if (id < book.rules.size()) out.where = book.rules[id].file;
   hs_free_compile_error(error);
   return out;
@@ -164,7 +177,8 @@ class Search {
   }
   void Run(std::string_view text, std::vector<Sieve::Hit>& hits) const {
     if (db_ == nullptr || text.empty()) return;
-    const hs_error_t status = hs_scan(db_, text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &hits);
+    const hs_error_t status =
+        hs_scan(db_, text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &hits);
     INQUEST_CHECK(status == HS_SUCCESS);
   }
 
@@ -232,7 +246,7 @@ class HsSieve final : public Sieve {
 };
 
 // The bytes of a sieve are parts, each behind its size of eight bytes and padded to a multiple of eight: the two
-// databases, then a part for each literal: its windows and its text.
+// databases, then the literals: a part that holds one for each of them, its windows and its text.
 constexpr std::size_t kAligned = 8;
 
 void AppendPart(std::string& out, std::string_view part) {
@@ -258,7 +272,8 @@ Result<std::string> BytesOf(const Database& db) {
   if (db == nullptr) return std::string();
   char* bytes = nullptr;
   std::size_t size = 0;
-  if (hs_serialize_database(db.get(), &bytes, &size) != HS_SUCCESS) return Error{"the sieve's database cannot be serialised", "", ""};
+  if (hs_serialize_database(db.get(), &bytes, &size) != HS_SUCCESS)
+    return Error{"the sieve's database cannot be serialised", "", ""};
   std::string out(bytes, size);
   std::free(bytes);
   return out;
@@ -284,8 +299,10 @@ std::optional<Parts> PartsOf(std::string_view bytes) {
     if (!loaded) return std::nullopt;
     *db = std::move(*loaded);
   }
-  while (!bytes.empty()) {
-    const auto part = TakePart(bytes);
+  auto literals = TakePart(bytes);
+  if (!literals) return std::nullopt;
+  while (!literals->empty()) {
+    const auto part = TakePart(*literals);
     WindowFilter::Literal literal;
     if (!part || part->size() < sizeof literal.windows) return std::nullopt;
     std::memcpy(literal.windows.data(), part->data(), sizeof literal.windows);
@@ -312,14 +329,17 @@ Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::st
     if (!bytes) return bytes.error();
     AppendPart(out, bytes.value());
   }
+  std::string literals;
   for (const WindowFilter::Literal& literal : parts.value().literals) {
-    std::string part(reinterpret_cast<const char*>(literal.windows.data()), sizeof literal.windows);
-    AppendPart(out, part + literal.text);
+    const std::string windows(reinterpret_cast<const char*>(literal.windows.data()), sizeof literal.windows);
+    AppendPart(literals, windows + literal.text);
   }
+  AppendPart(out, literals);
   return out;
 }
 
-Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book, std::span<const std::string_view> marks) {
+Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book,
+                                         std::span<const std::string_view> marks) {
   auto parts = PartsOf(bytes);
   if (!parts) return CompileSieve(book, marks);
   return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(*parts), book));

@@ -23,7 +23,9 @@ constexpr std::uint64_t kFoldContext = 0x0101010101010101U * kCaseBit;
 constexpr std::uint32_t kWordFactor = 0x9E3779B1U;
 constexpr std::uint64_t kBeforeFactor = 0x9E3779B97F4A7C15U, kBehindFactor = 0xC2B2AE3D27D4EB4FU;
 constexpr std::uint32_t kFewestCellBits = 8, kMostCellBits = 20;
-constexpr std::uint32_t kSixBitsPerCell = 32;
+/// At most, on average. Fewer would let less pass, but the bitmap must stay in the first cache.
+constexpr std::size_t kWordsPerCell = 2;
+constexpr std::uint32_t kSixBitsPerCell = 64;
 
 using WordBitmap = WindowFilter::WordBitmap;
 
@@ -51,8 +53,9 @@ void ForEachValue(std::string_view literal, std::int32_t begin, Use use) {
   std::optional<std::size_t> outside;
   for (std::size_t i = 0; i < kSize; ++i) {
     const std::int64_t from = std::int64_t{begin} + static_cast<std::int64_t>(i);
-    if (from < 0 || from >= static_cast<std::int64_t>(literal.size())) outside = i;
-    else bytes[i] = literal[static_cast<std::size_t>(from)];
+    const bool is_inside = from >= 0 && from < static_cast<std::int64_t>(literal.size());
+    if (!is_inside) outside = i;
+    bytes[i] = is_inside ? literal[static_cast<std::size_t>(from)] : '\0';
   }
   if (!outside) return use(bytes.data());
   for (unsigned value = 0; value < 256; ++value) {
@@ -95,11 +98,13 @@ constexpr std::array<std::uint64_t, 256> kPlacesOfMask = [] {
   return table;
 }();
 
-__attribute__((target("avx2,popcnt"))) std::size_t ProbeAvx2(const WordBitmap& bitmap, const char* text, std::size_t groups,
-                                                             std::uint32_t place, std::uint32_t* places) {
+__attribute__((target("avx2,popcnt"))) std::size_t ProbeAvx2(const WordBitmap& bitmap, const char* text,
+                                                             std::size_t groups, std::uint32_t place,
+                                                             std::uint32_t* places) {
   const __m256i fold = _mm256_set1_epi32(static_cast<int>(kFoldWord));
   const __m256i factor = _mm256_set1_epi32(static_cast<int>(kWordFactor));
-  const __m256i low_five = _mm256_set1_epi32(31), one = _mm256_set1_epi32(1), group_bytes = _mm256_set1_epi32(kGroupBytes);
+  const __m256i low_five = _mm256_set1_epi32(31), one = _mm256_set1_epi32(1),
+                group_bytes = _mm256_set1_epi32(kGroupBytes);
   const __m128i cell_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift));
   const __m128i first_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift - 5));
   const __m128i second_shift = _mm_cvtsi32_si128(static_cast<int>(bitmap.cell_shift - 10));
@@ -114,7 +119,8 @@ __attribute__((target("avx2,popcnt"))) std::size_t ProbeAvx2(const WordBitmap& b
     const __m256i bits = _mm256_or_si256(first, second);
     const __m256i passed = _mm256_cmpeq_epi32(_mm256_and_si256(cell, bits), bits);
     const auto mask = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(passed)));
-    const __m256i inside = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&kPlacesOfMask[mask])));
+    const __m256i inside =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&kPlacesOfMask[mask])));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(places + count), _mm256_add_epi32(begin, inside));
     count += static_cast<std::size_t>(std::popcount(mask));
     begin = _mm256_add_epi32(begin, group_bytes);
@@ -145,7 +151,8 @@ bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 
 WindowFilter::Probe WindowFilter::ProbeFor([[maybe_unused]] Code code) {
 #if defined(__x86_64__)
-  if (code == Code::kBest && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("popcnt") != 0) return &ProbeAvx2;
+  if (code == Code::kBest && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("popcnt") != 0)
+    return &ProbeAvx2;
 #endif
   return &ProbePortable;
 }
@@ -186,7 +193,8 @@ void WindowFilter::AddEntries(std::string_view literal, const Window& window, st
 
 // Counting sort by cell.
 void WindowFilter::EnterWords(const std::vector<Entry>& entries) {
-  const auto cell_bits = std::clamp(static_cast<std::uint32_t>(std::bit_width(entries.size())), kFewestCellBits, kMostCellBits);
+  const auto cell_bits = std::clamp(static_cast<std::uint32_t>(std::bit_width(entries.size() / kWordsPerCell)),
+                                    kFewestCellBits, kMostCellBits);
   words_.cell_shift = 32 - cell_bits;
   words_.cells.assign(std::size_t{1} << cell_bits, 0);
   first_.assign(words_.cells.size() + 1, 0);
@@ -233,7 +241,8 @@ const WindowFilter::Entry* WindowFilter::EntryAt(std::string_view block, std::si
     if ((context & entry.known) != entry.context) continue;
     const std::string_view literal(texts_.data() + entry.text, entry.size);
     const std::int64_t begin = static_cast<std::int64_t>(at) - entry.offset;
-    if (begin < static_cast<std::int64_t>(earliest) || static_cast<std::size_t>(begin) + literal.size() > block.size()) continue;
+    if (begin < static_cast<std::int64_t>(earliest) || static_cast<std::size_t>(begin) + literal.size() > block.size())
+      continue;
     if (std::equal(literal.begin(), literal.end(), block.data() + begin, [](char wanted, char byte) {
           return static_cast<unsigned char>(wanted) == (static_cast<unsigned char>(byte) | kCaseBit);
         }))
@@ -265,7 +274,8 @@ void WindowFilter::FindLines(std::string_view block, std::vector<Line>& lines) c
     decided = Verify(block, {places.data(), KeepFitting(block, places.data(), passed)}, decided, lines);
     at += groups * kGroupBytes;
   };
-  while (at + kGroupBytes <= block.size()) look(block.data() + at, std::min(kGroups, (block.size() - at) / kGroupBytes));
+  while (at + kGroupBytes <= block.size())
+    look(block.data() + at, std::min(kGroups, (block.size() - at) / kGroupBytes));
   std::array<char, kGroupBytes> tail{};
   block.copy(tail.data(), tail.size(), at);
   look(tail.data(), 1);

@@ -55,8 +55,8 @@ class WindowFilter {
   struct Entry {
     std::uint64_t context = 0, known = 0;  ///< the word and two bytes on either side; known: those in the literal
     std::uint32_t word = 0;
-    std::uint32_t text = 0, size = 0;      ///< the literal, in texts_
-    std::int32_t offset = 0;               ///< of the word in it
+    std::uint32_t text = 0, size = 0;  ///< the literal, in texts_
+    std::int32_t offset = 0;           ///< of the word in it
   };
   /// Looks at whole groups of words, the first of which stands at `place` of the block. Writes the places of those that
   /// may be ours, and up to a group of rubbish behind them; returns how many may be ours.
@@ -69,7 +69,8 @@ class WindowFilter {
   /// Of `count` places, those whose neighbours fit; returns how many.
   std::size_t KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const;
   /// Appends the lines of literals that are there; returns up to where the block is decided.
-  std::size_t Verify(std::string_view block, std::span<const std::uint32_t> places, std::size_t decided, std::vector<Line>& lines) const;
+  std::size_t Verify(std::string_view block, std::span<const std::uint32_t> places, std::size_t decided,
+                     std::vector<Line>& lines) const;
   /// A literal that covers the word at `at` and starts at `earliest` or later; null if there is none.
   const Entry* EntryAt(std::string_view block, std::size_t at, std::size_t earliest) const;
 

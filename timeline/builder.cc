@@ -11,6 +11,7 @@
 
 #include "timeline/collectives.h"
 #include "timeline/identity.h"
+#include "timeline/kernel.h"
 #include "timeline/ledger.h"
 
 namespace inquest {
@@ -50,6 +51,18 @@ std::string SameKey(const Event& event) {
     key += fmt::format("|{}", gpu->index);
   else if (const auto* process = std::get_if<GpuProcess>(&event.what))
     key += fmt::format("|{}|{}", process->gpu_index, process->pid);
+  else if (const auto* xid = std::get_if<XidReported>(&event.what))
+    key += fmt::format("|{}|{}", xid->xid, xid->bus_id);
+  else if (const auto* sxid = std::get_if<SxidReported>(&event.what))
+    key += fmt::format("|{}|{}", sxid->sxid, sxid->device);
+  else if (const auto* kill = std::get_if<KernelKill>(&event.what))
+    key += fmt::format("|{}", kill->pid);
+  else if (const auto* crash = std::get_if<KernelFault>(&event.what))
+    key += fmt::format("|{}", crash->pid);
+  else if (const auto* error = std::get_if<PcieError>(&event.what))
+    key += fmt::format("|{}|{}", error->bus_id, static_cast<int>(error->severity));
+  else if (const auto* notice = std::get_if<KernelNotice>(&event.what))
+    key += notice->subsystem + notice->what + notice->device;
   return key;
 }
 
@@ -175,6 +188,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   timeline.communicators = s.ledger.Take();
   PlaceBirths(timeline, s.births);
   ResolveIdentity(timeline, std::move(s.processes));
+  JoinKernel(timeline);
   MatchWork(timeline);
   DescribeRanks(timeline);
   return timeline;

@@ -72,6 +72,8 @@ void FindVersions(Timeline& timeline) {
     } else if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what)) {
       add("driver", gpu->driver);
       add("cuda", gpu->cuda);
+    } else if (const auto* notice = std::get_if<KernelNotice>(&event.what); notice != nullptr && notice->what == "driver-loaded") {
+      add("driver", notice->device);
     }
   }
   std::erase_if(timeline.versions, [](const auto& entry) { return entry.second.empty(); });
@@ -127,8 +129,27 @@ std::uint32_t Processes::Meet(const CallBatch::Process& process) {
   return index;
 }
 
+namespace {
+
+// Where several processes of a host carry one task number, srun started an agent on each host and the number is no rank.
+void DropSharedTasks(Timeline& timeline, std::vector<ProcessRow>& rows) {
+  const auto is_task = [](const std::optional<Known<GlobalRank>>& rank) { return rank && rank->rule == kSrunTask; };
+  std::set<std::pair<std::string, int>> seen;
+  bool shared = false;
+  for (const ProcessRow& row : rows)
+    if (is_task(row.rank) && row.host) shared = !seen.insert({*row.host, row.rank->value.value}).second || shared;
+  if (!shared) return;
+  for (ProcessRow& row : rows)
+    if (is_task(row.rank)) row.rank.reset();
+  for (Event& event : timeline.events)
+    if (is_task(event.origin.rank)) event.origin.rank.reset();
+}
+
+}  // namespace
+
 // A parent's report of a child (torchelastic's pid, rank and local rank) names a process that may have spoken elsewhere.
 void ResolveIdentity(Timeline& timeline, Processes processes) {
+  DropSharedTasks(timeline, processes.rows);
   for (const Event& event : timeline.events) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     if (exit == nullptr || !exit->pid) continue;
@@ -244,6 +265,8 @@ std::string StateOf(const Event& event) {
     if (exit->exit_code) return fmt::format("exited with {}", *exit->exit_code);
   }
   if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) return "raised " + raised->type;
+  if (std::holds_alternative<KernelKill>(event.what)) return "killed by SIGKILL";
+  if (std::holds_alternative<KernelFault>(event.what)) return "killed by SIGSEGV";
   if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && end->complete && end->how == CommEnd::How::kDestroy) return "closed its communicator";
   return "";
 }
@@ -268,8 +291,11 @@ void DescribeRanks(Timeline& timeline) {
     const auto rank = SubjectOf(timeline, event);
     if (!rank) continue;
     RankRow& row = row_of(*rank);
-    if (!row.first_event) row.first_event = i;
-    row.last_event = i;
+    // What the kernel says of a rank tells how it ended, not that it spoke.
+    if (!IsOfKernel(event.what)) {
+      if (!row.first_event) row.first_event = i;
+      row.last_event = i;
+    }
     const std::string state = StateOf(event);
     if (StateWeight(state) >= StateWeight(row.final_state) && !state.empty()) row.final_state = state;
   }

@@ -114,9 +114,9 @@ struct Timeline {
   std::optional<Known<int>> world_size;
   std::map<std::string, std::vector<std::string>> versions;  ///< "nccl" -> {"2.21.5"}, "cuda", "driver", "pytorch"
 
-  /// The process of an event's writer.
+  /// The process of an event's writer; of a kernel's line, the process that it speaks of.
   std::optional<std::uint32_t> ProcessOf(const Event& event) const;
-  /// The rank that wrote an event, by its own origin or by its process.
+  /// The rank that wrote an event, by its own origin or by its process; of a kernel's line, the rank that it speaks of.
   std::optional<Known<GlobalRank>> RankOf(const Event& event) const;
   std::optional<std::string> HostOf(const Event& event) const;
   const RankRow* FindRank(GlobalRank rank) const;
@@ -127,6 +127,7 @@ struct Timeline {
 
   // Filled by the builder for the queries above.
   std::map<std::pair<std::string, std::int64_t>, std::uint32_t> process_by_pid;
+  std::map<SourcePos, std::uint32_t> process_by_kernel_line;
 };
 
 /// `0-27, 29-63`.

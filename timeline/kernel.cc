@@ -1,0 +1,193 @@
+// Whose lines a kernel log's are: its host, and the process that a line of it speaks of.
+#include "timeline/kernel.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace inquest {
+namespace {
+
+// How a kernel log finds its place in the job.
+//  1. Host: what the lines print; else what other lines of the same file print; else a host of the job in the name of the
+//     file or of a folder above it; else the one host on which the log's pids and PCI addresses are the job's; else a name
+//     in the file's name; else the job's only host, if there is one kernel log.
+//  2. Process: by host and PCI address, which the kernel and NCCL's Init lines both print; among several, by pid. A line
+//     without an address: by host and pid. A pid beside an address only helps: it is of whoever called the driver, and in
+//     a container the job counts pids of its own.
+
+constexpr std::string_view kBySameFile = "host of other lines of the file";
+constexpr std::string_view kByFileName = "host in the name of the file";
+constexpr std::string_view kByAddresses = "the only host on which the log's pids and PCI addresses are the job's";
+constexpr std::string_view kByOnlyHost = "the job's only host, and the only kernel log";
+
+/// What a line speaks of.
+struct About {
+  std::string bus_id;
+  std::optional<std::int64_t> pid;
+};
+
+std::optional<About> AboutOf(const What& what) {
+  if (const auto* xid = std::get_if<XidReported>(&what)) return About{xid->bus_id, xid->pid};
+  if (const auto* fault = std::get_if<DriverFault>(&what)) return About{fault->bus_id, std::nullopt};
+  if (const auto* error = std::get_if<PcieError>(&what)) return About{error->bus_id, std::nullopt};
+  if (const auto* kill = std::get_if<KernelKill>(&what)) return About{{}, kill->pid};
+  if (const auto* crash = std::get_if<KernelFault>(&what)) return About{{}, crash->pid};
+  if (const auto* stuck = std::get_if<TaskStuck>(&what)) return About{{}, stuck->pid};
+  return std::nullopt;
+}
+
+std::string ShortName(const std::string& host) { return host.substr(0, host.find('.')); }
+
+bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) { return !row.host || !host || *row.host == *host || ShortName(*row.host) == ShortName(*host); }
+
+/// Both addresses without their function: a GPU has one that computes.
+bool SameDevice(const std::string& a, const std::string& b) { return !a.empty() && a.substr(0, a.rfind('.')) == b.substr(0, b.rfind('.')); }
+
+/// The only one of the rows, or the last of several that are the same rank.
+std::optional<std::uint32_t> Only(const Timeline& timeline, const std::vector<std::uint32_t>& rows) {
+  if (rows.empty()) return std::nullopt;
+  const auto same = [&](std::uint32_t row) { return timeline.processes[row].rank && timeline.processes[rows.back()].rank && timeline.processes[row].rank->value == timeline.processes[rows.back()].rank->value; };
+  return rows.size() == 1 || std::all_of(rows.begin(), rows.end(), same) ? std::optional(rows.back()) : std::nullopt;
+}
+
+std::optional<std::uint32_t> FindProcess(const Timeline& timeline, const About& about, const std::optional<std::string>& host) {
+  std::vector<std::uint32_t> by_device, by_pid, by_both;
+  for (std::uint32_t i = 0; i < timeline.processes.size(); ++i) {
+    const ProcessRow& row = timeline.processes[i];
+    if (!HostFits(row, host)) continue;
+    const bool device = row.bus_id && SameDevice(about.bus_id, *row.bus_id), pid = about.pid && row.pid == about.pid;
+    if (device) by_device.push_back(i);
+    if (pid && (about.bus_id.empty() || !row.bus_id)) by_pid.push_back(i);
+    if (device && pid) by_both.push_back(i);
+  }
+  if (!by_both.empty()) return Only(timeline, by_both);
+  if (!by_device.empty()) return Only(timeline, by_device);
+  return Only(timeline, by_pid);
+}
+
+// ---- hosts of files --------------------------------------------------------------------------------------------
+
+bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+/// Whether a name stands in a text with nothing that would make it a longer name around it.
+bool Stands(const std::string& text, const std::string& name) {
+  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !IsWordChar(text[at - 1])) && (end == text.size() || !IsWordChar(text[end]))) return true;
+  }
+  return false;
+}
+
+std::set<std::string> JobHosts(const Timeline& timeline) {
+  std::set<std::string> hosts;
+  for (const ProcessRow& row : timeline.processes)
+    if (row.host) hosts.insert(*row.host);
+  return hosts;
+}
+
+/// The longest host of the job that the path names, the nearest part of it first.
+std::optional<std::string> JobHostIn(std::string path, const std::set<std::string>& hosts) {
+  while (!path.empty()) {
+    const std::size_t slash = path.find_last_of("/:");
+    const std::string part = slash == std::string::npos ? path : path.substr(slash + 1);
+    const std::string* best = nullptr;
+    for (const std::string& host : hosts)
+      if (Stands(part, ShortName(host)) && (best == nullptr || host.size() > best->size())) best = &host;
+    if (best != nullptr) return *best;
+    path.resize(slash == std::string::npos ? 0 : slash);
+  }
+  return std::nullopt;
+}
+
+/// `dmesg-node07.txt`, `gpu3_kern.log`: what is left of the name without the words that any kernel log may have.
+std::optional<std::string> OtherHostIn(const std::string& path) {
+  static const std::set<std::string> kWords = {"dmesg", "kern", "kernel", "journal", "journalctl", "syslog", "messages", "console", "serial", "sol",
+                                               "log", "txt", "json", "out", "gz", "xz", "zst", "boot", "xid", "nvrm", "rank", "job", "run", "case", "test"};
+  const std::string name = path.substr(path.find_last_of("/:") + 1);
+  std::vector<std::string> left;
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t end = std::min(name.find_first_of("._", at), name.size());
+    std::string word = name.substr(at, end - at);
+    for (std::string part; !word.empty();) {  // `dmesg-node07`: words that are joined by a dash to a host's name
+      const std::size_t dash = word.find('-');
+      part = word.substr(0, dash);
+      std::string stem = part;
+      while (!stem.empty() && std::isdigit(static_cast<unsigned char>(stem.back())) != 0) stem.pop_back();
+      if (!stem.empty() && kWords.count(stem) == 0) break;
+      word = dash == std::string::npos ? std::string() : word.substr(dash + 1);
+    }
+    if (!word.empty()) left.push_back(word);
+    at = end + 1;
+  }
+  const auto is_host = [](const std::string& word) {
+    return word.size() >= 3 && std::islower(static_cast<unsigned char>(word[0])) != 0 && std::isdigit(static_cast<unsigned char>(word.back())) != 0;
+  };
+  return left.size() == 1 && is_host(left.front()) ? std::optional(left.front()) : std::nullopt;
+}
+
+/// The host on which most of the lines are of the job's processes; nullopt where two are alike, or none.
+std::optional<std::string> HostByAddresses(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts) {
+  std::optional<std::string> best;
+  std::size_t most = 0;
+  bool tied = false;
+  for (const std::string& host : hosts) {
+    std::size_t count = 0;
+    for (const Event& event : timeline.events) {
+      const auto about = event.where.input == input ? AboutOf(event.what) : std::nullopt;
+      const auto process = about && about->pid ? FindProcess(timeline, *about, host) : std::nullopt;
+      count += process && timeline.processes[*process].host == host && timeline.processes[*process].pid == about->pid ? 1 : 0;
+    }
+    if (count > 0 && count >= most) {
+      tied = count == most;
+      best = host;
+      most = count;
+    }
+  }
+  return tied ? std::nullopt : best;
+}
+
+std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, bool only_log) {
+  std::set<std::string> printed;
+  for (const Event& event : timeline.events)
+    if (event.where.input == input && IsOfKernel(event.what) && event.origin.host) printed.insert(event.origin.host->value);
+  if (printed.size() == 1) return Known<std::string>{*printed.begin(), Basis::kDerived, kBySameFile};
+  if (!printed.empty()) return std::nullopt;
+  const std::string path = input < timeline.inputs.size() ? timeline.inputs[input].path : std::string();
+  if (auto host = JobHostIn(path, hosts)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
+  if (auto host = HostByAddresses(timeline, input, hosts)) return Known<std::string>{*host, Basis::kDerived, kByAddresses};
+  if (auto host = OtherHostIn(path)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
+  if (hosts.size() == 1 && only_log) return Known<std::string>{*hosts.begin(), Basis::kAssumed, kByOnlyHost};
+  return std::nullopt;
+}
+
+void NameHosts(Timeline& timeline) {
+  const std::set<std::string> hosts = JobHosts(timeline);
+  std::set<std::uint32_t> logs;
+  for (const Event& event : timeline.events)
+    if (IsOfKernel(event.what) && !std::holds_alternative<LogMessage>(event.what)) logs.insert(event.where.input);
+  for (const std::uint32_t input : logs) {
+    const auto host = HostOfInput(timeline, input, hosts, logs.size() == 1);
+    for (Event& event : timeline.events) {
+      if (event.where.input != input || !IsOfKernel(event.what)) continue;
+      if (!event.origin.host) event.origin.host = host;
+      // The journal prints a whole name, NCCL one that is cut at the first dot.
+      if (event.origin.host && hosts.count(event.origin.host->value) == 0)
+        if (const std::string name = ShortName(event.origin.host->value); hosts.count(name) != 0) event.origin.host->value = name;
+    }
+  }
+}
+
+}  // namespace
+
+void JoinKernel(Timeline& timeline) {
+  NameHosts(timeline);
+  for (const Event& event : timeline.events) {
+    const auto about = AboutOf(event.what);
+    if (!about || (about->bus_id.empty() && !about->pid)) continue;
+    const auto host = event.origin.host ? std::optional(event.origin.host->value) : std::nullopt;
+    if (const auto process = FindProcess(timeline, *about, host)) timeline.process_by_kernel_line.emplace(event.where, *process);
+  }
+}
+
+}  // namespace inquest
