@@ -54,6 +54,9 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
   for (const auto& waiter : row.waiters) out.waiting.insert(waiter.rank.value);
   for (const auto& [rank, member] : group.members) expected.insert(rank.value);
   if (DefaultGroup(group)) {
+    // An all-gather's output is its input times the size of the group, and the default group is the job.
+    if (!timeline.world_size && row.work.op.find("ALLGATHER") != std::string::npos && row.work.numel_in.value_or(0) > 0 && row.work.numel_out)
+      for (int rank = 0; rank < std::min<std::int64_t>(*row.work.numel_out / *row.work.numel_in, 1 << 16); ++rank) expected.insert(rank);
     if (timeline.world_size) {
       for (int rank = 0; rank < timeline.world_size->value && rank < (1 << 20); ++rank) expected.insert(rank);
       out.complete = true;

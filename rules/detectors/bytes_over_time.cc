@@ -43,6 +43,17 @@ bool NothingEverCompleted(const Timeline& timeline, const CollectiveRow& row) {
   return false;
 }
 
+/// One host, and NCCL said that every channel goes over peer-to-peer: then no other path can be the one that stands.
+bool OnlyPeerToPeer(const Timeline& timeline) {
+  bool seen = false;
+  for (const Event& event : timeline.events)
+    if (const auto* via = std::get_if<ChannelsVia>(&event.what)) {
+      if (via->via.rfind("P2P/", 0) != 0) return false;
+      seen = true;
+    }
+  return seen && timeline.hosts.size() <= 1;
+}
+
 std::vector<Finding> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   std::vector<Finding> out;
@@ -57,7 +68,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     finding.cause = "p2p-transport";
     finding.strength = Strength::kHint;
     const bool first = NothingEverCompleted(timeline, row);
-    finding.confidence = 0.35;
+    finding.confidence = first && OnlyPeerToPeer(timeline) ? 0.5 : 0.35;
     std::vector<int> ranks;
     for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
     finding.claim = fmt::format("All of ranks {} entered {}{} together and no byte arrived in {:.0f} s{}: transport or set-up, not program order.", FoldRanks(ranks),
