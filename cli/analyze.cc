@@ -15,7 +15,9 @@ InputSummary Summary(InputRead& read) {
           .claimed = read.tally.claimed,
           .plain = read.tally.plain,
           .damaged = read.tally.damaged,
-          .kinds = std::move(read.kinds)};
+          .kinds = std::move(read.kinds),
+          .problem = std::move(read.problem),
+          .host = std::move(read.host)};
 }
 
 }  // namespace

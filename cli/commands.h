@@ -8,6 +8,7 @@ namespace inquest {
 CommandResult RunAnalysis(const Options& options);
 CommandResult RunRules(const Options& options);
 CommandResult RunExplain(const Options& options);
+CommandResult RunCollect(const Options& options);
 CommandResult RunReplay(const Options& options);
 CommandResult RunCompletion(const Options& options);
 

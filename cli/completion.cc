@@ -34,6 +34,7 @@ std::string BashValues() {
     const std::string complete =
         !option.choices.empty()  ? fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(option.choices, " "))
         : option.value == "DIR"  ? "compgen -d -- \"$current\""
+        : option.value == "FILE" ? "compgen -f -- \"$current\""
         : option.value == "CODE" ? "compgen -W \"$(inquest explain 2>/dev/null | cut -d' ' -f1)\" -- \"$current\""
                                  : "true";
     text += fmt::format("    --{}{}) mapfile -t COMPREPLY < <({}); return ;;\n", option.name, letter, complete);
@@ -100,7 +101,7 @@ std::string ZshOptions(const Command& command) {
     if (!option.choices.empty()) {
       value = fmt::format(":{}:({})", option.value, fmt::join(option.choices, " "));
     } else if (!option.value.empty()) {
-      value = fmt::format(":{}:{}", option.value, option.value == "DIR" ? "_files -/" : "");
+      value = fmt::format(":{}:{}", option.value, option.value == "DIR" ? "_files -/" : option.value == "FILE" ? "_files" : "");
     }
     const std::string rest = fmt::format("[{}]{}", ZshText(option.help), value);
     text += fmt::format(" \\\n        '--{}{}'", option.name, rest);
@@ -113,11 +114,12 @@ std::string Zsh() {
   std::string names, cases;
   for (const Command& command : Commands().subspan(1)) {
     names += fmt::format(" '{}:{}'", command.name, ZshText(command.summary));
-    const std::string first = !command.words.empty() ? fmt::format("({})", fmt::join(command.words, " "))
-                                                     : fmt::format("($({}))", command.ids);
+    const std::string first = !command.words.empty() ? fmt::format("1:word:({})", fmt::join(command.words, " "))
+                              : !command.ids.empty() ? fmt::format("1:word:($({}))", command.ids)
+                                                     : "*:path:_files";
     const std::string second =
         !command.words.empty() && !command.ids.empty() ? fmt::format(" \"2:id:($({}))\"", command.ids) : "";
-    cases += fmt::format("    {})\n      shift words; (( CURRENT-- ))\n      _arguments \"1:word:{}\"{}{}\n      ;;\n",
+    cases += fmt::format("    {})\n      shift words; (( CURRENT-- ))\n      _arguments \"{}\"{}{}\n      ;;\n",
                          command.name, first, second, ZshOptions(command));
   }
   return fmt::format(R"(#compdef inquest
@@ -158,6 +160,8 @@ std::string FishOption(const Command& command, const Option& option) {
   if (option.letter != 0) line += fmt::format(" -s {}", option.letter);
   if (!option.choices.empty()) {
     line += fmt::format(" -x -a '{}'", fmt::join(option.choices, " "));
+  } else if (option.value == "FILE") {
+    line += " -r";
   } else if (option.value == "DIR") {
     line += " -x -a '(__fish_complete_directories)'";
   } else if (!option.value.empty()) {

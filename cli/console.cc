@@ -50,6 +50,7 @@ TextStyle StyleOfOutput(const Options& options) {
 }
 
 bool ErrorIsTerminal() { return isatty(STDERR_FILENO) != 0; }
+bool OutputIsTerminal() { return isatty(STDOUT_FILENO) != 0; }
 bool InputIsTerminal() { return isatty(STDIN_FILENO) != 0; }
 
 std::optional<Error> WriteOut(std::string_view text) {

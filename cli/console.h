@@ -16,6 +16,7 @@ TextStyle StyleOfOutput(const Options& options);
 /// True where a progress line on standard error reaches a person.
 bool ErrorIsTerminal();
 bool InputIsTerminal();
+bool OutputIsTerminal();
 
 /// Writes everything. A reader that went away is no error: it has seen what it wanted.
 std::optional<Error> WriteOut(std::string_view text);

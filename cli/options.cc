@@ -146,6 +146,17 @@ std::span<const Command> Commands() {
        .words = {},
        .ids = "inquest explain 2>/dev/null | cut -d' ' -f1",
        .run = RunExplain},
+      {.name = "collect",
+       .summary = "Gather on this node what inquest reads, into one compressed tar. Changes nothing and sends nothing.",
+       .usage = "inquest collect [-o FILE.tar.zst] [PATH...]",
+       .examples =
+           "inquest collect                           kernel log, nvidia-smi, links, limits, versions, NCCL_* and the like\n"
+           "inquest collect -o node07.tar.zst logs/   and the logs, NCCL_DEBUG_FILEs and Flight Recorder dumps in a folder\n"
+           "ssh node07 inquest collect -o - > node07.tar.zst\n"
+           "inquest node*.tar.zst                     reads them back",
+       .words = {},
+       .ids = "",
+       .run = RunCollect},
       {.name = "replay",
        .summary = "Name the nccl-tests command that runs a failed collective again. This version runs none itself (exit status 3).",
        .usage = "inquest replay --op OP --count N --ranks N [--dtype TYPE] [--root N]",
@@ -184,6 +195,7 @@ std::span<const Option> OptionTable() {
        "Threads that read the logs [0: every core]; the verdict is the same for any number",
        "",
        SetThreads},
+      {"output", 'o', "FILE", {}, "Where to write the bundle: .tar.zst, .tar.gz or .tar; - for standard output", "collect", SetText<&Options::output>},
       {"op", 0, "OP", kOperationWords, "The collective", "replay", SetText<&Options::operation>},
       {"dtype", 0, "TYPE", kDatatypeWords, "Its datatype [float32]", "replay", SetText<&Options::datatype>},
       {"count", 0, "N", {}, "Elements, as NCCL counts them for that operation", "replay", SetNumber<&Options::count>},

@@ -23,6 +23,7 @@ struct Options {
   std::string format = "text";
   std::string rules_dir;  ///< empty: the embedded rules alone
   std::string cause;      ///< `rules list --cause`; empty: all
+  std::string output;     ///< `collect -o`; empty: a name by host and time
   unsigned threads = 0;   ///< 0: every core
   std::string operation, datatype = "float32";  ///< `replay`
   std::uint64_t count = 0, ranks = 0, root = 0; ///< `replay`; elements as NCCL counts them

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "parsers/envelope.h"
+#include "parsers/folder_hosts.h"
 #include "parsers/formats.h"
 #include "parsers/formats/nccl.h"
 
@@ -77,6 +78,8 @@ void Assembler::Begin(std::uint32_t input, const std::string& path) {
   streams_.clear();
   kinds_.clear();
   file_rank_ = RankInName(path);
+  file_host_.reset();
+  if (auto host = BundleHost(path)) file_host_ = Known<std::string>{std::move(*host), Basis::kFileName, kByFolder};
 }
 
 bool Assembler::OfferDocument(std::string_view text) {
@@ -85,6 +88,7 @@ bool Assembler::OfferDocument(std::string_view text) {
   Record record;
   record.text = text;
   record.where = {input_, 1, 0};
+  record.origin.host = file_host_;
   for (const Format* format : Formats()) {
     if (format->framing != Framing::kDocument) continue;
     const auto parser = format->make();
@@ -133,6 +137,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   Peeled peeled = Peel(text, scratch);
   Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
+  if (!record.origin.host) record.origin.host = file_host_;
   AddNcclOrigin(record);
   if (!line.context || line.nccl) {
     const bool claimed = Offer(StreamOf(record.origin), record, yield, line);

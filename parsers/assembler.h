@@ -40,7 +40,8 @@ class Assembler {
   std::uint64_t lines_ = 0, bytes_ = 0;
   std::map<std::string, std::unique_ptr<Stream>> streams_;
   std::set<std::string> kinds_;
-  std::optional<Known<GlobalRank>> file_rank_;  ///< of `rank3.log`
+  std::optional<Known<GlobalRank>> file_rank_;   ///< of `rank3.log`
+  std::optional<Known<std::string>> file_host_;  ///< of `inquest-bundle/node07/`
 };
 
 }  // namespace inquest

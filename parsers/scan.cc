@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "parsers/assembler.h"
+#include "parsers/folder_hosts.h"
 #include "parsers/source_reader.h"
 
 namespace inquest {
@@ -133,6 +134,11 @@ Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, cons
   auto reads = Pipeline(reader, sieve, block_bytes, ThreadsFor(inputs, options), sink).Run();
   if (!reads) return reads;
   if (const auto damage = DamageThatLeftNothing(*reads)) return *damage;
+  std::vector<std::string> paths;
+  for (const InputRead& read : *reads) paths.push_back(read.path);
+  const auto hosts = FolderHosts(paths);
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (hosts[i]) (*reads)[i].host = Known<std::string>{*hosts[i], Basis::kFileName, kByFolder};
   return reads;
 }
 

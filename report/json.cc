@@ -229,7 +229,8 @@ Json RankTimelineToJson(const Timeline& timeline, const RankRow& row) {
 
 Json InputToJson(const InputSummary& input) {
   return Json{{"path", input.path},       {"bytes", input.bytes}, {"lines", input.lines},    {"kinds", input.kinds},
-              {"claimed", input.claimed}, {"plain", input.plain}, {"damaged", input.damaged}};
+              {"claimed", input.claimed}, {"plain", input.plain}, {"damaged", input.damaged},
+              {"problem", OrNull(input.problem)}};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 // One screen holds this many rows of each part; JSON holds all.
 constexpr std::size_t kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3,
-                      kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4;
+                      kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4, kProblemsShown = 3;
 
 namespace style {
 constexpr std::string_view kPlain, kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[1;31m", kGreen = "\x1b[1;32m",
@@ -331,6 +331,12 @@ void Coverage(Page& page, const Timeline& timeline) {
             fmt::format("Read {} file{}, {}, {} lines; {}.", files, files == 1 ? "" : "s", Size(sum.bytes), sum.lines,
                         sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged"),
             style::kDim);
+  std::size_t problems = 0;
+  for (const InputSummary& input : timeline.inputs) {
+    if (input.problem.empty()) continue;
+    if (++problems <= kProblemsShown) page.Paragraph("  ", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
+  }
+  page.More(problems, kProblemsShown);
 }
 
 }  // namespace

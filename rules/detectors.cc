@@ -5,7 +5,7 @@ namespace inquest {
 
 std::span<const Detector* const> Detectors() {
   static const Detector* const kDetectors[] = {
-      &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping, &kSilentHang,
+      &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping, &kXid, &kKernelEnds, &kSilentHang,
   };
   return kDetectors;
 }

@@ -18,6 +18,6 @@ struct Detector {
 
 std::span<const Detector* const> Detectors();
 
-extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kExceptions, kExits, kInitIncomplete, kSilentHang, kWorkMismatch;
+extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kExceptions, kExits, kInitIncomplete, kKernelEnds, kSilentHang, kWorkMismatch, kXid;
 
 }  // namespace inquest

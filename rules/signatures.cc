@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rules/evidence.h"
+#include "rules/kernel_scope.h"
 
 namespace inquest {
 namespace {
@@ -115,9 +116,11 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   std::vector<std::uint32_t> last_lines;
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
     if (!book.rules[i].scope.empty() || book.rules[i].phase_kind == "training") last_lines.push_back(i);
+  const KernelScope scope(timeline, book);
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
+    if (scope.Of(timeline.events[i]) != KernelScope::Outside::kNo) continue;
     for (const std::uint32_t rule : message->hits.empty() ? last_lines : message->hits) {
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
       const Pattern& pattern = patterns.Get(rule);

@@ -185,6 +185,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   const auto same = [](const Event& a, const Event& b) { return a.where == b.where && IsContext(a) && IsContext(b); };
   timeline.events.erase(std::unique(timeline.events.begin(), timeline.events.end(), same), timeline.events.end());
   GiveYears(timeline.events);
+  GiveHosts(timeline);
   timeline.communicators = s.ledger.Take();
   PlaceBirths(timeline, s.births);
   ResolveIdentity(timeline, std::move(s.processes));

@@ -215,6 +215,13 @@ const Event& Nearer(const Event& event, const Event& before, const Event& after)
 
 }  // namespace
 
+void GiveHosts(Timeline& timeline) {
+  for (Event& event : timeline.events) {
+    if (event.origin.host || event.origin.pid || event.where.input >= timeline.inputs.size()) continue;
+    event.origin.host = timeline.inputs[event.where.input].host;
+  }
+}
+
 void GiveYears(std::vector<Event>& events) {
   std::vector<std::size_t> dated;
   for (std::size_t i = 0; i < events.size(); ++i)

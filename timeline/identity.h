@@ -30,6 +30,9 @@ class Processes {
 /// Fills hosts, processes, ranks, world size and versions of a timeline whose events and communicators are there.
 void ResolveIdentity(Timeline& timeline, Processes processes);
 
+/// Gives events that name neither host nor process the host of their input's folder.
+void GiveHosts(Timeline& timeline);
+
 /// Gives lines that print no year the year of the dated line nearest to them, so that they compare.
 void GiveYears(std::vector<Event>& events);
 

@@ -13,7 +13,8 @@ namespace {
 //     file or of a folder above it; else the one host on which the log's pids and PCI addresses are the job's; else a name
 //     in the file's name; else the job's only host, if there is one kernel log.
 //  2. Process: by host and PCI address, which the kernel and NCCL's Init lines both print; among several, by pid. A line
-//     without an address: by host and pid. A pid beside an address only helps: it is of whoever called the driver, and in
+//     without an address: by host and pid. Where the kernel's host is a node and the job's are pods, by address alone if
+//     one process of the whole job has it. A pid beside an address only helps: it is of whoever called the driver, and in
 //     a container the job counts pids of its own.
 
 constexpr std::string_view kBySameFile = "host of other lines of the file";
@@ -127,24 +128,18 @@ std::optional<std::string> OtherHostIn(const std::string& path) {
 }
 
 /// The host on which most of the lines are of the job's processes; nullopt where two are alike, or none.
-std::optional<std::string> HostByAddresses(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts) {
-  std::optional<std::string> best;
-  std::size_t most = 0;
-  bool tied = false;
-  for (const std::string& host : hosts) {
-    std::size_t count = 0;
-    for (const Event& event : timeline.events) {
-      const auto about = event.where.input == input ? AboutOf(event.what) : std::nullopt;
-      const auto process = about && about->pid ? FindProcess(timeline, *about, host) : std::nullopt;
-      count += process && timeline.processes[*process].host == host && timeline.processes[*process].pid == about->pid ? 1 : 0;
-    }
-    if (count > 0 && count >= most) {
-      tied = count == most;
-      best = host;
-      most = count;
-    }
+std::optional<std::string> HostByAddresses(const Timeline& timeline, std::uint32_t input) {
+  std::map<std::string, std::size_t> votes;
+  for (const Event& event : timeline.events) {
+    const auto about = event.where.input == input ? AboutOf(event.what) : std::nullopt;
+    if (!about || !about->pid) continue;
+    for (const ProcessRow& row : timeline.processes)
+      if (row.host && row.pid == about->pid && (about->bus_id.empty() || !row.bus_id || SameDevice(about->bus_id, *row.bus_id))) ++votes[*row.host];
   }
-  return tied ? std::nullopt : best;
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto best = std::max_element(votes.begin(), votes.end(), fewer);
+  const bool alone = best != votes.end() && std::count_if(votes.begin(), votes.end(), [&](const auto& vote) { return vote.second == best->second; }) == 1;
+  return alone ? std::optional(best->first) : std::nullopt;
 }
 
 std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, bool only_log) {
@@ -155,7 +150,7 @@ std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, std::uin
   if (!printed.empty()) return std::nullopt;
   const std::string path = input < timeline.inputs.size() ? timeline.inputs[input].path : std::string();
   if (auto host = JobHostIn(path, hosts)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
-  if (auto host = HostByAddresses(timeline, input, hosts)) return Known<std::string>{*host, Basis::kDerived, kByAddresses};
+  if (auto host = HostByAddresses(timeline, input)) return Known<std::string>{*host, Basis::kDerived, kByAddresses};
   if (auto host = OtherHostIn(path)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
   if (hosts.size() == 1 && only_log) return Known<std::string>{*hosts.begin(), Basis::kAssumed, kByOnlyHost};
   return std::nullopt;
@@ -178,15 +173,33 @@ void NameHosts(Timeline& timeline) {
   }
 }
 
+/// `node07` and `node12` are names of one kind; a pod's and its node's are not.
+bool SameKind(const std::string& a, const std::string& b) {
+  const auto stem = [](std::string name) {
+    name = ShortName(name);
+    std::erase_if(name, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+    return name;
+  };
+  return stem(a) == stem(b);
+}
+
+/// The host to look on: none where the kernel names it in a way that the job does not, as a node below its pods.
+std::optional<std::string> HostToSearch(const Event& event, const std::set<std::string>& hosts) {
+  if (!event.origin.host) return std::nullopt;
+  const std::string& host = event.origin.host->value;
+  const bool named_alike = hosts.empty() || hosts.count(host) != 0 || std::any_of(hosts.begin(), hosts.end(), [&](const std::string& other) { return SameKind(host, other); });
+  return named_alike ? std::optional(host) : std::nullopt;
+}
+
 }  // namespace
 
 void JoinKernel(Timeline& timeline) {
   NameHosts(timeline);
+  const std::set<std::string> hosts = JobHosts(timeline);
   for (const Event& event : timeline.events) {
     const auto about = AboutOf(event.what);
     if (!about || (about->bus_id.empty() && !about->pid)) continue;
-    const auto host = event.origin.host ? std::optional(event.origin.host->value) : std::nullopt;
-    if (const auto process = FindProcess(timeline, *about, host)) timeline.process_by_kernel_line.emplace(event.where, *process);
+    if (const auto process = FindProcess(timeline, *about, HostToSearch(event, hosts))) timeline.process_by_kernel_line.emplace(event.where, *process);
   }
 }
 

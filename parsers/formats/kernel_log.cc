@@ -249,7 +249,6 @@ class KernelLogParser final : public Parser {
   std::optional<What> Read(const KernelHead& head) {
     if (auto xid = ReadXid(head)) {
       xid->uuid = uuids_[xid->bus_id];
-      if (xid->xid == 79) lost_ = xid->bus_id;
       return *xid;
     }
     if (auto sxid = ReadSxid(head)) return *sxid;
@@ -263,7 +262,7 @@ class KernelLogParser final : public Parser {
     return *notice;
   }
 
-  /// Lines of the driver's that are no Xid. What repeats one is read and dropped.
+  /// Lines of the driver's that are no Xid. One that says an Xid 79 again is an event of its own: it stands alone at times.
   std::optional<What> ReadDriver(const KernelHead& head) {
     static const Pattern kNamed(R"(NVRM: GPU at PCI:([0-9A-Fa-f:.]+): (GPU-[0-9a-f-]+))");
     static const Pattern kProbed(R"(NVRM: The NVIDIA GPU ([0-9A-Fa-f:.]+))");
@@ -282,7 +281,6 @@ class KernelLogParser final : public Parser {
     auto fault = ReadDriverFault(head);
     if (!fault) return std::nullopt;
     if (fault->detail.starts_with("fallen off")) fault->bus_id = probed_;
-    if (fault->how == DriverFault::How::kFallenOffBus && fault->bus_id == lost_ && !lost_.empty()) return std::nullopt;
     return *fault;
   }
 
@@ -291,7 +289,6 @@ class KernelLogParser final : public Parser {
   PcieReader pcie_;
   std::map<std::string, std::string> uuids_;  ///< by bus id
   std::string probed_;  ///< the GPU of a message of three lines
-  std::string lost_;    ///< the GPU of the last Xid 79, whose second line says the same
 };
 
 constexpr std::string_view kMarks[] = {

@@ -187,6 +187,19 @@ class CliTest(unittest.TestCase):
             self.assertIn(part, out)
         self.assertIn("did you mean cuda-oom?", self.refused("explain", "cuda-omm"))
 
+    def test_explain_numbers(self):
+        status, out, _ = run("explain", "xid", "79")
+        self.assertEqual(status, 0)
+        for part in ("Xid 79", "gpu-fault", "What to do", "What it needs", "Source"):
+            self.assertIn(part, out)
+        status, out, _ = run("explain", "sxid", "20034", "xid", "31")
+        self.assertEqual(status, 0)
+        self.assertIn("nvlink-fault", out)
+        self.assertIn("cuda-kernel-fault", out)
+        status, out, _ = run("explain", "xid")
+        self.assertGreater(len(out.splitlines()), 80)
+        self.assertIn("inquest explain sxid lists all", self.refused("explain", "sxid", "1"))
+
     def test_rules(self):
         status, out, _ = run("rules", "list")
         self.assertEqual(status, 0)

@@ -161,7 +161,7 @@ TEST_CASE("Xid lines of every driver", "[parsers]") {
       {"[12345.678901] NVRM: GPU at PCI:0000:3b:00: GPU-61c0a2ee-7b14-9d02-41aa-cc0177b2e119\n[12345.678902] NVRM: GPU Board Serial Number: 16501\n"
        "[12345.678903] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
        "[12345.678904] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.\n[12345.678905] NVRM: GPU 0000:3b:00.0: GPU serial number is 16501.\n",
-       "xid 79 0000:3b:00.0 GPU-61c0a2ee-7b14-9d02-41aa-cc0177b2e119: GPU has fallen off the bus."},
+       "xid 79 0000:3b:00.0 GPU-61c0a2ee-7b14-9d02-41aa-cc0177b2e119: GPU has fallen off the bus.; driver 0 0000:3b:00.0"},
       {"NVRM: Xid (PCI:0000:3b:00):", ""},
       {"NVRM: Xid (PCI:0000:3b", ""},
   };

@@ -196,6 +196,69 @@ TEST_CASE("a folder that is not there is an error", "[rules]") {
   CHECK(std::get<RuleErrors>(loaded).front().where == "/nonexistent/rules");
 }
 
+TEST_CASE("the catalogues of numbered errors name a source, an action and a known cause", "[rules]") {
+  const auto loaded = LoadRules(INQUEST_SOURCE_DIR "/rules", nullptr);
+  REQUIRE(std::holds_alternative<RuleBook>(loaded));
+  const RuleBook& book = std::get<RuleBook>(loaded);
+  CHECK(book.xids.size() >= 80);
+  CHECK(book.sxids.size() >= 60);
+  for (const auto* codes : {&book.xids, &book.sxids})
+    for (const ErrorCode& code : *codes) {
+      CAPTURE(code.number);
+      CHECK(code.meaning.ends_with('.'));
+      CHECK_FALSE(code.action.empty());
+      CHECK_FALSE(code.source.empty());
+      CHECK(book.FindCause(code.cause) != nullptr);
+      CHECK((code.confidence > 0 && code.confidence < 1));
+    }
+  struct Row {
+    int xid;
+    const char* cause;
+    ErrorCode::Role role;
+    Strength strength;
+  };
+  static const Row kRows[] = {{31, "cuda-kernel-fault", ErrorCode::Role::kCause, Strength::kDecisive},
+                              {43, "cuda-kernel-fault", ErrorCode::Role::kFollows, Strength::kHint},
+                              {45, "cuda-kernel-fault", ErrorCode::Role::kFollows, Strength::kHint},
+                              {54, "thermal-power", ErrorCode::Role::kCause, Strength::kDecisive},
+                              {63, "gpu-fault", ErrorCode::Role::kNotice, Strength::kHint},
+                              {74, "nvlink-fault", ErrorCode::Role::kCause, Strength::kDecisive},
+                              {79, "gpu-fault", ErrorCode::Role::kCause, Strength::kDecisive},
+                              {80, "pcie-fault", ErrorCode::Role::kCause, Strength::kSupporting},
+                              {119, "gpu-fault", ErrorCode::Role::kCause, Strength::kDecisive}};
+  for (const Row& row : kRows) {
+    CAPTURE(row.xid);
+    const ErrorCode* code = book.FindXid(row.xid);
+    REQUIRE(code != nullptr);
+    CHECK(code->cause == row.cause);
+    CHECK(code->role == row.role);
+    CHECK(StrengthOf(*code) == row.strength);
+  }
+  CHECK(book.FindXid(-1) == nullptr);
+  CHECK(book.FindXid(20034) == nullptr);
+  REQUIRE(book.FindSxid(20034) != nullptr);
+  CHECK(book.FindSxid(20034)->cause == "nvlink-fault");
+}
+
+TEST_CASE("a catalogue of one's own adds and replaces rows; its mistakes are named", "[rules]") {
+  constexpr std::string_view kRow = "- number: 79\n  meaning: Gone.\n  class: hardware\n  role: cause\n  cause: ib-fault\n  action: Replace it.\n  source: me\n";
+  const RuleFolder folder;
+  folder.Write("xids.yaml", std::string(kRow));
+  const auto loaded = folder.Load();
+  REQUIRE(std::holds_alternative<RuleBook>(loaded));
+  const RuleBook& book = std::get<RuleBook>(loaded);
+  REQUIRE(book.FindXid(79) != nullptr);
+  CHECK(book.FindXid(79)->confidence == 0.93);
+  folder.Write("xids.yaml", Replaced(kRow, "79", "80"));
+  const auto more = folder.Load(&book);
+  REQUIRE(std::holds_alternative<RuleBook>(more));
+  CHECK(std::get<RuleBook>(more).xids.size() == 2);
+  folder.Write("xids.yaml", std::string(kRow) + std::string(kRow));
+  CHECK(folder.Errors() == std::vector<std::string>{"xids.yaml:8: number 79 stands twice"});
+  folder.Write("xids.yaml", Replaced(Replaced(kRow, "hardware", "hardwear"), "ib-fault", "no-cause"));
+  CHECK(folder.Errors() == std::vector<std::string>{"xids.yaml:3: bad class 'hardwear'", "xids.yaml:5: 'no-cause' is no cause"});
+}
+
 TEST_CASE("packing and unpacking gives the same book", "[rules]") {
   for (const bool whole : {false, true}) {
     const RuleFolder folder;
@@ -209,5 +272,7 @@ TEST_CASE("packing and unpacking gives the same book", "[rules]") {
     CHECK(back.rules.front().text == book.rules.front().text);
     CHECK(back.rules.front().confidence == book.rules.front().confidence);
     CHECK(back.causes.size() == book.causes.size());
+    CHECK(back.xids.size() == book.xids.size());
+    CHECK(back.sxids.size() == book.sxids.size());
   }
 }

@@ -1,0 +1,71 @@
+// What `inquest collect` gathers on a node: the table. Nothing here changes anything or needs more than it says.
+#include <array>
+
+#include "cli/collect.h"
+
+namespace inquest {
+namespace {
+
+using std::chrono::seconds;
+using std::string_view;
+
+// The kernel's log. Where only root may read the ring, the journal may still tell members of its group.
+constexpr std::array<string_view, 3> kDmesg = {"dmesg", "--time-format", "iso"};
+constexpr std::array<string_view, 1> kPlainDmesg = {"dmesg"};
+constexpr std::array<string_view, 7> kJournal = {"journalctl", "--dmesg", "--boot", "--output", "short-iso", "--no-pager", "--quiet"};
+
+constexpr std::array<string_view, 1> kSmi = {"nvidia-smi"};
+constexpr std::array<string_view, 2> kSmiQuery = {"nvidia-smi", "-q"};
+constexpr std::array<string_view, 3> kSmiXml = {"nvidia-smi", "-q", "-x"};
+constexpr std::array<string_view, 3> kSmiTopology = {"nvidia-smi", "topo", "-m"};
+constexpr std::array<string_view, 3> kSmiLinks = {"nvidia-smi", "nvlink", "-s"};
+constexpr std::array<string_view, 3> kSmiLinkErrors = {"nvidia-smi", "nvlink", "-e"};
+
+constexpr std::array<string_view, 1> kIbstat = {"ibstat"};
+constexpr std::array<string_view, 2> kRdma = {"rdma", "link"};
+constexpr std::array<string_view, 3> kShm = {"df", "-h", "/dev/shm"};
+constexpr std::array<string_view, 3> kBashLimits = {"bash", "-c", "ulimit -a"};
+constexpr std::array<string_view, 3> kShLimits = {"sh", "-c", "ulimit -a"};
+constexpr std::array<string_view, 2> kUname = {"uname", "-a"};
+
+constexpr std::array<string_view, 3> kTorch = {
+    "python3", "-c",
+    "try: import torch\nexcept Exception: raise SystemExit(1)\nprint('torch', torch.__version__, 'cuda', torch.version.cuda, 'nccl', '.'.join(map(str, torch.cuda.nccl.version())))"};
+constexpr std::array<string_view, 3> kPackages = {
+    "python3", "-c",
+    "import importlib.metadata as m; print('\\n'.join(sorted({f'{d.name}=={d.version}' for d in m.distributions() "
+    "if (d.name or '').lower().startswith(('torch', 'nvidia-', 'deepspeed', 'accelerate', 'lightning', 'transformers', 'megatron'))})))"};
+constexpr std::array<string_view, 3> kNccl = {"sh", "-c", "ldconfig -p | grep -i libnccl"};
+constexpr std::array<string_view, 2> kNvcc = {"nvcc", "--version"};
+
+constexpr seconds kShort{10}, kLong{30}, kImport{60};
+constexpr CollectRow kRows[] = {
+    {"dmesg.txt", kDmesg, "", kLong, OnFailure::kDrop},
+    {"dmesg.txt", kPlainDmesg, "", kLong, OnFailure::kDrop},
+    {"dmesg.txt", kJournal, "", kLong, OnFailure::kDrop},
+    {"nvidia-smi.txt", kSmi, "", kLong},
+    {"nvidia-smi-q.txt", kSmiQuery, "", kLong},
+    {"nvidia-smi-q.xml", kSmiXml, "", kLong},
+    {"nvidia-smi-topo.txt", kSmiTopology, "", kLong},
+    {"nvidia-smi-nvlink-s.txt", kSmiLinks, "", kLong},
+    {"nvidia-smi-nvlink-e.txt", kSmiLinkErrors, "", kLong},
+    {"ibstat.txt", kIbstat, "", kShort},
+    {"rdma-link.txt", kRdma, "", kShort},
+    {"df-shm.txt", kShm, "", kShort},
+    {"ulimit.txt", kBashLimits, "", kShort, OnFailure::kDrop},
+    {"ulimit.txt", kShLimits, "", kShort, OnFailure::kDrop},
+    {"uname.txt", kUname, "", kShort},
+    {"cmdline.txt", {}, "/proc/cmdline", kShort},
+    {"version-driver.txt", {}, "/proc/driver/nvidia/version", kShort, OnFailure::kDrop},
+    {"version-torch.txt", kTorch, "", kImport, OnFailure::kDrop},
+    {"version-python-packages.txt", kPackages, "", kLong, OnFailure::kDrop},
+    {"version-nccl.txt", kNccl, "", kShort, OnFailure::kDrop},
+    {"version-cuda.txt", kNvcc, "", kShort, OnFailure::kDrop},
+    {"version-cuda.txt", {}, "/usr/local/cuda/version.json", kShort, OnFailure::kDrop},
+};
+
+}  // namespace
+
+std::span<const CollectRow> CollectTable() { return kRows; }
+
+}  // namespace inquest

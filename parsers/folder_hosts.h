@@ -1,0 +1,23 @@
+// Names of hosts in the paths of inputs: support bundles have a folder for each host.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inquest {
+
+/// How such a host is known.
+inline constexpr std::string_view kByFolder = "folder of the file";
+
+/// The host of `.../inquest-bundle/<host>/dmesg.txt`, as `inquest collect` writes it. Files that its user added are of
+/// whoever wrote them, often of all hosts, and have none.
+std::optional<std::string> BundleHost(std::string_view path);
+
+/// The host of each path, by the folder that the file is in or under: one of two or more beside each other that look
+/// like hosts and hold what is of one host only (a kernel log, nvidia-smi). In the order of `paths`; any order gives
+/// the same hosts.
+std::vector<std::optional<std::string>> FolderHosts(const std::vector<std::string>& paths);
+
+}  // namespace inquest

@@ -1,0 +1,245 @@
+// A GPU of the job, or a switch between its GPUs, reported a numbered error in the kernel log.
+//
+// What holds: an Xid stands on the PCI address of a rank's GPU, or an SXid on a switch of its host, not hours before the
+// failure and not after it; the catalogue says what the number means. Why that implies the cause: the driver saw the GPU
+// fail, or stop a faulty kernel, before any rank could notice. What looks like it: an Xid on another job's GPU, one of
+// yesterday, and those that follow: 43 and 45 when a process dies of anything, 154 that sums another up, NVLink and
+// NVSwitch errors when a GPU at the other end fell off the bus.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/kernel_scope.h"
+
+namespace inquest {
+namespace {
+
+using Class = ErrorCode::Class;
+using Role = ErrorCode::Role;
+
+constexpr std::size_t kCited = 6;
+/// Reports of one fault come together; a GPU that reports later is another's victim.
+constexpr auto kTogether = std::chrono::seconds(5);
+
+/// One report, by what it means: an Xid 45 that names its cause means that, an NVLink error is one under any number.
+struct Seen {
+  EventIndex event = 0;
+  const ErrorCode* code = nullptr;
+  int number = 0;
+  std::string bus_id;
+  Strength strength = Strength::kHint;
+  double confidence = 0;
+};
+
+std::vector<std::string> ExplainedBy(Class origin) {
+  std::vector<std::string> out = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "cuda-context-error"};
+  const auto add = [&](std::initializer_list<std::string_view> more) { out.insert(out.end(), more.begin(), more.end()); };
+  switch (origin) {
+    case Class::kApplication:
+      add({"xid-43", "xid-45"});
+      break;
+    case Class::kDriver:
+      add({"heartbeat", "exit-nonzero", "elastic-exit", "sigabrt"});
+      break;
+    case Class::kNvlink:
+      add({"heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "nccl-internal", "xid-firmware", "xid-of-firmware"});
+      break;
+    case Class::kHardware:
+    case Class::kFirmware:
+      add({"heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "nvlink-fault", "pcie-fault", "python-exception", "device-mapping", "exit-nonzero", "elastic-exit", "sigabrt"});
+      break;
+  }
+  return out;
+}
+
+std::optional<Seen> ReadXid(const RuleBook& book, const XidReported& xid, EventIndex event) {
+  Seen seen{.event = event, .code = book.FindXid(xid.caused_by.value_or(xid.xid)), .number = xid.xid, .bus_id = xid.bus_id};
+  const bool nvlink = xid.detail.find("NVLink: ") != std::string::npos;
+  if (nvlink && (seen.code == nullptr || seen.code->origin != Class::kNvlink)) seen.code = book.FindXid(74);
+  if (seen.code == nullptr) return std::nullopt;
+  seen.strength = StrengthOf(*seen.code);
+  seen.confidence = seen.code->confidence;
+  const bool nonfatal = seen.code->origin == Class::kNvlink && xid.detail.find("Nonfatal") != std::string::npos;
+  if (!nonfatal) return seen;
+  seen.strength = Strength::kHint;
+  seen.confidence = std::min(seen.confidence, 0.4);
+  return seen;
+}
+
+std::optional<Seen> ReadSxid(const RuleBook& book, const SxidReported& sxid, EventIndex event) {
+  Seen seen{.event = event, .code = book.FindSxid(sxid.sxid), .number = sxid.sxid, .bus_id = sxid.bus_id};
+  if (seen.code == nullptr || seen.code->role == Role::kNotice) return std::nullopt;
+  const bool fatal = sxid.severity == SxidReported::Severity::kFatal;
+  if (!fatal && seen.code->cause == "nvlink-fault") {
+    seen.confidence = 0.3;
+    return seen;
+  }
+  // A fatal error of a link that another's fault may have brought down weighs less than one that the switch made itself.
+  seen.strength = Strength::kSupporting;
+  seen.confidence = seen.code->role == Role::kFollows ? 0.46 : std::clamp(seen.code->confidence, 0.71, 0.79);
+  return seen;
+}
+
+/// The GPU as a culprit: its rank where it is known, else host and address.
+Culprit Blame(const Timeline& timeline, const Seen& seen, const std::string& why) {
+  const Event& event = timeline.events[seen.event];
+  Culprit culprit;
+  const auto rank = timeline.RankOf(event);
+  if (rank && std::holds_alternative<XidReported>(event.what)) culprit = BlameRank(timeline, rank->value, why);
+  culprit.why = why;
+  if (!culprit.host) culprit.host = timeline.HostOf(event);
+  if (!seen.bus_id.empty()) culprit.bus_id = seen.bus_id;
+  return culprit;
+}
+
+bool Together(const Timeline& timeline, EventIndex a, EventIndex b) {
+  const Event &x = timeline.events[a], &y = timeline.events[b];
+  const auto up = UptimeOf(x.what), down = UptimeOf(y.what);
+  if (up && down && x.where.input == y.where.input) return std::chrono::abs(*up - *down) <= kTogether;
+  return !x.at || !y.at || x.at->date != y.at->date || std::chrono::abs(x.at->at - y.at->at) <= kTogether;
+}
+
+bool Before(const Timeline& timeline, const Seen& a, const Seen& b) {
+  if (a.strength != b.strength) return a.strength > b.strength;
+  if ((a.code->role == Role::kCause) != (b.code->role == Role::kCause)) return a.code->role == Role::kCause;
+  // 149 stands on the GPU whose link went down, 145 on the peers that lost their way to it.
+  if (a.code->number != b.code->number && (a.code->number == 149 || b.code->number == 149) && a.code->origin == Class::kNvlink) return a.code->number == 149;
+  const auto order = timeline.Order(a.event, b.event);
+  if (order == std::partial_ordering::less || order == std::partial_ordering::greater) return order == std::partial_ordering::less;
+  if (a.confidence != b.confidence) return a.confidence > b.confidence;
+  return a.event < b.event;
+}
+
+/// The first of the reports that weigh most.
+const Seen& Leader(const Timeline& timeline, const std::vector<Seen>& reports) {
+  const Seen* first = &reports.front();
+  for (const Seen& seen : reports)
+    if (Before(timeline, seen, *first)) first = &seen;
+  return *first;
+}
+
+bool IsAbsent(const Timeline& timeline, GlobalRank rank) {
+  if (timeline.collectives.empty()) return false;
+  const auto& waiters = timeline.collectives.front().waiters;
+  return std::none_of(waiters.begin(), waiters.end(), [&](const auto& waiter) { return waiter.rank == rank; });
+}
+
+/// One process that faults on several GPUs at once carries a bad address to all of them.
+bool OnePidOnSeveral(const Timeline& timeline, const std::vector<Seen>& reports) {
+  std::map<std::int64_t, std::set<std::string>> devices;
+  for (const Seen& seen : reports)
+    if (const auto* xid = std::get_if<XidReported>(&timeline.events[seen.event].what); xid != nullptr && xid->pid && seen.code->role == Role::kCause)
+      devices[*xid->pid].insert(xid->bus_id);
+  return std::any_of(devices.begin(), devices.end(), [](const auto& entry) { return entry.second.size() > 1; });
+}
+
+std::string Who(const std::vector<Culprit>& culprits, std::string_view one, std::string_view several) {
+  std::vector<std::string> names;
+  std::vector<int> ranks;
+  std::set<std::string> hosts;
+  for (const Culprit& culprit : culprits) {
+    if (culprit.bus_id) names.push_back(*culprit.bus_id);
+    if (culprit.rank) ranks.push_back(culprit.rank->value);
+    if (culprit.host) hosts.insert(*culprit.host);
+  }
+  std::string who(names.size() > 1 ? several : one);
+  if (names.size() > 4)
+    who = fmt::format("{} {}", names.size(), several);
+  else if (!names.empty())
+    who += fmt::format(" {}", fmt::join(names, ", "));
+  if (!ranks.empty()) who += fmt::format(" of rank{} {}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks));
+  if (hosts.size() == 1) who += " on " + *hosts.begin();
+  return who;
+}
+
+Finding FindingOf(const Evidence& evidence, const std::vector<Seen>& reports, bool of_switch) {
+  const Timeline& timeline = evidence.timeline;
+  const Seen& first = Leader(timeline, reports);
+  Finding finding;
+  finding.rule = of_switch ? "sxid-of-switch" : fmt::format("xid-of-{}", Name(first.code->origin));
+  finding.cause = first.code->cause;
+  finding.strength = first.strength;
+  finding.confidence = std::min(first.confidence + 0.01, 0.98);
+  finding.times = reports.size();
+  finding.explains = first.strength == Strength::kHint ? std::vector<std::string>() : ExplainedBy(of_switch ? Class::kNvlink : first.code->origin);
+  finding.remedies.push_back({first.code->action, ""});
+  std::set<std::string> blamed;
+  std::set<std::pair<std::string, int>> cited;
+  finding.citations.push_back(Cite(timeline, first.event, "cause"));
+  cited.insert({first.bus_id, first.number});
+  for (const Seen& seen : reports) {
+    const bool alike = seen.code->number == first.code->number && seen.strength == first.strength && Together(timeline, first.event, seen.event);
+    const std::string key = timeline.HostOf(timeline.events[seen.event]).value_or("") + seen.bus_id;
+    if (alike && blamed.insert(key).second)
+      finding.culprits.push_back(Blame(timeline, seen, fmt::format("{} {}: {}", of_switch ? "SXid" : "Xid", seen.code->number, first.code->meaning)));
+    if (finding.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second) finding.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
+  }
+  finding.claim = fmt::format("{} reported {} {}: {}", of_switch ? Who(finding.culprits, "NVSwitch", "NVSwitches") : Who(finding.culprits, "GPU", "GPUs"), of_switch ? "SXid" : "Xid", first.code->number, first.code->meaning);
+  const bool absent = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& culprit) { return culprit.rank && IsAbsent(timeline, *culprit.rank); });
+  if (absent && first.strength != Strength::kHint) {
+    finding.claim += " The others waited for it.";
+    finding.confidence = std::min(finding.confidence + 0.02, 0.98);
+  }
+  if (first.code->origin == Class::kApplication && !of_switch && OnePidOnSeveral(timeline, reports)) {
+    finding.claim += " One process faulted on several GPUs: it is the program, not the cards.";
+    finding.confidence = std::max(finding.confidence, 0.9);
+  }
+  return finding;
+}
+
+/// What was seen and is no part of the failure: shown, so that nobody has to wonder whether it was read.
+Finding OutsideFinding(const Evidence& evidence, const Seen& seen, KernelScope::Outside why) {
+  static constexpr std::string_view kWhys[] = {"", "stands on a host that is not the job's", "stands on a GPU that is not the job's", "was long before the failure",
+                                               "came after the job had failed"};
+  Finding finding;
+  finding.rule = "xid-outside";
+  finding.cause = seen.code->cause;
+  finding.strength = Strength::kHint;
+  finding.confidence = 0.05;
+  finding.claim = fmt::format("Xid {} on {} {}: {}", seen.number, seen.bus_id, kWhys[static_cast<std::size_t>(why)], seen.code->meaning);
+  finding.citations.push_back(Cite(evidence.timeline, seen.event, "context"));
+  finding.explained_by = "kernel-scope";  // set aside from the start: no other finding has to explain it
+  return finding;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  const KernelScope scope(timeline, evidence.book);
+  std::map<std::pair<std::string, Class>, std::vector<Seen>> xids;
+  std::map<std::string, std::vector<Seen>> sxids;
+  std::optional<Finding> outside;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    const auto* sxid = std::get_if<SxidReported>(&event.what);
+    std::optional<Seen> seen;
+    if (const auto* xid = std::get_if<XidReported>(&event.what)) seen = ReadXid(evidence.book, *xid, i);
+    if (sxid != nullptr) seen = ReadSxid(evidence.book, *sxid, i);
+    if (const auto* fault = std::get_if<DriverFault>(&event.what); fault != nullptr && fault->how == DriverFault::How::kFallenOffBus)
+      seen = ReadXid(evidence.book, XidReported{.xid = 79, .bus_id = fault->bus_id, .pid = {}, .process = {}, .detail = {}, .caused_by = {}, .uuid = {}, .uptime = {}}, i);
+    if (!seen) continue;
+    const KernelScope::Outside why = scope.Of(event);
+    if (why != KernelScope::Outside::kNo) {
+      if (!outside && sxid == nullptr && scope.failed()) outside = OutsideFinding(evidence, *seen, why);
+    } else if (sxid != nullptr) {
+      sxids[seen->code->cause].push_back(*seen);
+    } else {
+      xids[{seen->code->cause, seen->code->origin}].push_back(*seen);
+    }
+  }
+  std::vector<Finding> out;
+  for (const auto& [key, reports] : xids) out.push_back(FindingOf(evidence, reports, false));
+  for (const auto& [cause, reports] : sxids) out.push_back(FindingOf(evidence, reports, true));
+  if (outside && out.empty()) out.push_back(std::move(*outside));
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"xid-of-application", "xid-of-driver", "xid-of-hardware", "xid-of-nvlink", "xid-of-firmware", "sxid-of-switch", "xid-outside"};
+
+}  // namespace
+
+const Detector kXid{"xid", "A GPU or a switch of the job reported a numbered error in the kernel log.", kFindings, &Run};
+
+}  // namespace inquest

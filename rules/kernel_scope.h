@@ -1,0 +1,34 @@
+// Which lines of a host's kernel log belong to the job's failure.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "rules/rule_book.h"
+#include "timeline/timeline.h"
+
+namespace inquest {
+
+// A kernel log is the whole host's, over weeks. A line of it is no part of this failure where it is certain that the host
+// or the GPU is not the job's, or that it was hours before or after. Certain means: every rank's host, or GPU, is known
+// and it is none of them; both clocks print dates and either both zones or none. Where that is not so, the line counts.
+class KernelScope {
+ public:
+  enum class Outside : std::uint8_t { kNo, kOtherHost, kOtherDevice, kLongBefore, kAfterwards };
+
+  KernelScope(const Timeline& timeline, const RuleBook& book);
+  /// By the event's line: what several events of one line say counts for all of them.
+  Outside Of(const Event& event) const;
+  /// Something else than the kernel log says that the job failed.
+  bool failed() const { return end_.has_value() || onset_.has_value(); }
+
+ private:
+  void FindEnd(const Timeline& timeline);
+  Outside Judge(const Timeline& timeline, const RuleBook& book, const Event& event) const;
+
+  std::optional<Timestamp> onset_;  ///< the job stood still or failed at the latest from here on
+  std::optional<Timestamp> end_;    ///< the first sign that it was given up
+  std::map<SourcePos, Outside> outside_;
+};
+
+}  // namespace inquest
