@@ -81,50 +81,7 @@ std::optional<GuessedDevice> ReadGuess(std::string_view text) {
   return GuessedDevice{RankOf<GroupRank>(*match, 1), static_cast<int>(*match->number(2))};
 }
 
-// Lines that carry no event of their own; what they mean is for rules to say.
-constexpr std::string_view kClaimed[] = {
-    "ncclUnhandledCudaError: ",
-    "ncclSystemError: ",
-    "ncclInternalError: ",
-    "ncclInvalidArgument: ",
-    "ncclInvalidUsage: ",
-    "ncclRemoteError: ",
-    "Unknown NCCL error!",
-    "NCCL error in: ",
-    "NCCL error: ",
-    "NCCL timeout in: ",
-    "Last error:",
-    "Exception raised from ",
-    "frame #",
-    "[c10d] ",
-    "The client socket has ",
-    "The server socket has ",
-    "TCP client failed to connect/validate",
-    "waiting for clients. ",
-    "wait timeout after ",
-    "failed on SocketImpl(",
-    "Gloo connectFullMesh failed",
-    "gloo/transport/tcp/",
-    "Unable to resolve hostname to a (local) address",
-    "process group has NOT been destroyed",
-    "destroy_process_group() was not called before",
-    "processed in monitoredBarrier",
-    "Successfully processed ranks: ",
-};
-
-class C10dErrorsParser final : public Parser {
-  bool Consume(const Record& record, EventSink& out) override {
-    if (ReadExceptionLine(record.text)) return false;
-    std::vector<What> found = ReadC10dMessage(record.text);
-    for (What& what : found) out.Add(C10EventFrom(record, std::move(what)));
-    if (!found.empty()) return true;
-    for (const std::string_view words : kClaimed) {
-      if (Contains(record.text, words)) return true;
-    }
-    return false;
-  }
-};
-
+// The first few open messages that carry an event. A line with another is ours too; what it means is for rules to say.
 constexpr std::string_view kMarks[] = {
     "Detected mismatch between collectives",
     "monitoredBarrier",
@@ -155,7 +112,22 @@ constexpr std::string_view kMarks[] = {
     "Unable to resolve hostname to a (local) address",
     "process group has NOT been destroyed",
     "destroy_process_group() was not called before",
+    "processed in monitoredBarrier",
     "Successfully processed ranks: ",
+};
+constexpr std::span kClaimed = std::span(kMarks).subspan(4);
+
+class C10dErrorsParser final : public Parser {
+  bool Consume(const Record& record, EventSink& out) override {
+    if (ReadExceptionLine(record.text)) return false;
+    std::vector<What> found = ReadC10dMessage(record.text);
+    for (What& what : found) out.Add(C10EventFrom(record, std::move(what)));
+    if (!found.empty()) return true;
+    for (const std::string_view words : kClaimed) {
+      if (Contains(record.text, words)) return true;
+    }
+    return false;
+  }
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Errors of process groups and stores, in the spellings of each version.
 #include "parsers/formats.h"
 #include "tests/catch.h"
-#include "tests/support/collect.h"
+#include "tests/support/rows.h"
 
 namespace inquest {
 namespace {
@@ -40,25 +40,12 @@ std::string Show(const T&) {
 }
 
 std::string ShowAll(std::string_view text) {
-  std::string out;
-  for (const Event& event : ParseLines(kC10dErrors, text)) {
-    if (!out.empty()) out += "; ";
-    out += std::visit([](const auto& what) { return Show(what); }, event.what);
-  }
-  return out;
+  return ShowEvents(kC10dErrors, text, [](const auto& what) { return Show(what); });
 }
-
-struct Row {
-  const char* line;
-  const char* shown;
-};
 
 template <std::size_t N>
 void Check(const Row (&rows)[N]) {
-  for (const Row& row : rows) {
-    CAPTURE(row.line);
-    CHECK(ShowAll(row.line) == row.shown);
-  }
+  CheckRows(rows, ShowAll);
 }
 
 TEST_CASE("c10d: two ranks in different collectives", "[c10d]") {

@@ -1,7 +1,7 @@
 // How a process died by a signal, and words that only look like it.
 #include "parsers/formats.h"
 #include "tests/catch.h"
-#include "tests/support/collect.h"
+#include "tests/support/rows.h"
 
 namespace inquest {
 namespace {
@@ -18,17 +18,9 @@ std::string ShowAll(std::string_view text) {
   return out;
 }
 
-struct Row {
-  const char* line;
-  const char* shown;
-};
-
 template <std::size_t N>
 void Check(const Row (&rows)[N]) {
-  for (const Row& row : rows) {
-    CAPTURE(row.line);
-    CHECK(ShowAll(row.line) == row.shown);
-  }
+  CheckRows(rows, ShowAll);
 }
 
 TEST_CASE("crash: words of a shell", "[crash]") {

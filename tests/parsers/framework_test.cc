@@ -1,7 +1,7 @@
 // What training programs say of their devices and their size.
 #include "parsers/formats.h"
 #include "tests/catch.h"
-#include "tests/support/collect.h"
+#include "tests/support/rows.h"
 
 namespace inquest {
 namespace {
@@ -28,17 +28,9 @@ std::string ShowAll(std::string_view text) {
   return out;
 }
 
-struct Row {
-  const char* text;
-  const char* shown;
-};
-
 template <std::size_t N>
 void Check(const Row (&rows)[N]) {
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    CHECK(ShowAll(row.text) == row.shown);
-  }
+  CheckRows(rows, ShowAll);
 }
 
 TEST_CASE("framework: devices", "[framework]") {

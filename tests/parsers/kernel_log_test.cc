@@ -4,7 +4,7 @@
 #include "parsers/formats.h"
 #include "parsers/formats/kernel.h"
 #include "tests/catch.h"
-#include "tests/support/collect.h"
+#include "tests/support/rows.h"
 
 namespace inquest {
 namespace {
@@ -35,24 +35,12 @@ std::string Show(const T&) {
 }
 
 std::string ShowAll(std::string_view text) {
-  std::string out;
-  for (const Event& event : ParseLines(kKernelLog, text)) {
-    if (!out.empty()) out += "; ";
-    out += std::visit([](const auto& what) { return Show(what); }, event.what);
-  }
-  return out;
+  return ShowEvents(kKernelLog, text, [](const auto& what) { return Show(what); });
 }
 
-struct Row {
-  const char* text;
-  const char* shown;
-};
 template <std::size_t N>
 void Check(const Row (&rows)[N]) {
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    CHECK(ShowAll(row.text) == row.shown);
-  }
+  CheckRows(rows, ShowAll);
 }
 
 TEST_CASE("kernel heads: stamps, dates and hosts of every collector", "[parsers]") {

@@ -1,7 +1,7 @@
 // What torchrun's agent says, in the four spellings of its logger, and the report at the end.
 #include "parsers/formats.h"
 #include "tests/catch.h"
-#include "tests/support/collect.h"
+#include "tests/support/rows.h"
 
 namespace inquest {
 namespace {
@@ -27,25 +27,12 @@ std::string Show(const T&) {
 }
 
 std::string ShowAll(std::string_view text) {
-  std::string out;
-  for (const Event& event : ParseLines(kTorchelastic, text)) {
-    if (!out.empty()) out += "; ";
-    out += std::visit([](const auto& what) { return Show(what); }, event.what);
-  }
-  return out;
+  return ShowEvents(kTorchelastic, text, [](const auto& what) { return Show(what); });
 }
-
-struct Row {
-  const char* line;
-  const char* shown;
-};
 
 template <std::size_t N>
 void Check(const Row (&rows)[N]) {
-  for (const Row& row : rows) {
-    CAPTURE(row.line);
-    CHECK(ShowAll(row.line) == row.shown);
-  }
+  CheckRows(rows, ShowAll);
 }
 
 TEST_CASE("torchelastic: a child failed", "[torchelastic]") {

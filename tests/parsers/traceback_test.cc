@@ -1,7 +1,7 @@
 // Python tracebacks: one, chained, quoted, interleaved, cut; and the stacks of fatal errors.
 #include "parsers/formats.h"
 #include "tests/catch.h"
-#include "tests/support/collect.h"
+#include "tests/support/rows.h"
 
 namespace inquest {
 namespace {
@@ -17,25 +17,12 @@ std::string Show(const T&) {
 }
 
 std::string ShowAll(std::string_view text) {
-  std::string out;
-  for (const Event& event : ParseLines(kTraceback, text)) {
-    if (!out.empty()) out += "; ";
-    out += std::visit([](const auto& what) { return Show(what); }, event.what);
-  }
-  return out;
+  return ShowEvents(kTraceback, text, [](const auto& what) { return Show(what); });
 }
-
-struct Row {
-  const char* text;
-  const char* shown;
-};
 
 template <std::size_t N>
 void Check(const Row (&rows)[N]) {
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    CHECK(ShowAll(row.text) == row.shown);
-  }
+  CheckRows(rows, ShowAll);
 }
 
 TEST_CASE("traceback: one traceback", "[traceback]") {
