@@ -1,0 +1,95 @@
+// What a library of collectives has to offer to be replayed: an engine, and one session of it in each worker.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "replay/call.h"
+#include "replay/phase.h"
+
+namespace inquest {
+
+/// Small values that ranks leave for one another with the supervisor: NCCL's id, Gloo's addresses. From any thread.
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual void Set(const std::string& key, const std::string& bytes) = 0;
+  /// Waits until some rank has set it; nullopt: the time is over, or the run is.
+  virtual std::optional<std::string> Get(const std::string& key, std::chrono::milliseconds limit) = 0;
+};
+
+/// What a session is made for.
+struct SessionSetup {
+  int rank = 0, nranks = 1;
+  Call call;
+  std::map<std::string, std::string> options;  ///< of the engine: `interface`, `library`, `device`; the plan fills them
+  std::chrono::milliseconds patience{};        ///< longer than every deadline: the library must not give up before the supervisor does
+};
+
+/// How far a step is.
+struct StepState {
+  enum class State : std::uint8_t { kPending, kDone, kFailed };
+  State state = State::kDone;
+  std::string error = {};  ///< of kFailed: one sentence, with the library's own words
+};
+
+/// A number that came out wrong.
+struct WrongData {
+  std::uint64_t elements = 0;  ///< how many are wrong
+  std::uint64_t first = 0;     ///< index of the first, in the output
+  std::string wanted, got;
+};
+
+/// A snapshot for the heartbeat.
+struct SessionView {
+  std::string async_error;  ///< empty: none
+  std::string last_warning; ///< the library's last WARN, if it can be had
+  std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< 0: the engine does not know
+};
+
+/// One rank's use of an engine. All but View and Abort are called from the worker's main thread.
+class Session {
+ public:
+  virtual ~Session() = default;
+  /// Begins the step that ends in `step.phase`; returns soon, whatever the library does: a call that blocks belongs in a
+  /// thread. Called for kLibsLoaded to kWarmedUp, then for each iteration kEnqueued, kStarted, kCompleted, kVerified, at the
+  /// end kFinalized. A step that means nothing to the engine is done at once.
+  virtual StepState Begin(const Step& step) = 0;
+  /// Asks the step that was begun last. Never waits.
+  virtual StepState Poll() = 0;
+  /// After kVerified: what was wrong; nullopt: nothing.
+  virtual std::optional<WrongData> wrong_data() const = 0;
+  /// How long the last completed iteration took on the device, from kEnqueued; nullopt: ask the clock.
+  virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
+  /// Alignment of the buffers, in bytes: part of what ranks compare.
+  virtual std::uint64_t alignment() const = 0;
+  /// What a reader must know of this run: library and version, interface, `via` lines. One sentence an entry.
+  virtual std::vector<std::string> Describe() const = 0;
+  /// From another thread, at any time; takes microseconds.
+  virtual SessionView View() const = 0;
+  /// From another thread. May hang: the worker leaves with _exit when it does.
+  virtual void Abort() = 0;
+  /// For tests: changes one byte of the output after kCompleted, so that kVerified fails.
+  virtual void Corrupt() = 0;
+};
+
+/// All that the program knows of an engine; listed in engines.cc.
+struct Engine {
+  std::string_view name;     ///< `gloo`
+  std::string_view library;  ///< what it is made of, for people
+  std::string_view tests;    ///< one sentence: what a pass of it shows, and what not
+  std::string_view missing;  ///< why this build has it not, and what to install; empty: it has
+  /// nullptr where it is missing. `store` outlives the session.
+  std::unique_ptr<Session> (*make)(const SessionSetup& setup, Store& store);
+  /// What stops it on this host (no driver, no library), with a hint; version and place where all is well. Under a second.
+  Result<std::string> (*probe)(const std::map<std::string, std::string>& options);
+};
+
+}  // namespace inquest

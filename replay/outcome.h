@@ -1,0 +1,108 @@
+// What a run showed: how far each rank came, what the links did, and the verdict in words.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replay/engine.h"
+#include "replay/plan.h"
+
+namespace inquest {
+
+enum class RunVerdict : std::uint8_t {
+  kPassed,
+  kHung,         ///< a deadline passed; `ranks` did not come along, or all of them wait
+  kLinkDead,     ///< a deadline passed and a connection holds bytes that do not move
+  kRankDied,
+  kRankStopped,  ///< alive, and frozen: SIGSTOP, a debugger, the cgroup freezer
+  kMismatch,     ///< the ranks asked for different calls
+  kWrongData,
+  kEngineError,  ///< the library itself reported an error
+  kInterrupted,
+  kCouldNotRun,  ///< before any rank was asked to communicate
+};
+std::string_view Name(RunVerdict verdict);
+
+/// When a rank reached a phase, since the start of the run. The last iteration of a repeated one.
+struct PhaseTime {
+  int iteration = 0;
+  std::chrono::nanoseconds at{};
+};
+
+/// What /proc says of one thread when the picture was taken. Empty text: not readable.
+struct ThreadState {
+  std::int64_t tid = 0;
+  std::string name, state, wchan, syscall, stack;
+};
+
+struct RankOutcome {
+  int rank = 0;
+  std::string host;
+  std::int64_t pid = 0;
+  std::map<Phase, PhaseTime> phases;
+  Step last;                              ///< furthest
+  std::string process_state;              ///< `S (sleeping)` at the end; empty: gone or not looked at
+  std::optional<int> exit_code, signal;   ///< neither: it lived until the supervisor ended it
+  std::chrono::nanoseconds ended_at{};    ///< of exit_code or signal
+  std::vector<std::chrono::nanoseconds> times;  ///< of each completed iteration
+  std::string error;                      ///< the engine's
+  std::optional<WrongData> wrong_data;
+  std::vector<std::string> describe;      ///< Session::Describe
+  std::vector<ThreadState> threads;       ///< where a picture was taken
+  std::string backtrace;                  ///< gdb's, where it is installed
+  std::string output;                     ///< the end of what the process printed
+};
+
+/// One TCP connection between two ranks, seen from its sender; byte counts are the kernel's.
+struct LinkRow {
+  int from = 0, to = 0;
+  std::string from_address, to_address;
+  std::uint64_t acked = 0;     ///< bytes that the receiver's host acknowledged
+  std::uint64_t received = 0;  ///< bytes that arrived at the other end
+  std::uint64_t queued = 0;    ///< bytes that wait at the sender, sent or not
+  std::uint64_t unread = 0;    ///< bytes that wait at the receiver for its process
+  std::uint32_t retransmits = 0;  ///< of the oldest segment in a row
+  std::chrono::milliseconds since_ack{};
+  bool moves = false;          ///< between two looks
+};
+
+struct Bandwidth {
+  std::uint64_t bytes = 0;               ///< nccl-tests' size
+  std::chrono::nanoseconds best{}, mean{};  ///< of the slowest rank in each iteration
+  double algorithm = 0, bus = 0;         ///< GB/s, by the mean
+};
+
+/// Names a rank or a link that the verdict blames.
+struct Blamed {
+  std::optional<int> rank;
+  std::optional<int> to;  ///< of a link: `rank` -> `to`
+};
+
+struct RunOutcome {
+  RunVerdict verdict = RunVerdict::kCouldNotRun;
+  std::string sentence;             ///< `Rank 2 did not enqueue #1; ranks 0, 1 did.`
+  std::vector<std::string> notes;   ///< `rank 2 was 4.0 s late at comm-init`
+  std::vector<Blamed> blamed;
+  std::vector<RankOutcome> ranks;   ///< by rank
+  std::vector<LinkRow> links;       ///< where a picture was taken
+  std::optional<Bandwidth> bandwidth;
+  std::map<std::string, std::string> dumps;  ///< other texts of the picture by name: `ras.json`
+  std::chrono::nanoseconds took{};
+  std::chrono::nanoseconds decided_at{};  ///< since the start
+};
+
+/// One combination of arguments and how its runs ended.
+struct TrialOutcome {
+  Plan plan;  ///< without sweeps
+  RunOutcome run;
+};
+
+/// 0 passed, 1 reproduced, 2 could not decide, 3 could not run.
+int ExitStatus(const std::vector<TrialOutcome>& trials);
+
+}  // namespace inquest
