@@ -28,10 +28,12 @@ enum class RunVerdict : std::uint8_t {
 };
 std::string_view Name(RunVerdict verdict);
 
-/// When a rank reached a phase, since the start of the run. The last iteration of a repeated one.
+/// When a rank began the step that ends in a phase, and when it reached it, since the start of the run. The last iteration
+/// of a repeated one.
 struct PhaseTime {
   int iteration = 0;
-  std::chrono::nanoseconds at{};
+  std::chrono::nanoseconds begun{};
+  std::optional<std::chrono::nanoseconds> reached = {};
 };
 
 /// What /proc says of one thread when the picture was taken. Empty text: not readable.
@@ -45,7 +47,8 @@ struct RankOutcome {
   std::string host;
   std::int64_t pid = 0;
   std::map<Phase, PhaseTime> phases;
-  Step last;                              ///< furthest
+  Step doing;                             ///< the step in progress: the rank has not reached it
+  Step last;                              ///< the last one reached
   std::string process_state;              ///< `S (sleeping)` at the end; empty: gone or not looked at
   std::optional<int> exit_code, signal;   ///< neither: it lived until the supervisor ended it
   std::chrono::nanoseconds ended_at{};    ///< of exit_code or signal

@@ -91,11 +91,11 @@ std::vector<Plan> Combinations(const Plan& plan, std::size_t limit);
 
 /// What the options say; each replaces what was inferred.
 struct GivenArguments {
-  std::optional<Operation> operation;
-  std::optional<std::uint64_t> count;
-  std::optional<Datatype> datatype;
-  std::optional<RedOp> redop;
-  std::optional<int> root, peer, ranks;
+  std::optional<Operation> operation = {};
+  std::optional<std::uint64_t> count = {};
+  std::optional<Datatype> datatype = {};
+  std::optional<RedOp> redop = {};
+  std::optional<int> root = {}, peer = {}, ranks = {};
 };
 Plan WithGiven(Plan plan, const GivenArguments& given);
 

@@ -129,6 +129,9 @@ void Read(const Json& json, Hello& m) {
   m = {json.at("wire").get<int>(), json.at("pid").get<std::int64_t>(), json.at("host").get<std::string>()};
 }
 
+Json Body(const Began& m) { return {{"step", ToJson(m.step)}}; }
+void Read(const Json& json, Began& m) { m.step = StepOf(json.at("step")); }
+
 Json Body(const Reached& m) { return {{"step", ToJson(m.step)}, {"took", m.took ? Ticks(*m.took) : Json()}}; }
 void Read(const Json& json, Reached& m) {
   m.step = StepOf(json.at("step"));

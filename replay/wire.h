@@ -54,6 +54,10 @@ struct Hello {
   std::int64_t pid = 0;
   std::string host;
 };
+struct Began {
+  static constexpr std::string_view kKind = "began";
+  Step step;
+};
 struct Reached {
   static constexpr std::string_view kKind = "reached";
   Step step;
@@ -61,7 +65,7 @@ struct Reached {
 };
 struct Heartbeat {  ///< from a thread of its own, whatever the main thread hangs in
   static constexpr std::string_view kKind = "heartbeat";
-  Step step;
+  Step step;  ///< in progress
   SessionView view;
 };
 struct Descriptor {  ///< what this rank is about to ask for; answered by Proceed
@@ -88,7 +92,7 @@ struct Described {
   static constexpr std::string_view kKind = "described";
   std::vector<std::string> lines;
 };
-using ToSupervisor = std::variant<Hello, Reached, Heartbeat, Descriptor, StoreSet, StoreGet, WorkFailed, Described>;
+using ToSupervisor = std::variant<Hello, Began, Reached, Heartbeat, Descriptor, StoreSet, StoreGet, WorkFailed, Described>;
 
 std::string Encode(const ToWorker& message);
 std::string Encode(const ToSupervisor& message);

@@ -8,8 +8,10 @@ using namespace inquest;
 TEST_CASE("wire: messages arrive as they were sent", "[unit][replay]") {
   StartWork start;
   start.engine = "gloo";
-  start.setup = {.rank = 1, .nranks = 3, .call = {.operation = Operation::kAllToAll, .count = 5, .splits = {1, 2, 3}},
-                 .options = {{"interface", "lo"}}, .patience = std::chrono::seconds(9)};
+  start.setup.nranks = 3;
+  start.setup.call = {.operation = Operation::kAllToAll, .count = 5};
+  start.setup.call.splits = {1, 2, 3};
+  start.setup.options = {{"interface", "lo"}};
   start.faults = {{.rank = 1, .kind = Fault::Kind::kAlter, .call = Call{.count = 4}}};
   const auto started = DecodeToWorker(Encode(ToWorker(start)));
   REQUIRE(started);

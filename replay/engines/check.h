@@ -1,0 +1,80 @@
+// The data of a replay: what each rank hands in and what must come out. Plain arithmetic on indices, so that a GPU kernel computes the same.
+#pragma once
+
+#include <cstdint>
+
+#include "replay/call.h"
+
+#ifdef __CUDACC__
+#define INQUEST_ON_DEVICE __host__ __device__
+#else
+#define INQUEST_ON_DEVICE
+#endif
+
+namespace inquest {
+
+/// What is moved and not computed: any bits will do. Word `word` (8 bytes) of the buffer that rank `rank` hands in at
+/// iteration `iteration`; a buffer's last bytes are the head of its last word. Little-endian.
+INQUEST_ON_DEVICE constexpr std::uint64_t MovedWord(int rank, int iteration, std::uint64_t word) {
+  std::uint64_t x = word * 0x9E3779B97F4A7C15ULL + (static_cast<std::uint64_t>(rank) << 32U) + static_cast<std::uint64_t>(iteration) + 1;
+  x ^= x >> 32U;
+  x *= 0xD6E8FEB86659FD93ULL;
+  x ^= x >> 29U;
+  return x;
+}
+
+/// What is reduced: small whole numbers that every datatype holds exactly, as does their result over any number of ranks.
+/// At each index one rank (its turn) hands in `Weight`, all others the neutral element, so that no rank can be left out
+/// unseen; of an average all ranks hand in `Weight`. The result is `Weight` for every operation; an average of floats may be
+/// off by rounding, since 1/nranks is.
+INQUEST_ON_DEVICE constexpr int Weight(int iteration, std::uint64_t index) {
+  return 1 + static_cast<int>((index * 7 + static_cast<std::uint64_t>(iteration)) % 5);
+}
+INQUEST_ON_DEVICE constexpr bool IsTurn(int rank, int nranks, std::uint64_t index) {
+  return index % static_cast<std::uint64_t>(nranks) == static_cast<std::uint64_t>(rank);
+}
+INQUEST_ON_DEVICE constexpr int Neutral(RedOp op) {
+  return op == RedOp::kProd ? 1 : op == RedOp::kMin ? 7 : 0;  // of max: 0, of min: more than any weight
+}
+/// `index` in the whole buffer: of a reduce-scatter, that of all ranks' parts together.
+INQUEST_ON_DEVICE constexpr int ReducedInput(RedOp op, int rank, int nranks, int iteration, std::uint64_t index) {
+  return op == RedOp::kAvg || IsTurn(rank, nranks, index) ? Weight(iteration, index) : Neutral(op);
+}
+/// A small whole number as the bits of a datatype, in its low bytes. `value` in [0, 7].
+INQUEST_ON_DEVICE constexpr std::uint64_t BitsOf(Datatype type, int value) {
+  // Every float here is normal: exponent of the leading bit, then the bits below it.
+  int exponent = 0;
+  for (int rest = value; rest > 1; rest /= 2) ++exponent;
+  const auto fraction = static_cast<std::uint64_t>(value) - (1ULL << exponent);
+  const auto normal = [&](int bias, int fraction_bits) -> std::uint64_t {
+    return value == 0 ? 0
+                      : (static_cast<std::uint64_t>(exponent + bias) << fraction_bits) | (fraction << (fraction_bits - exponent));
+  };
+  switch (type) {
+    case Datatype::kFloat16: return normal(15, 10);
+    case Datatype::kBfloat16: return normal(127, 7);
+    case Datatype::kFloat32: return normal(127, 23);
+    case Datatype::kFloat64: return normal(1023, 52);
+    case Datatype::kFloat8E4M3: return normal(7, 3);
+    case Datatype::kFloat8E5M2: return normal(15, 2);
+    default: return static_cast<std::uint64_t>(value);
+  }
+}
+
+/// Where byte `byte` of rank `rank`'s output comes from, for operations that only move data: the rank that handed it in, and
+/// the byte of its input. `part`: bytes that each pair of ranks exchanges; `own`: bytes before the part of this rank.
+struct Provenance {
+  int rank = 0;
+  std::uint64_t byte = 0;
+};
+INQUEST_ON_DEVICE constexpr Provenance MovedFrom(Operation operation, int root, std::uint64_t part, std::uint64_t own, std::uint64_t byte) {
+  switch (operation) {
+    case Operation::kAllGather:
+    case Operation::kGather: return {static_cast<int>(byte / part), byte % part};
+    case Operation::kAllToAll: return {static_cast<int>(byte / part), own + byte % part};
+    case Operation::kScatter: return {root, own + byte};
+    default: return {root, byte};
+  }
+}
+
+}  // namespace inquest
