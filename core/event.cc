@@ -38,6 +38,16 @@ bool IsOfKernel(const What& what) {
   return std::visit([](const auto& value) { return requires { value.uptime; }; }, what);
 }
 
+bool IsOfHost(const What& what) {
+  return std::visit(
+      [](const auto& value) {
+        using T = std::decay_t<decltype(value)>;
+        return std::is_same_v<T, LinkPort> || std::is_same_v<T, PortAddress> || std::is_same_v<T, HostLimit> || std::is_same_v<T, ShmSize> ||
+               std::is_same_v<T, HostFact> || std::is_same_v<T, PcieAcs> || std::is_same_v<T, PcieLink>;
+      },
+      what);
+}
+
 std::optional<std::chrono::microseconds> UptimeOf(const What& what) {
   return std::visit(
       [](const auto& value) -> std::optional<std::chrono::microseconds> {

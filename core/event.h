@@ -371,11 +371,87 @@ struct KernelNotice {
   std::optional<std::chrono::microseconds> uptime;
 };
 
+// ---- what: the host and its network ----------------------------------------------------------------------------
+// A state, as some tool showed it when it was run: before the failure, after it, on another day. The host is the origin's.
+
+/// What NCCL chose to talk over.
+struct NetworkUsed {
+  static constexpr std::string_view kKind = "network-used";
+  enum class Use : std::uint8_t { kBootstrap, kSocket, kRdma };
+  Use use = Use::kBootstrap;
+  std::vector<std::string> devices;  ///< `mlx5_0:1` for kRdma, else `eth0`
+  std::string address;               ///< of the interface that bootstraps; without port, may be empty
+};
+
+/// A port of an RDMA device, or a network interface.
+struct LinkPort {
+  static constexpr std::string_view kKind = "link-port";
+  enum class State : std::uint8_t { kNotPrinted, kDown, kInit, kActive };
+  std::string device;           ///< `mlx5_0`, `eth0`
+  int port = 0;                 ///< from 1; 0: a network interface
+  State state = State::kNotPrinted;  ///< kInit: the link is there, and no subnet manager has configured it
+  std::string phys_state;       ///< as printed
+  std::optional<double> rate_gbps;
+  std::optional<int> mtu, sm_lid;
+  std::string link_layer;       ///< `InfiniBand`, `Ethernet`; empty: not printed
+  std::string netdev;           ///< the interface of an RDMA port
+};
+
+/// An address of an interface, or an entry of a port's GID table.
+struct PortAddress {
+  static constexpr std::string_view kKind = "port-address";
+  std::string device;
+  int port = 0;               ///< as in LinkPort
+  std::optional<int> index;   ///< of the GID
+  std::string address;
+  int roce_version = 0;       ///< 0: not printed, or InfiniBand
+};
+
+/// A limit on what a process may use.
+struct HostLimit {
+  static constexpr std::string_view kKind = "host-limit";
+  enum class Of : std::uint8_t { kLockedMemory, kOpenFiles, kProcesses };
+  Of of = Of::kLockedMemory;
+  bool unlimited = false;
+  std::int64_t value = 0;  ///< bytes of memory, else a count; the soft one of two
+};
+
+/// How large /dev/shm is.
+struct ShmSize {
+  static constexpr std::string_view kKind = "shm-size";
+  std::int64_t total_bytes = 0;
+  std::optional<std::int64_t> free_bytes;
+};
+
+/// What else a host says of itself.
+struct HostFact {
+  static constexpr std::string_view kKind = "host-fact";
+  enum class Of : std::uint8_t { kKernel, kCommandLine, kIommu };
+  Of of = Of::kKernel;
+  std::string value;  ///< `5.4.0-150-generic`; the kernel's command line; `Translated`, `Passthrough`
+};
+
+/// Access control of a PCI bridge: whether it sends traffic between the devices below it up to the root.
+struct PcieAcs {
+  static constexpr std::string_view kKind = "pcie-acs";
+  std::string bus_id;
+  bool on = false;
+};
+
+/// The link of a GPU or network card as it runs and as it could.
+struct PcieLink {
+  static constexpr std::string_view kKind = "pcie-link";
+  std::string bus_id, name;
+  double speed_gt = 0, capable_speed_gt = 0;  ///< 0: not printed
+  int width = 0, capable_width = 0;
+};
+
 using What = std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                           WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
                           MonitoredBarrierFailed, UniqueIdWait, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
                           SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuProcess, XidReported, SxidReported, DriverFault, KernelKill,
-                          KernelFault, TaskStuck, PcieError, KernelNotice>;
+                          KernelFault, TaskStuck, PcieError, KernelNotice, NetworkUsed, LinkPort,
+                          PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink>;
 
 /// One thing that a record says happened.
 struct Event {
@@ -389,6 +465,8 @@ inline constexpr std::size_t kCitedBytes = 1024;
 std::string_view KindOf(const What& what);
 /// Whether the kernel, or a daemon of the host's, said it; a line that only a rule asked for counts by its component.
 bool IsOfKernel(const What& what);
+/// Whether it is a host's state as a tool showed it. What a job's process says of itself, as its environment, is not.
+bool IsOfHost(const What& what);
 /// Since boot, where the kernel's line says it.
 std::optional<std::chrono::microseconds> UptimeOf(const What& what);
 

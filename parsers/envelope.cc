@@ -369,6 +369,8 @@ class Peeler {
     rest = rest.substr(std::min(digits + 2, rest.size()));
     // A Rust backtrace numbers its frames in the same shape.
     if (rest.substr(0, rest.find(' ')).find("::") != kNone) return false;
+    // `ip link` numbers its interfaces in it: `2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500`.
+    if (const std::size_t flags = rest.find(": <"); flags < 40 && rest.find("> mtu ", flags) != kNone) return false;
     if (!component) origin_.rank = Known<GlobalRank>{{*task}, Basis::kEnvelope, kSrunTask};
     AddWriter(label);
     text_ = rest;

@@ -5,7 +5,8 @@ namespace inquest {
 
 std::span<const Format* const> Formats() {
   static const Format* const kFormats[] = {
-      &kNccl, &kWatchdog, &kC10dErrors, &kTorchelastic, &kTraceback, &kLaunchers, &kKernelLog, &kCrash, &kFramework, &kNvidiaSmi, &kElasticErrorFile,
+      &kNccl, &kWatchdog, &kC10dErrors, &kTorchelastic, &kTraceback, &kLaunchers, &kKernelLog, &kCrash, &kFramework, &kNvidiaSmi,
+      &kRdmaPorts, &kInterfaces, &kHostLimits, &kEnvironment, &kLspci, &kElasticErrorFile,
   };
   return kFormats;
 }

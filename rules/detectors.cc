@@ -6,6 +6,7 @@ namespace inquest {
 std::span<const Detector* const> Detectors() {
   static const Detector* const kDetectors[] = {
       &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping, &kXid, &kKernelEnds, &kSilentHang,
+      &kFabricPorts, &kHostLimitsDetector, &kInterfacesDetector, &kP2pState, &kEnvironmentDetector,
   };
   return kDetectors;
 }

@@ -245,13 +245,17 @@ void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::
 }
 
 /// A finding that names nobody borrows from another one of the same cause: the line that says why and the report that
-/// says who are seldom the same.
+/// says who are seldom the same. One that names hosts borrows their ranks only.
 std::vector<Culprit> Borrowed(const Finding& top, const std::vector<Finding>& findings) {
+  const auto elsewhere = [&](const Culprit& culprit) {
+    return culprit.host && std::none_of(top.culprits.begin(), top.culprits.end(), [&](const Culprit& own) { return !own.host || own.host == culprit.host; });
+  };
   std::vector<Culprit> hosts;
   for (const Finding& finding : findings) {
     if (&finding == &top || finding.cause != top.cause) continue;
+    if (!top.culprits.empty() && std::any_of(finding.culprits.begin(), finding.culprits.end(), elsewhere)) continue;
     if (std::any_of(finding.culprits.begin(), finding.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); })) return finding.culprits;
-    if (hosts.empty()) hosts = finding.culprits;
+    if (hosts.empty() && top.culprits.empty()) hosts = finding.culprits;
   }
   return hosts;
 }

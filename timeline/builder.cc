@@ -63,6 +63,22 @@ std::string SameKey(const Event& event) {
     key += fmt::format("|{}|{}", error->bus_id, static_cast<int>(error->severity));
   else if (const auto* notice = std::get_if<KernelNotice>(&event.what))
     key += notice->subsystem + notice->what + notice->device;
+  else if (const auto* port = std::get_if<LinkPort>(&event.what))
+    key += fmt::format("|{}|{}", port->device, port->port);
+  else if (const auto* address = std::get_if<PortAddress>(&event.what))
+    key += fmt::format("|{}|{}|{}|{}", address->device, address->port, address->index.value_or(-1), address->address);
+  else if (const auto* limit = std::get_if<HostLimit>(&event.what))
+    key += fmt::format("|{}", static_cast<int>(limit->of));
+  else if (const auto* fact = std::get_if<HostFact>(&event.what))
+    key += fmt::format("|{}", static_cast<int>(fact->of));
+  else if (const auto* access = std::get_if<PcieAcs>(&event.what))
+    key += access->bus_id;
+  else if (const auto* link = std::get_if<PcieLink>(&event.what))
+    key += link->bus_id;
+  else if (const auto* used = std::get_if<NetworkUsed>(&event.what))
+    key += fmt::format("|{}", static_cast<int>(used->use));
+  // One file may hold the states of several hosts.
+  if (IsOfHost(event.what) && event.origin.host) key += "|" + event.origin.host->value;
   return key;
 }
 

@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kBySameFile = "host of other lines of the file";
 constexpr std::string_view kByFileName = "host in the name of the file";
 constexpr std::string_view kByAddresses = "the only host on which the log's pids and PCI addresses are the job's";
+constexpr std::string_view kByJobsOnlyHost = "the job's only host";
 constexpr std::string_view kByOnlyHost = "the job's only host, and the only kernel log";
 
 /// What a line speaks of.
@@ -104,7 +105,9 @@ std::optional<std::string> JobHostIn(std::string path, const std::set<std::strin
 /// `dmesg-node07.txt`, `gpu3_kern.log`: what is left of the name without the words that any kernel log may have.
 std::optional<std::string> OtherHostIn(const std::string& path) {
   static const std::set<std::string> kWords = {"dmesg", "kern", "kernel", "journal", "journalctl", "syslog", "messages", "console", "serial", "sol",
-                                               "log", "txt", "json", "out", "gz", "xz", "zst", "boot", "xid", "nvrm", "rank", "job", "run", "case", "test"};
+                                               "log", "txt", "json", "out", "gz", "xz", "zst", "boot", "xid", "nvrm", "rank", "job", "run", "case", "test",
+                                               "ibstat", "ibstatus", "ibv", "devinfo", "rdma", "link", "show", "gids", "ip", "addr", "ifconfig", "ethtool", "eth", "ens", "ib", "mlx", "bond",
+                                               "ulimit", "limits", "df", "shm", "uname", "cmdline", "proc", "lspci", "acs", "env", "nccl", "conf", "nvidia", "bug", "report", "smi", "p"};
   const std::string name = path.substr(path.find_last_of("/:") + 1);
   std::vector<std::string> left;
   for (std::size_t at = 0; at < name.size();) {
@@ -142,35 +145,74 @@ std::optional<std::string> HostByAddresses(const Timeline& timeline, std::uint32
   return alone ? std::optional(best->first) : std::nullopt;
 }
 
-std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, bool only_log) {
+/// Hosts that the input prints in its lines of one kind.
+template <class Is>
+std::set<std::string> PrintedHosts(const Timeline& timeline, std::uint32_t input, Is is) {
   std::set<std::string> printed;
   for (const Event& event : timeline.events)
-    if (event.where.input == input && IsOfKernel(event.what) && event.origin.host) printed.insert(event.origin.host->value);
+    if (event.where.input == input && is(event) && event.origin.host) printed.insert(event.origin.host->value);
+  return printed;
+}
+
+bool IsKernelLine(const Event& event) { return IsOfKernel(event.what); }
+
+/// The state of a host, or an environment, that no process of the job printed: of the host on which the tool was run.
+bool IsHostState(const Event& event) {
+  return (IsOfHost(event.what) || std::holds_alternative<EnvironmentSet>(event.what)) && !event.origin.pid && !event.origin.rank;
+}
+
+// A host's state: by its own lines (uname, a prompt), by the kernel's lines beside it (nvidia-bug-report holds both), then
+// as for a kernel log.
+std::optional<Known<std::string>> HostOfStates(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts) {
+  std::set<std::string> printed = PrintedHosts(timeline, input, IsHostState);
+  if (printed.empty()) printed = PrintedHosts(timeline, input, IsKernelLine);
+  if (printed.size() == 1) return Known<std::string>{*printed.begin(), Basis::kDerived, kBySameFile};
+  if (!printed.empty()) return std::nullopt;
+  const std::string path = input < timeline.inputs.size() ? timeline.inputs[input].path : std::string();
+  if (auto host = JobHostIn(path, hosts)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
+  if (auto host = OtherHostIn(path)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
+  if (hosts.size() == 1) return Known<std::string>{*hosts.begin(), Basis::kAssumed, kByJobsOnlyHost};
+  return std::nullopt;
+}
+
+std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, bool only_log) {
+  const std::set<std::string> printed = PrintedHosts(timeline, input, IsKernelLine);
   if (printed.size() == 1) return Known<std::string>{*printed.begin(), Basis::kDerived, kBySameFile};
   if (!printed.empty()) return std::nullopt;
   const std::string path = input < timeline.inputs.size() ? timeline.inputs[input].path : std::string();
   if (auto host = JobHostIn(path, hosts)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
   if (auto host = HostByAddresses(timeline, input)) return Known<std::string>{*host, Basis::kDerived, kByAddresses};
+  if (const auto stated = PrintedHosts(timeline, input, IsHostState); stated.size() == 1) return Known<std::string>{*stated.begin(), Basis::kDerived, kBySameFile};
   if (auto host = OtherHostIn(path)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
   if (hosts.size() == 1 && only_log) return Known<std::string>{*hosts.begin(), Basis::kAssumed, kByOnlyHost};
   return std::nullopt;
 }
 
+/// Gives the events of one kind in one input the input's host, in the spelling of the job.
+template <class Is>
+void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, const std::optional<Known<std::string>>& host, Is is) {
+  for (Event& event : timeline.events) {
+    if (event.where.input != input || !is(event)) continue;
+    if (!event.origin.host) event.origin.host = host;
+    // The journal prints a whole name, NCCL one that is cut at the first dot.
+    if (event.origin.host && hosts.count(event.origin.host->value) == 0)
+      if (const std::string name = ShortName(event.origin.host->value); hosts.count(name) != 0) event.origin.host->value = name;
+  }
+}
+
 void NameHosts(Timeline& timeline) {
   const std::set<std::string> hosts = JobHosts(timeline);
+  std::set<std::uint32_t> states;
+  for (const Event& event : timeline.events)
+    if (IsHostState(event)) states.insert(event.where.input);
   std::set<std::uint32_t> logs;
   for (const Event& event : timeline.events)
     if (IsOfKernel(event.what) && !std::holds_alternative<LogMessage>(event.what)) logs.insert(event.where.input);
   for (const std::uint32_t input : logs) {
     const auto host = HostOfInput(timeline, input, hosts, logs.size() == 1);
-    for (Event& event : timeline.events) {
-      if (event.where.input != input || !IsOfKernel(event.what)) continue;
-      if (!event.origin.host) event.origin.host = host;
-      // The journal prints a whole name, NCCL one that is cut at the first dot.
-      if (event.origin.host && hosts.count(event.origin.host->value) == 0)
-        if (const std::string name = ShortName(event.origin.host->value); hosts.count(name) != 0) event.origin.host->value = name;
-    }
+    GiveHost(timeline, input, hosts, host, IsKernelLine);
   }
+  for (const std::uint32_t input : states) GiveHost(timeline, input, hosts, HostOfStates(timeline, input, hosts), IsHostState);
 }
 
 /// `node07` and `node12` are names of one kind; a pod's and its node's are not.

@@ -293,6 +293,7 @@ std::optional<What> ReadMessage(const NcclPrefix& prefix) {
   if (auto what = ReadReturn(prefix.message)) return what;
   if (auto what = ReadEnvironment(prefix.message)) return what;
   if (auto what = ReadVersion(prefix.message)) return what;
+  if (auto what = ReadNetwork(prefix.message)) return what;
   return ReadRevoke(prefix.message);
 }
 

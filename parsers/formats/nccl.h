@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/time.h"
+#include "core/event.h"
 
 namespace inquest {
 
@@ -27,5 +27,8 @@ std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text);
 /// `0000:3b:00.0` from NCCL's `3b000` (domain<<20 | bus<<12 | device<<4 | function) or from the long spellings
 /// `0000:3B:00.0` and `00000000:3B:00.0`.
 std::optional<std::string> ParseBusId(std::string_view text);
+
+/// `Bootstrap : Using eth0:10.3.0.17<0>`, `NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.3.0.17<0>`.
+std::optional<NetworkUsed> ReadNetwork(std::string_view message);
 
 }  // namespace inquest

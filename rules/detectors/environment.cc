@@ -1,0 +1,110 @@
+// Variables that must be alike on all ranks differ, and the job failed in the way that this makes it fail.
+//
+// What holds: two processes or hosts of the job print different values of one variable that decides how ranks meet
+// (MASTER_ADDR, WORLD_SIZE), over what they talk (NCCL_IB_DISABLE, NCCL_NET) or how they cut a message (NCCL_ALGO,
+// NCCL_PROTO, NCCL_BUFFSIZE), and set-up failed or an operation of all ranks did not end. Why that implies the cause: NCCL
+// does not compare them; each rank believes that the others do as it does. What looks like it: settings that may differ,
+// as interface names do from host to host, and jobs that failed of something else: there it is a hint at most.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/host_states.h"
+
+namespace inquest {
+namespace {
+
+/// What must be alike, and what it is where it is not.
+struct Row {
+  std::string_view cause;
+  std::initializer_list<std::string_view> names;
+  std::initializer_list<std::string_view> failures;  ///< causes whose lines this makes
+};
+
+const Row kRows[] = {
+    {"rendezvous", {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"}, {"rendezvous", "peer-unreachable"}},
+    {"interface-selection", {"NCCL_IB_DISABLE", "NCCL_NET", "NCCL_SOCKET_FAMILY"}, {"interface-selection", "peer-unreachable", "ib-fault", "plugin-fault", "nccl-internal"}},
+    {"collective-mismatch",
+     {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "NCCL_NTHREADS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE",
+      "NCCL_COLLNET_ENABLE", "NCCL_NVLS_ENABLE"},
+     {"collective-mismatch", "nccl-internal", "ib-fault"}},
+};
+
+bool IsAddress(const std::string& value) { return value.find_first_not_of("0123456789.:abcdefABCDEF") == std::string::npos && value.find_first_of(".:") != std::string::npos; }
+
+/// One host may be called by a name here and by an address there; the master itself may call it localhost.
+bool Differ(std::string_view name, const std::string& a, const std::string& b) {
+  if (a == b) return false;
+  if (name != "MASTER_ADDR") return true;
+  const auto is_local = [](const std::string& value) { return value == "localhost" || value == "127.0.0.1" || value == "0.0.0.0" || value == "::1"; };
+  return !is_local(a) && !is_local(b) && IsAddress(a) == IsAddress(b) && a.substr(0, a.find('.')) != (IsAddress(b) ? std::string() : b.substr(0, b.find('.')));
+}
+
+/// The latest value that each host or process printed: what a shell sets and sets again is not a difference.
+std::map<std::string, EventIndex> Latest(const Timeline& timeline, std::string_view name) {
+  const std::set<std::string> hosts = JobHosts(timeline);
+  std::map<std::string, EventIndex> latest;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    const auto* variable = std::get_if<EnvironmentSet>(&event.what);
+    if (variable == nullptr || variable->name != name) continue;
+    const auto host = JobHostOf(timeline, hosts, event);
+    if (!host && !event.origin.rank) continue;  // of nobody that is known
+    latest[host && !host->empty() ? *host : fmt::format("rank {}", event.origin.rank ? event.origin.rank->value.value : -1)] = i;
+  }
+  return latest;
+}
+
+bool EverybodyWaits(const Timeline& timeline) {
+  return !timeline.collectives.empty() && timeline.world_size && static_cast<int>(timeline.collectives.front().waiters.size()) >= timeline.world_size->value;
+}
+
+std::optional<Finding> JudgeRow(const Evidence& evidence, const Row& row, std::string_view name) {
+  const Timeline& timeline = evidence.timeline;
+  const auto latest = Latest(timeline, name);
+  const auto value = [&](EventIndex event) -> const std::string& { return std::get<EnvironmentSet>(timeline.events[event].what).value; };
+  if (latest.size() < 2) return std::nullopt;
+  const auto& [first, first_event] = *latest.begin();
+  const auto other = std::find_if(latest.begin(), latest.end(), [&](const auto& entry) { return Differ(name, value(first_event), value(entry.second)); });
+  if (other == latest.end()) return std::nullopt;
+  const auto failure = FirstLineFor(evidence, row.failures);
+  const bool stall = row.cause != "rendezvous" && EverybodyWaits(timeline);
+  Finding finding;
+  finding.rule = "environment-differs";
+  finding.cause = std::string(row.cause);
+  finding.strength = failure || stall ? Strength::kSupporting : Strength::kHint;
+  finding.confidence = failure ? 0.74 : stall ? 0.62 : 0.3;
+  finding.explains = {"nccl-error", "remote-error", "connection-closed"};
+  if (finding.strength != Strength::kHint) finding.explains.insert(finding.explains.end(), {"collective-timeout", "peer-unreachable", "p2p-transport", "ib-fault", "rank-absent"});
+  finding.claim = fmt::format("{} is `{}` on {} and `{}` on {}: all ranks must have it alike.", name, value(first_event).substr(0, 64), first, value(other->second).substr(0, 64), other->first);
+  if (failure) finding.citations.push_back(Cite(timeline, *failure, "cause"));
+  else if (stall) finding.citations.push_back(Cite(timeline, timeline.collectives.front().waiters.front().event, "cause"));
+  finding.citations.push_back(Cite(timeline, first_event, "cause"));
+  finding.citations.push_back(Cite(timeline, other->second, "cause"));
+  finding.remedies = {{"Give all ranks the same environment, from one file or from the launcher, and look for /etc/nccl.conf and ~/.nccl.conf.", "srun env | grep -E \"^NCCL_|^MASTER_\" | sort | uniq -c"}};
+  finding.retry = "after-fix";
+  return finding;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  if (!SawFailure(evidence)) return {};
+  std::vector<Finding> out;
+  for (const Row& row : kRows)
+    for (const std::string_view name : row.names)
+      if (auto finding = JudgeRow(evidence, row, name)) {
+        out.push_back(std::move(*finding));
+        break;  // one that differs is enough for its cause
+      }
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"environment-differs"};
+
+}  // namespace
+
+const Detector kEnvironmentDetector{"environment", "Variables that must be alike on all ranks differ.", kFindings, &Run};
+
+}  // namespace inquest

@@ -1,0 +1,205 @@
+// A port that the job talks over is down, has no subnet manager, or lacks the GID that the job asks for.
+//
+// What holds: a tool shows a port down or unconfigured on a host of the job, NCCL lists that port among those that it
+// uses or names it in an error, and the job's traffic failed or stood still; or NCCL_IB_GID_INDEX names an entry that the
+// port's table has not, and connections were not made. Why that implies the cause: what was sent over the port cannot
+// have arrived. What looks like it: a port that no rank uses, a port that was down on another day and a job that failed
+// of something else: without a network error, or a stall of ranks that use the port, nothing is said.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/host_states.h"
+
+namespace inquest {
+namespace {
+
+/// A port of a host: `mlx5_0:1`.
+using PortKey = std::pair<std::string, std::string>;
+
+struct Fabric {
+  std::map<PortKey, EventIndex> down;                ///< the first line that says so
+  std::set<PortKey> active;
+  std::map<std::string, std::set<std::string>> used;  ///< by host; none where NCCL did not say
+  std::map<std::string, std::vector<EventIndex>> gids;  ///< by host
+  std::map<std::string, EventIndex> asked_gid;        ///< NCCL_IB_GID_INDEX, by host
+};
+
+const LinkPort& PortOf(const Timeline& timeline, EventIndex event) { return std::get<LinkPort>(timeline.events[event].what); }
+
+Fabric Read(const Timeline& timeline) {
+  const std::set<std::string> hosts = JobHosts(timeline);
+  Fabric fabric;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    const auto* port = std::get_if<LinkPort>(&event.what);
+    const auto* used = std::get_if<NetworkUsed>(&event.what);
+    const auto* gid = std::get_if<PortAddress>(&event.what);
+    const auto* variable = std::get_if<EnvironmentSet>(&event.what);
+    if (port == nullptr && used == nullptr && gid == nullptr && variable == nullptr) continue;
+    const auto host = JobHostOf(timeline, hosts, event);
+    if (!host) continue;
+    if (port != nullptr && port->port > 0) {
+      const PortKey key{*host, fmt::format("{}:{}", port->device, port->port)};
+      if (port->state == LinkPort::State::kActive) fabric.active.insert(key);
+      // A port of Ethernet has no subnet manager to wait for.
+      const bool unconfigured = port->state == LinkPort::State::kInit && port->link_layer != "Ethernet";
+      if (port->state == LinkPort::State::kDown || unconfigured) fabric.down.emplace(key, i);
+    } else if (used != nullptr && used->use == NetworkUsed::Use::kRdma) {
+      fabric.used[*host].insert(used->devices.begin(), used->devices.end());
+    } else if (gid != nullptr && gid->index) {
+      fabric.gids[*host].push_back(i);
+    } else if (variable != nullptr && variable->name == "NCCL_IB_GID_INDEX") {
+      fabric.asked_gid.emplace(*host, i);
+    }
+  }
+  // Shown both ways, it was seen before and after; which was first is not known.
+  std::erase_if(fabric.down, [&](const auto& entry) { return fabric.active.contains(entry.first); });
+  return fabric;
+}
+
+/// The network error that names a device: `hca mlx5_2`, `mlx5_2:1 Got async event`, `on dev mlx5_2:1`.
+std::optional<EventIndex> ErrorNaming(const Evidence& evidence, const std::string& host, const std::string& device) {
+  const std::set<std::string> hosts = JobHosts(evidence.timeline);
+  for (const LineMatch& match : evidence.matches) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    if (rule.kind != Rule::Kind::kSignature || rule.cause != "ib-fault") continue;
+    const Event& event = evidence.timeline.events[match.event];
+    if (JobHostOf(evidence.timeline, hosts, event) == host && StandsIn(event.text, device)) return match.event;
+  }
+  return std::nullopt;
+}
+
+Finding NewFinding(const std::string& rule) {
+  Finding finding;
+  finding.rule = rule;
+  finding.cause = "ib-fault";
+  finding.explains = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "nccl-return-trace", "nccl-proxy-fallout", "peer-unreachable", "rank-absent"};
+  return finding;
+}
+
+bool AnyActiveOn(const Fabric& fabric, const std::string& host) {
+  return std::any_of(fabric.active.begin(), fabric.active.end(), [&](const PortKey& key) { return key.first == host; });
+}
+
+bool ActiveElsewhere(const Fabric& fabric, const PortKey& key) {
+  return std::any_of(fabric.active.begin(), fabric.active.end(), [&](const PortKey& other) { return other.second == key.second && other.first != key.first; });
+}
+
+std::optional<Finding> JudgeDown(const Evidence& evidence, const Fabric& fabric, const PortKey& key, EventIndex shown) {
+  const Timeline& timeline = evidence.timeline;
+  const auto& [host, name] = key;
+  const LinkPort& port = PortOf(timeline, shown);
+  const auto named = ErrorNaming(evidence, host, port.device);
+  const auto error = named ? named : FirstLineFor(evidence, {"ib-fault"});
+  const auto stall = FirstTimeOutOf(timeline);
+  const auto used = fabric.used.find(host);
+  const bool in_use = named || (used != fabric.used.end() && used->second.contains(name));
+  if (!error && !(stall && in_use)) return std::nullopt;
+  if (used != fabric.used.end() && !in_use) return std::nullopt;
+  Finding finding = NewFinding("port-down");
+  if (in_use && error) {
+    finding.strength = Strength::kDecisive;
+    finding.confidence = named ? 0.93 : 0.9;
+  } else if (in_use) {
+    finding.strength = Strength::kSupporting;
+    finding.confidence = 0.62;
+  } else if (ActiveElsewhere(fabric, key) || !AnyActiveOn(fabric, host)) {
+    finding.strength = Strength::kSupporting;
+    finding.confidence = 0.64;
+  } else {
+    finding.strength = Strength::kHint;
+    finding.confidence = 0.3;
+  }
+  const bool is_init = port.state == LinkPort::State::kInit;
+  finding.claim = fmt::format("Port {}{} is {}{}, and {}.", name, OnHost(host), is_init ? "not configured by a subnet manager" : "down",
+                              port.phys_state.empty() ? std::string() : fmt::format(" ({})", port.phys_state),
+                              in_use ? "the job talks over it" : "the job's traffic over InfiniBand failed");
+  finding.culprits = BlameHost(host, fmt::format("its port {} is {}", name, is_init ? "not configured" : "down"));
+  finding.citations.push_back(Cite(timeline, error ? *error : *stall, "cause"));
+  finding.citations.push_back(Cite(timeline, shown, "cause"));
+  finding.retry = "elsewhere";
+  if (is_init)
+    finding.remedies = {{"Start a subnet manager, or ask why it does not see this port.", "sminfo; systemctl status opensm"}};
+  else
+    finding.remedies = {{"Look at cable, optics and switch port of that adapter.", "ibstat; mlxlink -d <hca> -m -c; dmesg -T | grep -iE \"mlx5.*(link|module)\""}};
+  return finding;
+}
+
+// The table is only judged where it was shown: NCCL from 2.21 on finds a fitting entry by itself, unless it is told one.
+std::optional<Finding> JudgeGid(const Evidence& evidence, const Fabric& fabric, const std::string& host, EventIndex asked) {
+  const Timeline& timeline = evidence.timeline;
+  const auto error = FirstLineFor(evidence, {"ib-fault"});
+  const auto table = fabric.gids.find(host);
+  if (!error || table == fabric.gids.end()) return std::nullopt;
+  const std::string& text = std::get<EnvironmentSet>(timeline.events[asked].what).value;
+  int index = -1;
+  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (bad != std::errc() || end != text.data() + text.size() || index < 0) return std::nullopt;
+  const auto used = fabric.used.find(host);
+  std::map<std::string, std::pair<EventIndex, const PortAddress*>> entry;  // by port: the entry asked for, or any other
+  std::set<std::string> with_version_2;
+  for (const EventIndex i : table->second) {
+    const auto& gid = std::get<PortAddress>(timeline.events[i].what);
+    const std::string name = fmt::format("{}:{}", gid.device, gid.port);
+    if (used != fabric.used.end() && !used->second.contains(name)) continue;
+    const auto known = entry.find(name);
+    if (known == entry.end() || gid.index == index) entry[name] = {i, &gid};
+    if (gid.roce_version == 2) with_version_2.insert(name);
+  }
+  for (const auto& [name, row] : entry) {
+    const PortAddress& gid = *row.second;
+    const bool absent = gid.index != index, old_version = !absent && gid.roce_version == 1 && with_version_2.contains(name);
+    // Without a version it is InfiniBand, or a tool that shows only a part of the table.
+    if (!(absent && with_version_2.contains(name)) && !old_version) continue;
+    Finding finding = NewFinding("gid-index");
+    finding.strength = Strength::kDecisive;
+    finding.confidence = absent ? 0.88 : 0.82;
+    finding.claim = fmt::format("NCCL_IB_GID_INDEX asks for entry {} of the GID table{}, and {} {}.", index, OnHost(host), name,
+                                absent ? "has none such" : "has there one of RoCE version 1, which routers do not carry");
+    finding.culprits = BlameHost(host, absent ? "its GID table has no such entry" : "the entry is of RoCE version 1");
+    finding.citations = {Cite(timeline, *error, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, row.first, "cause")};
+    finding.remedies = {{"Leave it to NCCL (2.21 and later), or choose the entry of version 2 with the address of this network, which may differ from host to host.",
+                         "unset NCCL_IB_GID_INDEX; show_gids"}};
+    finding.retry = "after-fix";
+    return finding;
+  }
+  return std::nullopt;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  const Fabric fabric = Read(evidence.timeline);
+  std::vector<Finding> out;
+  std::optional<Finding> best;
+  for (const auto& [key, shown] : fabric.down) {
+    auto finding = JudgeDown(evidence, fabric, key, shown);
+    if (finding && best && finding->strength == best->strength && finding->confidence == best->confidence) {
+      // Several ports alike: one finding that blames each host.
+      const auto same = [&](const Culprit& culprit) { return !finding->culprits.empty() && culprit.host == finding->culprits.front().host; };
+      if (!finding->culprits.empty() && std::none_of(best->culprits.begin(), best->culprits.end(), same)) best->culprits.push_back(finding->culprits.front());
+      if (best->citations.size() < 6) best->citations.push_back(finding->citations.back());
+      ++best->times;
+    } else if (finding && (!best || std::pair(finding->strength, finding->confidence) > std::pair(best->strength, best->confidence))) {
+      best = std::move(finding);
+    }
+  }
+  if (best) out.push_back(std::move(*best));
+  for (const auto& [host, asked] : fabric.asked_gid)
+    if (auto finding = JudgeGid(evidence, fabric, host, asked)) {
+      out.push_back(std::move(*finding));
+      break;
+    }
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"port-down", "gid-index"};
+
+}  // namespace
+
+const Detector kFabricPorts{"fabric-ports", "A port that the job talks over is down, unconfigured, or lacks the GID that is asked for.", kFindings, &Run};
+
+}  // namespace inquest

@@ -1,0 +1,170 @@
+// A limit of the host that fits what failed: locked memory, open files, processes, /dev/shm.
+//
+// What holds: a line says that memory could not be registered, a file not opened, a process not made, a segment not
+// written, and a tool shows the very limit low on a host of the job. Why that implies the cause: either alone has other
+// explanations (a full card, a leak, a full disk), both together have one. What looks like it: the same low limit in a
+// job that failed of something else, or that uses sockets and locks no memory: then nothing is said.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/host_states.h"
+
+namespace inquest {
+namespace {
+
+using Of = HostLimit::Of;
+
+constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
+
+std::string InBytes(std::int64_t bytes) {
+  if (bytes >= kGiB) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / static_cast<double>(kGiB));
+  return bytes >= kMiB ? fmt::format("{} MiB", bytes / kMiB) : fmt::format("{} KiB", bytes / 1024);
+}
+
+/// A failure, the limit that makes it, and from where on the limit is too low for it.
+struct Row {
+  Of of;
+  std::int64_t below;
+  std::string_view finding, cause, what;
+  std::vector<std::string_view> failures;  ///< rules
+  std::string_view remedy, command;
+};
+
+const std::vector<Row>& Rows() {
+  static const std::vector<Row> kRows = {
+      {Of::kLockedMemory, 256 * kMiB, "memlock-too-low", "resource-limit", "locked memory", {"memlock", "ib-verbs-setup-failed", "memlock-warning"},
+       "Set the limit to unlimited where the job is started: the scheduler's unit file, the container, or limits.conf.", "docker run --ulimit memlock=-1 ...   # systemd: LimitMEMLOCK=infinity"},
+      {Of::kOpenFiles, 65536, "open-files-too-low", "resource-limit", "open files", {"too-many-open-files"}, "Raise the limit where the job is started.", "ulimit -n 1048576"},
+      {Of::kProcesses, 65536, "processes-too-low", "resource-limit", "processes", {"fork-refused"}, "Raise the limit where the job is started; containers have one of their own (pids).", "ulimit -u unlimited"},
+  };
+  return kRows;
+}
+
+std::optional<EventIndex> FailureOf(const Evidence& evidence, const std::vector<std::string_view>& rules) {
+  for (const LineMatch& match : evidence.matches) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    if (std::find(rules.begin(), rules.end(), rule.id) == rules.end()) continue;
+    // A warning alone is printed by healthy jobs; a card that cannot make a queue says why, or runs into this limit.
+    if (rule.id == "memlock-warning") continue;
+    const std::string& text = evidence.timeline.events[match.event].text;
+    if (rule.id == "ib-verbs-setup-failed" && (text.find("ibv_create_") == std::string::npos || text.find(" with error") != std::string::npos)) continue;
+    return match.event;
+  }
+  return std::nullopt;
+}
+
+/// The lowest limit of a kind on the hosts of the job, on the host of the failing line before others.
+std::optional<EventIndex> LowLimit(const Timeline& timeline, const Row& row, const std::optional<std::string>& host) {
+  const std::set<std::string> hosts = JobHosts(timeline);
+  std::optional<EventIndex> low;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* limit = std::get_if<HostLimit>(&timeline.events[i].what);
+    if (limit == nullptr || limit->of != row.of) continue;
+    const auto where = JobHostOf(timeline, hosts, timeline.events[i]);
+    if (!where || (host && *where != *host)) continue;
+    if (limit->unlimited || limit->value >= row.below) return std::nullopt;  // shown twice and not alike: whose it was is not known
+    if (!low || limit->value < std::get<HostLimit>(timeline.events[*low].what).value) low = i;
+  }
+  return low;
+}
+
+std::optional<Finding> JudgeLimit(const Evidence& evidence, const Row& row) {
+  const Timeline& timeline = evidence.timeline;
+  const auto failure = FailureOf(evidence, row.failures);
+  if (!failure) return std::nullopt;
+  const auto host = JobHostOf(timeline, JobHosts(timeline), timeline.events[*failure]);
+  const auto shown = LowLimit(timeline, row, host);
+  if (!shown) return std::nullopt;
+  const HostLimit& limit = std::get<HostLimit>(timeline.events[*shown].what);
+  Finding finding;
+  finding.rule = std::string(row.finding);
+  finding.cause = std::string(row.cause);
+  finding.strength = Strength::kDecisive;
+  finding.confidence = 0.93;
+  finding.explains = {"collective-timeout", "nccl-error", "nccl-return-trace", "remote-error", "connection-closed", "python-exception", "ib-fault"};
+  finding.claim = fmt::format("The limit for {}{} is {}, and the job ran into it.", row.what, OnHost(host.value_or("")),
+                              row.of == Of::kLockedMemory ? InBytes(limit.value) : std::to_string(limit.value));
+  finding.culprits = BlameHost(host.value_or(""), fmt::format("its limit for {} is too low", row.what));
+  finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, *shown, "cause")};
+  finding.remedies = {{std::string(row.remedy), std::string(row.command)}};
+  finding.retry = "after-fix";
+  return finding;
+}
+
+// ---- /dev/shm --------------------------------------------------------------------------------------------------
+
+/// What a line asked of /dev/shm: `(size 9637888)`, `to 33030532 bytes`.
+std::int64_t AskedBytes(const std::string& text) {
+  for (const std::string_view before : {"(size ", " to "}) {
+    std::size_t at = text.find(before);
+    if (at == std::string::npos) continue;
+    at += before.size();
+    std::int64_t value = 0;
+    for (; at < text.size() && text[at] >= '0' && text[at] <= '9' && value < (std::int64_t{1} << 50); ++at) value = value * 10 + (text[at] - '0');
+    if (value > 0) return value;
+  }
+  return 0;
+}
+
+bool TooSmall(const ShmSize& shm, std::int64_t asked) {
+  constexpr std::int64_t kLeastTotal = kGiB;  // NCCL takes some ten MiB a rank, a data loader a batch for each worker
+  if (shm.free_bytes && asked > 0 && *shm.free_bytes < asked) return true;
+  return shm.total_bytes < kLeastTotal || (shm.free_bytes && *shm.free_bytes < 16 * kMiB);
+}
+
+std::optional<Finding> JudgeShm(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  const std::set<std::string> hosts = JobHosts(timeline);
+  const auto failure = FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus", "torch-shm-object"});
+  const bool failed = failure || SawFailure(evidence);
+  for (EventIndex i = 0; i < timeline.events.size() && failed; ++i) {
+    const auto* shm = std::get_if<ShmSize>(&timeline.events[i].what);
+    const auto host = shm != nullptr ? JobHostOf(timeline, hosts, timeline.events[i]) : std::nullopt;
+    if (!host) continue;
+    if (failure)
+      if (const auto where = JobHostOf(timeline, hosts, timeline.events[*failure]); where && *where != *host) continue;
+    if (!TooSmall(*shm, failure ? AskedBytes(timeline.events[*failure].text) : 0)) continue;
+    Finding finding;
+    finding.rule = "shm-too-small";
+    finding.cause = "shm-exhausted";
+    const std::string size = fmt::format("/dev/shm{} holds {}{}", OnHost(*host), InBytes(shm->total_bytes), shm->free_bytes ? fmt::format(", {} of it free", InBytes(*shm->free_bytes)) : std::string());
+    finding.remedies = {{"Give the container more shared memory; remove what dead jobs left there.", "docker run --shm-size=64g ...; ls -l /dev/shm | head"}};
+    finding.retry = "after-fix";
+    if (!failure) {
+      finding.strength = Strength::kHint;
+      finding.confidence = 0.2;
+      finding.claim = size + "; nothing shows that the job ran out of it.";
+      finding.citations = {Cite(timeline, i, "context")};
+      return finding;
+    }
+    finding.strength = Strength::kDecisive;
+    finding.confidence = 0.94;
+    finding.explains = {"collective-timeout", "nccl-error", "nccl-return-trace", "nccl-proxy-fallout", "remote-error", "connection-closed", "python-exception", "native-crash", "host-oom"};
+    finding.claim = size + ", and the job ran out of it.";
+    finding.culprits = BlameHost(*host, "its shared memory is too small");
+    finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, i, "cause")};
+    return finding;
+  }
+  return std::nullopt;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  std::vector<Finding> out;
+  for (const Row& row : Rows())
+    if (auto finding = JudgeLimit(evidence, row)) out.push_back(std::move(*finding));
+  if (auto finding = JudgeShm(evidence)) out.push_back(std::move(*finding));
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"memlock-too-low", "open-files-too-low", "processes-too-low", "shm-too-small"};
+
+}  // namespace
+
+const Detector kHostLimitsDetector{"host-limits", "A limit of the host fits what failed: locked memory, open files, processes, /dev/shm.", kFindings, &Run};
+
+}  // namespace inquest

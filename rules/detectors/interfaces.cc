@@ -1,0 +1,167 @@
+// NCCL was told of an interface that the host has not, chose one that is down, or hosts chose networks that do not meet.
+//
+// What holds: a host's list of interfaces lacks the name that NCCL_SOCKET_IFNAME asks for, or shows the one that NCCL chose
+// as down; or the hosts of one job bootstrap with addresses of different private networks; and connections failed. Why that
+// implies the cause: an address that others cannot reach makes each of them wait or give up. What looks like it: names that
+// differ from host to host on one network, and a list of interfaces that is incomplete: it counts only with its loopback.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/host_states.h"
+
+namespace inquest {
+namespace {
+
+struct Shown {
+  std::map<std::string, EventIndex> names;  ///< interfaces, by name: the line to cite
+  std::set<std::string> down;
+};
+
+struct Job {
+  std::map<std::string, Shown> shown;            ///< by host
+  std::map<std::string, EventIndex> asked, chosen;  ///< by host: NCCL_SOCKET_IFNAME; the bootstrap's interface
+};
+
+Job Read(const Timeline& timeline) {
+  const std::set<std::string> hosts = JobHosts(timeline);
+  Job job;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    const auto* port = std::get_if<LinkPort>(&event.what);
+    const auto* variable = std::get_if<EnvironmentSet>(&event.what);
+    const auto* used = std::get_if<NetworkUsed>(&event.what);
+    if (port == nullptr && variable == nullptr && used == nullptr) continue;
+    const auto host = JobHostOf(timeline, hosts, event);
+    if (!host) continue;
+    if (port != nullptr && port->port == 0) {
+      job.shown[*host].names.emplace(port->device, i);
+      if (port->state == LinkPort::State::kDown) job.shown[*host].down.insert(port->device);
+    }
+    if (variable != nullptr && variable->name == "NCCL_SOCKET_IFNAME") job.asked.emplace(*host, i);
+    if (used != nullptr && used->use == NetworkUsed::Use::kBootstrap) job.chosen.emplace(*host, i);
+  }
+  return job;
+}
+
+/// Whether an interface is what `eth,ib0`, `=eth0`, `^docker,lo` asks for.
+bool Fits(std::string_view asked, const std::string& name) {
+  const bool without = asked.starts_with('^');
+  if (without) asked.remove_prefix(1);
+  const bool exact = asked.starts_with('=');
+  if (exact) asked.remove_prefix(1);
+  bool found = false;
+  while (!asked.empty()) {
+    std::string_view one = asked.substr(0, asked.find(','));
+    asked.remove_prefix(std::min(one.size() + 1, asked.size()));
+    one = one.substr(0, one.find(':'));
+    found = found || (!one.empty() && (exact ? name == one : std::string_view(name).starts_with(one)));
+  }
+  return found != without;
+}
+
+Finding NewFinding(const std::string& rule, Strength strength, double confidence) {
+  Finding finding;
+  finding.rule = rule;
+  finding.cause = "interface-selection";
+  finding.strength = strength;
+  finding.confidence = confidence;
+  finding.explains = {"nccl-error", "connection-closed", "collective-timeout", "peer-unreachable", "remote-error"};
+  finding.remedies = {{"Choose the interface that the hosts share; a prefix such as en or ^lo,docker is more portable than a name.", "export NCCL_SOCKET_IFNAME=^lo,docker,virbr; ip -br addr"}};
+  finding.retry = "after-fix";
+  return finding;
+}
+
+void FindMissing(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+  const Timeline& timeline = evidence.timeline;
+  const auto failure = FirstLineFor(evidence, {"interface-selection", "peer-unreachable", "rendezvous"});
+  if (!failure) return;
+  for (const auto& [host, asked] : job.asked) {
+    const auto shown = job.shown.find(host);
+    const std::string& value = std::get<EnvironmentSet>(timeline.events[asked].what).value;
+    if (shown == job.shown.end() || !shown->second.names.contains("lo") || shown->second.names.size() < 2) continue;
+    if (std::any_of(shown->second.names.begin(), shown->second.names.end(), [&](const auto& name) { return Fits(value, name.first); })) continue;
+    Finding finding = NewFinding("interface-missing", Strength::kDecisive, 0.93);
+    std::vector<std::string> names;
+    for (const auto& [name, event] : shown->second.names)
+      if (names.size() < 8) names.push_back(name);
+    finding.claim = fmt::format("NCCL_SOCKET_IFNAME asks for `{}`, and the interfaces{} are {}.", value.substr(0, 64), OnHost(host), fmt::join(names, ", "));
+    finding.culprits = BlameHost(host, "it has no such interface");
+    finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, shown->second.names.begin()->second, "context")};
+    out.push_back(std::move(finding));
+    return;
+  }
+}
+
+void FindDown(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+  const Timeline& timeline = evidence.timeline;
+  const auto failure = FirstLineFor(evidence, {"peer-unreachable", "interface-selection", "rendezvous"});
+  if (!failure) return;
+  for (const auto& [host, chosen] : job.chosen) {
+    const std::string& name = std::get<NetworkUsed>(timeline.events[chosen].what).devices.front();
+    const auto shown = job.shown.find(host);
+    if (shown == job.shown.end() || !shown->second.down.contains(name)) continue;
+    Finding finding = NewFinding("interface-down", Strength::kSupporting, 0.7);
+    finding.claim = fmt::format("NCCL bootstraps over {}{}, which is down.", name, OnHost(host));
+    finding.culprits = BlameHost(host, fmt::format("its interface {} is down", name));
+    finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, chosen, "cause"), Cite(timeline, shown->second.names.at(name), "cause")};
+    out.push_back(std::move(finding));
+    return;
+  }
+}
+
+/// Which of the networks that are not routed among each other an address is of; empty: of none of them.
+std::string_view NetworkOf(const std::string& address) {
+  int a = 0, b = 0;
+  const char* const end = address.data() + address.size();
+  const auto first = std::from_chars(address.data(), end, a);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' || std::from_chars(first.ptr + 1, end, b).ec != std::errc()) return {};
+  if (a == 10) return "10.0.0.0/8";
+  if (a == 172 && b >= 16 && b < 32) return "172.16.0.0/12";
+  if (a == 192 && b == 168) return "192.168.0.0/16";
+  if (a == 169 && b == 254) return "169.254.0.0/16";
+  if (a == 100 && b >= 64 && b < 128) return "100.64.0.0/10";
+  return a == 127 ? "127.0.0.0/8" : std::string_view();
+}
+
+void FindApart(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+  const Timeline& timeline = evidence.timeline;
+  std::map<std::string_view, std::pair<std::string, EventIndex>> networks;
+  for (const auto& [host, chosen] : job.chosen) {
+    const auto network = NetworkOf(std::get<NetworkUsed>(timeline.events[chosen].what).address);
+    if (!network.empty()) networks.emplace(network, std::pair(host, chosen));
+  }
+  const bool complete = std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
+    const auto* init = std::get_if<CommInit>(&event.what);
+    return init != nullptr && init->complete && init->nranks > 1;
+  });
+  if (networks.size() < 2 || complete || !SawFailure(evidence)) return;
+  const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
+  Finding finding = NewFinding("hosts-on-different-networks", failure ? Strength::kSupporting : Strength::kHint, failure ? 0.66 : 0.42);
+  const auto& [first, second] = std::pair(*networks.begin(), *std::next(networks.begin()));
+  finding.claim = fmt::format("NCCL bootstraps{} in {} and{} in {}: the two need not reach each other.", OnHost(first.second.first), first.first, OnHost(second.second.first), second.first);
+  if (failure) finding.citations.push_back(Cite(timeline, *failure, "cause"));
+  for (const auto& [network, chosen] : networks) finding.citations.push_back(Cite(timeline, chosen.second, "cause"));
+  out.push_back(std::move(finding));
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  const Job job = Read(evidence.timeline);
+  std::vector<Finding> out;
+  FindMissing(evidence, job, out);
+  FindDown(evidence, job, out);
+  FindApart(evidence, job, out);
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"interface-missing", "interface-down", "hosts-on-different-networks"};
+
+}  // namespace
+
+const Detector kInterfacesDetector{"interfaces", "NCCL was told of an interface that is not there, chose one that is down, or hosts chose networks that do not meet.", kFindings, &Run};
+
+}  // namespace inquest

@@ -1,0 +1,127 @@
+// GPU peer-to-peer stands still or fails on a host whose bridges or IOMMU send such traffic through the root.
+//
+// What holds: lspci shows access control (ACS) on at a bridge, or the IOMMU translates and is not in pass-through, and the
+// job's traffic goes over GPU peer-to-peer and failed there or stopped. Why that implies the cause: with either, what one
+// device writes to another is checked and turned round at the root complex, which many boards do wrongly or not at all.
+// What looks like it: most machines that are well have an IOMMU, and virtual ones ACS; so this only ever supports.
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/host_states.h"
+
+namespace inquest {
+namespace {
+
+struct Setting {
+  EventIndex event = 0;
+  std::string what;
+};
+
+bool Contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+/// What a host has that turns peer-to-peer round. ACS is the surer one.
+std::optional<Setting> Redirects(const Timeline& timeline) {
+  const std::set<std::string> hosts = JobHosts(timeline);
+  std::optional<Setting> found;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* access = std::get_if<PcieAcs>(&timeline.events[i].what);
+    const auto* fact = std::get_if<HostFact>(&timeline.events[i].what);
+    if ((access == nullptr && fact == nullptr) || !JobHostOf(timeline, hosts, timeline.events[i])) continue;
+    if (access != nullptr && access->on) return Setting{i, fmt::format("Access control (ACS) is on at PCI bridge {}{}", access->bus_id, OnHost(timeline.HostOf(timeline.events[i]).value_or("")))};
+    if (fact == nullptr) continue;
+    const bool command = fact->of == HostFact::Of::kCommandLine;
+    if ((command && Contains(fact->value, "iommu=pt")) || (fact->of == HostFact::Of::kIommu && fact->value != "Translated")) return std::nullopt;
+    const bool on = (command && (Contains(fact->value, "intel_iommu=on") || Contains(fact->value, "amd_iommu=on"))) || fact->of == HostFact::Of::kIommu;
+    if (on && !found) found = Setting{i, fmt::format("The IOMMU{} is on and not in pass-through", OnHost(timeline.HostOf(timeline.events[i]).value_or("")))};
+  }
+  return found;
+}
+
+std::optional<EventIndex> PeerChannels(const Timeline& timeline) {
+  for (EventIndex i = 0; i < timeline.events.size(); ++i)
+    if (const auto* via = std::get_if<ChannelsVia>(&timeline.events[i].what); via != nullptr && (via->via.rfind("P2P/", 0) == 0 || Contains(via->via, "GDRDMA"))) return i;
+  return std::nullopt;
+}
+
+/// Nothing says that the job went on, ended, or failed of something of its own.
+bool MayHang(const Evidence& evidence) {
+  for (const Event& event : evidence.timeline.events)
+    if (std::holds_alternative<ExceptionRaised>(event.what)) return false;
+  return std::none_of(evidence.matches.begin(), evidence.matches.end(), [&](const LineMatch& match) { return evidence.book.rules[match.rule].kind == Rule::Kind::kEnding; });
+}
+
+// A card whose link is narrower than those of its like on the same host: a slot or a riser. Speed says nothing, an idle
+// card lowers it; nor does a board whose slots are all narrow.
+std::vector<Finding> FindNarrow(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  const std::set<std::string> hosts = JobHosts(timeline);
+  const auto stall = FirstTimeOutOf(timeline);
+  const auto failure = FirstLineFor(evidence, {"pcie-fault", "gpu-fault"});
+  if (!stall && !failure) return {};
+  std::map<std::string, int> widest;  // by host and name
+  const auto key_of = [&](const Event& event, const PcieLink& link) { return JobHostOf(timeline, hosts, event).value_or("?") + "|" + link.name; };
+  for (const Event& event : timeline.events)
+    if (const auto* link = std::get_if<PcieLink>(&event.what)) widest[key_of(event, *link)] = std::max(widest[key_of(event, *link)], link->width);
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* link = std::get_if<PcieLink>(&timeline.events[i].what);
+    if (link == nullptr || link->width == 0 || link->width >= link->capable_width) continue;
+    const auto host = JobHostOf(timeline, hosts, timeline.events[i]);
+    if (!host || widest[key_of(timeline.events[i], *link)] <= link->width) continue;
+    Finding finding;
+    finding.rule = "link-narrow";
+    finding.cause = "pcie-fault";
+    finding.strength = failure ? Strength::kSupporting : Strength::kHint;
+    finding.confidence = failure ? 0.6 : 0.3;
+    finding.claim = fmt::format("The PCIe link of {}{} runs at x{}, those of its like at x{}.", link->bus_id, OnHost(*host), link->width, widest[key_of(timeline.events[i], *link)]);
+    finding.culprits = BlameHost(*host, "a PCIe link of it is too narrow");
+    if (!finding.culprits.empty()) finding.culprits.front().bus_id = link->bus_id;
+    if (failure) finding.citations.push_back(Cite(timeline, *failure, "cause"));
+    finding.citations.push_back(Cite(timeline, i, "cause"));
+    finding.remedies = {{"Reseat the card and its riser; look for corrected errors of that port in the kernel log.", "sudo lspci -vvv -s <address> | grep -E \"LnkCap|LnkSta\"; dmesg -T | grep -i aer"}};
+    return {finding};
+  }
+  return {};
+}
+
+std::vector<Finding> FindRedirected(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  const auto setting = Redirects(timeline);
+  if (!setting) return {};
+  const auto failure = FirstLineFor(evidence, {"p2p-transport"});
+  const auto channels = PeerChannels(timeline);
+  const auto stall = FirstTimeOutOf(timeline);
+  const bool trained = std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind == "training"; });
+  if (!failure && !(channels && MayHang(evidence) && (stall || !trained))) return {};
+  Finding finding;
+  finding.rule = "peer-traffic-redirected";
+  finding.cause = "p2p-transport";
+  finding.strength = failure ? Strength::kSupporting : Strength::kHint;
+  finding.confidence = failure ? 0.72 : 0.39;  // below what decides alone
+  finding.explains = {"nccl-error", "remote-error", "collective-timeout", "connection-closed"};
+  finding.claim = fmt::format("{}, and {}.", setting->what, failure ? "GPU peer-to-peer traffic of the job failed" : "the job's GPUs talk peer to peer");
+  finding.citations.push_back(Cite(timeline, failure ? *failure : *channels, "cause"));
+  finding.citations.push_back(Cite(timeline, setting->event, "cause"));
+  finding.remedies = {{"Test and stopgap: without peer-to-peer. It costs bandwidth, so it is no repair.", "NCCL_P2P_DISABLE=1 <the same command>"},
+                      {"On bare metal switch ACS off at the bridges and boot with iommu=pt or iommu=off; in a guest ask the provider.", "sudo lspci -vvv | grep -i acsctl; cat /proc/cmdline"}};
+  return {finding};
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  std::vector<Finding> out = FindRedirected(evidence);
+  std::vector<Finding> narrow = FindNarrow(evidence);
+  out.insert(out.end(), std::make_move_iterator(narrow.begin()), std::make_move_iterator(narrow.end()));
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"peer-traffic-redirected", "link-narrow"};
+
+}  // namespace
+
+const Detector kP2pState{"p2p-state", "GPU peer-to-peer fails on a host whose bridges or IOMMU send it through the root; or a PCIe link is narrower than its like.", kFindings, &Run};
+
+}  // namespace inquest

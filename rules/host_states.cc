@@ -1,0 +1,105 @@
+// What detectors ask when they hold the state of a host against a failure of the job.
+#include "rules/host_states.h"
+
+#include <algorithm>
+
+namespace inquest {
+namespace {
+
+std::string ShortName(const std::string& host) { return host.substr(0, host.find('.')); }
+
+/// `node07` and `node12` are of one kind; a pod's name and its node's are not.
+std::string Stem(const std::string& host) {
+  std::string stem = ShortName(host);
+  std::erase_if(stem, [](char c) { return c >= '0' && c <= '9'; });
+  return stem;
+}
+
+bool IsWordChar(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+template <class Fits>
+std::optional<EventIndex> FirstMatch(const Evidence& evidence, Fits fits) {
+  for (const LineMatch& match : evidence.matches)
+    if (fits(evidence.book.rules[match.rule])) return match.event;
+  return std::nullopt;
+}
+
+template <class T>
+bool IsIn(const T& list, std::string_view what) {
+  return std::find(list.begin(), list.end(), what) != list.end();
+}
+
+}  // namespace
+
+std::set<std::string> JobHosts(const Timeline& timeline) {
+  std::set<std::string> hosts;
+  for (const ProcessRow& row : timeline.processes)
+    if (row.host) hosts.insert(*row.host);
+  if (hosts.empty()) hosts.insert(timeline.hosts.begin(), timeline.hosts.end());
+  return hosts;
+}
+
+std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<std::string>& hosts, const Event& event) {
+  const auto host = timeline.HostOf(event);
+  if (hosts.empty()) return host.value_or(std::string());
+  if (!host) return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt;
+  for (const std::string& other : hosts)
+    if (ShortName(other) == ShortName(*host)) return other;
+  // A pod's only node calls itself by another name.
+  return hosts.size() == 1 && Stem(*hosts.begin()) != Stem(*host) ? std::optional(*hosts.begin()) : std::nullopt;
+}
+
+std::optional<EventIndex> FirstLineFor(const Evidence& evidence, std::initializer_list<std::string_view> causes) {
+  return FirstMatch(evidence, [&](const Rule& rule) { return rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint && IsIn(causes, rule.cause); });
+}
+
+std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer_list<std::string_view> rules) {
+  return FirstMatch(evidence, [&](const Rule& rule) { return IsIn(rules, rule.id); });
+}
+
+std::optional<EventIndex> FirstTimeOutOf(const Timeline& timeline) {
+  for (EventIndex i = 0; i < timeline.events.size(); ++i)
+    if (std::holds_alternative<WorkTimedOut>(timeline.events[i].what)) return i;
+  return std::nullopt;
+}
+
+bool SawFailure(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  std::optional<EventIndex> ending;
+  for (const LineMatch& match : evidence.matches)
+    if (evidence.book.rules[match.rule].kind == Rule::Kind::kEnding) ending = match.event;
+  // What came before a good end was not fatal.
+  const auto counts = [&](EventIndex event) { return !ending || timeline.Order(event, *ending) != std::partial_ordering::less; };
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const What& what = timeline.events[i].what;
+    const auto* exit = std::get_if<ProcessExit>(&what);
+    const bool failed = std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) || std::holds_alternative<ExceptionRaised>(what) ||
+                        (exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0));
+    if (failed && counts(i)) return true;
+  }
+  return std::any_of(evidence.matches.begin(), evidence.matches.end(), [&](const LineMatch& match) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    const bool tells = rule.kind == Rule::Kind::kSymptom || (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint);
+    return tells && counts(match.event);
+  });
+}
+
+std::vector<Culprit> BlameHost(const std::string& host, std::string why) {
+  if (host.empty()) return {};
+  Culprit culprit;
+  culprit.host = host;
+  culprit.why = std::move(why);
+  return {culprit};
+}
+
+std::string OnHost(const std::string& host) { return host.empty() ? std::string() : " on " + host; }
+
+bool StandsIn(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); !name.empty() && at != std::string_view::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !IsWordChar(text[at - 1])) && (end == text.size() || !IsWordChar(text[end]))) return true;
+  }
+  return false;
+}
+
+}  // namespace inquest
