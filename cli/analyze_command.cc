@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "cli/progress.h"
 #include "cli/rule_set.h"
+#include "replay/infer.h"
 #include "report/report.h"
 
 namespace inquest {
@@ -37,14 +38,7 @@ int StatusOf(Outcome outcome) {
 
 }  // namespace
 
-CommandResult RunAnalysis(const Options& options) {
-  std::vector<std::string> paths = options.arguments;
-  if (paths.empty()) {
-    if (InputIsTerminal())
-      return {
-          .status = kExitCouldNotRun, .out = "", .err = "inquest: nothing to read\n\n" + HelpText(*options.command)};
-    paths = {"-"};
-  }
+std::variant<Analysis, CommandResult> AnalyzeWith(const Options& options, const std::vector<std::string>& paths) {
   std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
@@ -54,15 +48,28 @@ CommandResult RunAnalysis(const Options& options) {
   std::atomic<std::uint64_t> done = 0;
   std::optional<Progress> progress;
   if (ErrorIsTerminal() && !options.quiet) progress.emplace(done, TotalBytes(paths));
-  const Result<Analysis> analysis =
-      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done});
+  Result<Analysis> analysis = Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done});
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
+  return *std::move(analysis);
+}
 
-  CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
-  const ReportContext context{.text = StyleOfOutput(options), .tool_version = INQUEST_VERSION};
-  if (!options.quiet)
-    result.out = FindReportFormat(options.format)->render(analysis->timeline, analysis->verdict, context);
+CommandResult RunAnalysis(const Options& options) {
+  std::vector<std::string> paths = options.arguments;
+  if (paths.empty()) {
+    if (InputIsTerminal())
+      return {
+          .status = kExitCouldNotRun, .out = "", .err = "inquest: nothing to read\n\n" + HelpText(*options.command)};
+    paths = {"-"};
+  }
+  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options, paths);
+  if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
+  const auto& [timeline, verdict] = std::get<Analysis>(analyzed);
+
+  CommandResult result{.status = StatusOf(verdict.outcome), .out = "", .err = ""};
+  ReportContext context{.text = StyleOfOutput(options), .tool_version = INQUEST_VERSION};
+  if (verdict.collective) context.replay_command = CommandLine(PlanFrom(timeline, *verdict.collective));
+  if (!options.quiet) result.out = FindReportFormat(options.format)->render(timeline, verdict, context);
   return result;
 }
 

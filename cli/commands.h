@@ -1,11 +1,16 @@
 // What the program can do, one function a command. Each returns what is to be printed; main.cc prints it.
 #pragma once
 
+#include <variant>
+
+#include "cli/analyze.h"
 #include "cli/options.h"
 
 namespace inquest {
 
 CommandResult RunAnalysis(const Options& options);
+/// The analysis alone, with what the options say of rules and threads; a CommandResult where it could not run.
+std::variant<Analysis, CommandResult> AnalyzeWith(const Options& options, const std::vector<std::string>& paths);
 CommandResult RunRules(const Options& options);
 CommandResult RunExplain(const Options& options);
 CommandResult RunCollect(const Options& options);

@@ -72,7 +72,7 @@ constexpr std::array kOps = {
              .elements_in = Single, .elements_out = Single, .bandwidth_elements = SingleElement, .bus_factor = Twice},
 };
 
-/// Lower case, letters and digits alone, without the backend in front and the ranks of `send 0->1` behind.
+/// Lower case, without what joins words, without the backend in front and the ranks of `send 0->1` behind.
 std::string Key(string_view printed) {
   for (const string_view backend : {"nccl:", "gloo:", "c10d::", "torch."}) {
     if (printed.starts_with(backend)) printed.remove_prefix(backend.size());
@@ -81,7 +81,7 @@ std::string Key(string_view printed) {
   std::string key;
   for (const char c : printed) {
     const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) key.push_back(static_cast<char>(std::tolower(byte)));
+    if (c != '_' && c != '-' && c != '.') key.push_back(static_cast<char>(std::tolower(byte)));
   }
   return key;
 }

@@ -41,7 +41,7 @@ std::string Origin(const Argument<T>& argument) {
 
 template <class T, class Print>
 ArgumentLine LineOf(std::string_view name, const Argument<T>& argument, Print print) {
-  ArgumentLine line{.name = name, .value = print(argument.value), .origin = Origin(argument), .sweep = {}};
+  ArgumentLine line{.name = name, .value = print(argument.value), .origin = Origin(argument), .basis = argument.basis, .sweep = {}};
   for (const T& value : argument.sweep) line.sweep.push_back(print(value));
   return line;
 }

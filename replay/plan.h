@@ -106,6 +106,7 @@ std::optional<Error> WhyNotRunnable(const Plan& plan);
 struct ArgumentLine {
   std::string_view name;
   std::string value, origin;
+  Basis basis = Basis::kAssumed;
   std::vector<std::string> sweep;
 };
 /// Those that the operation uses, in a fixed order.

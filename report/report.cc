@@ -6,7 +6,7 @@ namespace inquest {
 std::span<const ReportFormat> ReportFormats() {
   static constexpr ReportFormat kFormats[] = {
       {"text", [](const Timeline& timeline, const Verdict& verdict,
-                  const ReportContext& context) { return RenderText(timeline, verdict, context.text); }},
+                  const ReportContext& context) { return RenderText(timeline, verdict, context); }},
       {"json", [](const Timeline& timeline, const Verdict& verdict,
                   const ReportContext& context) { return RenderJson(timeline, verdict, context.tool_version); }},
   };

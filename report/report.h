@@ -21,6 +21,7 @@ struct TextStyle {
 struct ReportContext {
   TextStyle text;
   std::string_view tool_version;
+  std::string replay_command = {};  ///< runs the verdict's collective again; empty: it cannot be run
 };
 
 /// All that the program knows of a report format.
@@ -33,7 +34,7 @@ std::span<const ReportFormat> ReportFormats();
 const ReportFormat* FindReportFormat(std::string_view name);
 
 /// One screen for a person; ends in a newline. Everything that a log could have written is sanitised.
-std::string RenderText(const Timeline& timeline, const Verdict& verdict, const TextStyle& style);
+std::string RenderText(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
 
 /// The document of docs/json.md; ASCII, ends in a newline.
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version);

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "report/replay_command.h"
 #include "report/report.h"
 #include "report/terminal.h"
 
@@ -260,24 +259,22 @@ void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
 // ---- what to do ------------------------------------------------------------------------------------------------
 
 /// Running the collective alone, as one more thing to do.
-std::optional<Remedy> Replay(const Timeline& timeline, const Verdict& verdict) {
-  if (verdict.outcome == Outcome::kHealthy || !verdict.collective) return std::nullopt;
-  const auto command = ReplayCommand(timeline, *verdict.collective);
-  if (!command) return std::nullopt;
+std::optional<Remedy> Replay(const Verdict& verdict, const std::string& command) {
+  if (command.empty() || verdict.outcome == Outcome::kHealthy || !verdict.collective) return std::nullopt;
   const bool all_called = verdict.collective->ranks_absent.empty();
   return Remedy{
       all_called
           ? "Run the collective alone: it hangs again only if the machines are at fault."
           : "Check that the machines can do the collective; a replay cannot bring back a rank that never called.",
-      *command};
+      command};
 }
 
-void Remedies(Page& page, const Timeline& timeline, const Verdict& verdict) {
+void Remedies(Page& page, const Verdict& verdict, const std::string& replay_command) {
   // What to do about an unknown cause is to collect, which stands above.
   const std::size_t known = verdict.outcome == Outcome::kFailed ? verdict.remedies.size() : 0;
   std::vector<Remedy> shown(verdict.remedies.begin(),
                             verdict.remedies.begin() + static_cast<std::ptrdiff_t>(std::min(known, kRemediesShown)));
-  if (const auto replay = Replay(timeline, verdict)) shown.push_back(*replay);
+  if (const auto replay = Replay(verdict, replay_command)) shown.push_back(*replay);
   if (shown.empty()) return;
   page.Heading("What to do");
   for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -341,8 +338,8 @@ void Coverage(Page& page, const Timeline& timeline) {
 
 }  // namespace
 
-std::string RenderText(const Timeline& timeline, const Verdict& verdict, const TextStyle& text) {
-  Page page(text);
+std::string RenderText(const Timeline& timeline, const Verdict& verdict, const ReportContext& context) {
+  Page page(context.text);
   const bool undecided = verdict.outcome == Outcome::kUndecided;
   Headline(page, verdict);
   if (undecided) {
@@ -355,7 +352,7 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const T
   }
   Evidence(page, timeline, verdict);
   Ranks(page, timeline, verdict);
-  Remedies(page, timeline, verdict);
+  Remedies(page, verdict, context.replay_command);
   if (verdict.outcome == Outcome::kFailed)
     CollectNext(page, verdict, "Collect next, if that does not settle it", kCollectShown);
   if (!undecided) Alternatives(page, verdict, "Also possible");

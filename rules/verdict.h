@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "timeline/collective_ref.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -35,17 +36,6 @@ struct Culprit {
   std::optional<int> gpu_index;
   std::optional<std::string> bus_id;
   std::string why;
-};
-
-/// The operation that a verdict speaks of, as the log prints it.
-struct CollectiveRef {
-  std::string op;
-  std::optional<std::int64_t> seq, op_count, numel_in, numel_out, count, timeout_ms;
-  std::optional<std::string> dtype;
-  std::optional<int> root;
-  std::optional<std::string> process_group, communicator;
-  std::vector<int> ranks_waiting, ranks_absent;
-  std::optional<Timestamp> waiting_since;
 };
 
 /// One rule that held.

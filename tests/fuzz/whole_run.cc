@@ -47,7 +47,7 @@ void Run(std::string_view log) {
   INQUEST_CHECK(!verdict.cause.empty());
   const std::string document = RenderJson(timeline, verdict, "fuzz");
   INQUEST_CHECK(!document.empty() && document.back() == '\n');
-  INQUEST_CHECK(!RenderText(timeline, verdict, TextStyle{}).empty());
+  INQUEST_CHECK(!RenderText(timeline, verdict, ReportContext{}).empty());
 }
 
 }  // namespace

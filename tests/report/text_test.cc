@@ -1,7 +1,7 @@
 // The text report: one screen, sanitised, ranks folded, commands whole.
 #include <algorithm>
 
-#include "report/replay_command.h"
+#include "replay/infer.h"
 #include "report/report.h"
 #include "report/terminal.h"
 #include "tests/catch.h"
@@ -20,6 +20,8 @@ std::vector<std::string> Lines(const std::string& text) {
   }
   return lines;
 }
+
+constexpr const char* kReplay = "inquest replay --op all-reduce --count 253440000 --ranks 64";
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -88,7 +90,7 @@ TEST_CASE("text is cut and wrapped by columns", "[unit][report]") {
 
 TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[unit][report]") {
   const Sample sample = MakeSample();
-  const std::string text = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 100});
+  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = kReplay});
   CAPTURE(text);
   for (const std::string_view part :
        {"FAILED  gpu-fault: GPU hardware fault (confidence 93 %)",
@@ -110,8 +112,8 @@ TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[
 
 TEST_CASE("colour is added only where asked for, and changes no word", "[unit][report]") {
   const Sample sample = MakeSample();
-  const std::string plain = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 100});
-  const std::string colored = RenderText(sample.timeline, sample.verdict, {.color = Color::kAlways, .width = 100});
+  const std::string plain = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = kReplay});
+  const std::string colored = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kAlways, .width = 100}, .tool_version = "0", .replay_command = kReplay});
   CHECK(Has(colored, "\x1b[1;31mFAILED\x1b[0m"));
   std::vector<std::string> stripped;
   for (const std::string& line : Lines(colored)) stripped.push_back(Sanitize(line));
@@ -124,7 +126,7 @@ TEST_CASE("an undecided verdict says so and leads with what to collect", "[unit]
   sample.verdict.cause = "unknown";
   sample.verdict.title = "Not decided by the evidence";
   sample.verdict.culprits.clear();
-  const std::string text = RenderText(sample.timeline, sample.verdict, {});
+  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {}, .tool_version = "0", .replay_command = kReplay});
   CAPTURE(text);
   CHECK(text.starts_with("UNDECIDED  Not decided by the evidence\n"));
   REQUIRE(Has(text, "Collect this"));
@@ -159,7 +161,8 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
 
 TEST_CASE("hostile log text harms neither terminal nor shell", "[unit][report]") {
   const Sample sample = MakeHostileSample();
-  const std::string text = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 100});
+  const std::string command_line = CommandLine(PlanFrom(sample.timeline, *sample.verdict.collective));
+  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = command_line});
   CAPTURE(text);
   CHECK(Lines(text).size() <= 45);
   for (const std::string& line : Lines(text)) {
@@ -181,41 +184,7 @@ TEST_CASE("hundreds of culprits, lines and states still fit one screen", "[unit]
     sample.verdict.alternatives.push_back(sample.verdict.alternatives[0]);
     sample.timeline.ranks[static_cast<std::size_t>(i % 64)].final_state = "exited with " + std::to_string(i);
   }
-  const std::string text = RenderText(sample.timeline, sample.verdict, {.color = Color::kNever, .width = 80});
+  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 80}, .tool_version = "0", .replay_command = kReplay});
   CAPTURE(text);
   CHECK(Lines(text).size() <= 60);
-}
-
-TEST_CASE("the replay command holds only our words and numbers", "[unit][report]") {
-  struct Row {
-    std::string op;
-    std::int64_t in, out;
-    int ranks;
-    std::string command;
-  };
-  const Row rows[] = {
-      {"BROADCAST", 253440000, 253440000, 3, "inquest replay --op broadcast --count 253440000 --ranks 3"},
-      {"AllReduce", 1, 1, 8, "inquest replay --op all-reduce --count 1 --ranks 8"},
-      {"_ALLGATHER_BASE", 10, 80, 8, "inquest replay --op all-gather --count 10 --ranks 8"},
-      {"_REDUCE_SCATTER_BASE", 80, 10, 8, "inquest replay --op reduce-scatter --count 10 --ranks 8"},
-      {"ALLTOALL_BASE", 64, 64, 4, "inquest replay --op all-to-all --count 64 --ranks 4"},
-      {"ALLREDUCE; rm -rf /", 1, 1, 8, ""},
-      {"ALLREDUCE", -1, -1, 8, ""},
-      {"ALLREDUCE", 5, 5, 1, ""},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.op);
-    CollectiveRef collective;
-    collective.op = row.op;
-    collective.numel_in = row.in;
-    collective.numel_out = row.out;
-    collective.ranks_waiting.resize(static_cast<std::size_t>(row.ranks));
-    std::iota(collective.ranks_waiting.begin(), collective.ranks_waiting.end(), 0);
-    CHECK(ReplayCommand({}, collective).value_or("") == row.command);
-    collective.dtype = "float32\n--x";
-    CHECK(ReplayCommand({}, collective).value_or("") == row.command);
-    collective.dtype = "bfloat16";
-    collective.root = 2;
-    if (!row.command.empty()) CHECK(ReplayCommand({}, collective) == row.command + " --dtype bfloat16 --root 2");
-  }
 }

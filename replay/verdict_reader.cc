@@ -1,0 +1,109 @@
+// Reads the parts of a verdict document that a replay needs: the collective, the size of the job, NCCL's version.
+// Format:  one JSON document, as docs/verdict.schema.json gives it.
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "replay/infer.h"
+
+namespace inquest {
+namespace {
+
+using simdjson::dom::element;
+
+std::optional<std::int64_t> Integer(const element& parent, std::string_view key) {
+  std::int64_t value = 0;
+  if (parent[key].get(value) != simdjson::SUCCESS) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> String(const element& parent, std::string_view key) {
+  std::string_view value;
+  if (parent[key].get(value) != simdjson::SUCCESS) return std::nullopt;
+  return std::string(value);
+}
+
+std::vector<int> Integers(const element& parent, std::string_view key) {
+  std::vector<int> values;
+  simdjson::dom::array array;
+  if (parent[key].get(array) != simdjson::SUCCESS) return values;
+  for (const element& entry : array) {
+    std::int64_t value = 0;
+    if (entry.get(value) == simdjson::SUCCESS) values.push_back(static_cast<int>(value));
+  }
+  return values;
+}
+
+CollectiveRef CollectiveOf(const element& json) {
+  CollectiveRef collective;
+  collective.op = String(json, "op").value_or("");
+  collective.seq = Integer(json, "seq");
+  collective.numel_in = Integer(json, "numel_in");
+  collective.numel_out = Integer(json, "numel_out");
+  collective.count = Integer(json, "count");
+  collective.dtype = String(json, "dtype");
+  if (const auto root = Integer(json, "root")) collective.root = static_cast<int>(*root);
+  collective.process_group = String(json, "process_group");
+  collective.communicator = String(json, "communicator");
+  collective.ranks_waiting = Integers(json, "ranks_waiting");
+  collective.ranks_absent = Integers(json, "ranks_absent");
+  return collective;
+}
+
+Timeline JobOf(const element& document) {
+  Timeline timeline;
+  element size;
+  if (document["job"]["world_size"].get(size) == simdjson::SUCCESS) {
+    if (const auto value = Integer(size, "value")) timeline.world_size = {static_cast<int>(*value), Basis::kObserved, ""};
+  }
+  simdjson::dom::array nccl;
+  if (document["job"]["versions"]["nccl"].get(nccl) == simdjson::SUCCESS) {
+    for (const element& version : nccl) {
+      std::string_view text;
+      if (version.get(text) == simdjson::SUCCESS) timeline.versions["nccl"].emplace_back(text);
+    }
+  }
+  return timeline;
+}
+
+/// The first quoted line that names the operation.
+std::optional<SourceLine> LineOf(const element& verdict, const CollectiveRef& collective) {
+  simdjson::dom::array evidence;
+  if (verdict["evidence"].get(evidence) != simdjson::SUCCESS) return std::nullopt;
+  for (const element& entry : evidence) {
+    const auto text = String(entry, "text"), source = String(entry, "source");
+    const auto line = Integer(entry, "line");
+    if (text && source && line && text->find(collective.op) != std::string::npos) return SourceLine{*source, static_cast<std::uint64_t>(*line)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool LooksLikeVerdict(std::string_view text) {
+  const std::size_t brace = text.find_first_not_of(" \t\r\n");
+  if (brace == std::string_view::npos || text[brace] != '{') return false;
+  const std::size_t key = text.find_first_not_of(" \t\r\n", brace + 1);
+  return key != std::string_view::npos && text.substr(key).starts_with("\"schema\"");
+}
+
+Result<Plan> PlanFromVerdict(std::string_view json, const std::string& path) {
+  simdjson::dom::parser parser;
+  element document, verdict, collective;
+  if (const auto error = parser.parse(json.data(), json.size()).get(document)) return Error{fmt::format("this is no JSON: {}", simdjson::error_message(error)), "give what inquest --format json printed", path};
+  if (document["verdict"].get(verdict) != simdjson::SUCCESS) return Error{"this is no verdict of inquest", "give what inquest --format json printed", path};
+  if (verdict["collective"].get(collective) != simdjson::SUCCESS || !collective.is_object())
+    return Error{"the verdict speaks of no collective", "name one with --op, --count and --ranks", path};
+  const CollectiveRef ref = CollectiveOf(collective);
+  Plan plan = PlanFrom(JobOf(document), ref);
+  const SourceLine line = LineOf(verdict, ref).value_or(SourceLine{path, 0});
+  const auto place = [&](auto& argument) {
+    if (argument.basis >= Basis::kDerived && !argument.at) argument.at = line;
+  };
+  place(plan.operation);
+  place(plan.count);
+  place(plan.datatype);
+  place(plan.root);
+  return plan;
+}
+
+}  // namespace inquest
