@@ -177,6 +177,22 @@ bool IsExceptionHead(string_view text) {
          std::any_of(kEndings.begin(), kEndings.end(), [&](string_view ending) { return name.ends_with(ending); });
 }
 
+/// What tools print about a host, as pdsh and clush hand it on: behind the host's name, lines in any order of hosts.
+bool LooksLikeState(string_view text) {
+  static constexpr std::array<string_view, 18> kHeads = {"CA '",       "hca_id:\t",         "Infiniband device '", "link mlx",          "link ib",         "link roce",
+                                                         "link bnxt",  "link rdma",         "max locked memory ",  "open files  ",      "max user processes ",
+                                                         "Max locked memory ", "Max open files ", "Max processes ",      "Filesystem  ",      "tmpfs  ",         "shm  ",
+                                                         "BOOT_IMAGE="};
+  static constexpr std::array<string_view, 18> kIndented = {"CA type: ", "Port ",        "State: ",      "Physical state: ", "Rate: ",         "SM lid: ",      "Link layer: ", "port:\t",    "state:\t",
+                                                            "phys_state:\t", "link_layer:\t", "sm_lid:\t", "active_",      "GID[",         "phys state:\t", "sm lid:\t",    "rate:\t",     "default gid:\t"};
+  if (text.starts_with('\t')) {
+    text.remove_prefix(std::min(text.find_first_not_of('\t'), text.size()));
+    return StartsWithAny(text, kIndented);
+  }
+  if (StartsWithAny(text, kHeads)) return true;
+  return !text.empty() && IsDigit(text[0]) && text.find(": <") < 40 && text.find("> mtu ") != kNone;  // ip link
+}
+
 /// A line as some program of the job prints it, and not the value of a `name: value` pair.
 bool LooksLikeLog(string_view text) {
   static constexpr std::array<string_view, 14> kHeads = {"Traceback (",
@@ -398,7 +414,7 @@ class Peeler {
     const std::size_t colon = text_.substr(0, 68).find(": ");
     if (colon == kNone || colon + 2 == text_.size()) return false;
     const string_view name = text_.substr(0, colon), rest = text_.substr(colon + 2);
-    if (!IsIpv4(name) && !(IsHostName(name) && (LooksLikeLog(rest) || StartsWithTag(rest)))) return false;
+    if (!IsIpv4(name) && !(IsHostName(name) && (LooksLikeLog(rest) || StartsWithTag(rest) || LooksLikeState(rest)))) return false;
     SetHost(name);
     text_ = rest;
     return true;

@@ -23,7 +23,7 @@ using PortKey = std::pair<std::string, std::string>;
 
 struct Fabric {
   std::map<PortKey, EventIndex> down;                ///< the first line that says so
-  std::set<PortKey> active;
+  std::map<PortKey, EventIndex> up;
   std::map<std::string, std::set<std::string>> used;  ///< by host; none where NCCL did not say
   std::map<std::string, std::vector<EventIndex>> gids;  ///< by host
   std::map<std::string, EventIndex> asked_gid;        ///< NCCL_IB_GID_INDEX, by host
@@ -45,7 +45,7 @@ Fabric Read(const Timeline& timeline) {
     if (!host) continue;
     if (port != nullptr && port->port > 0) {
       const PortKey key{*host, fmt::format("{}:{}", port->device, port->port)};
-      if (port->state == LinkPort::State::kActive) fabric.active.insert(key);
+      if (port->state == LinkPort::State::kActive) fabric.up.emplace(key, i);
       // A port of Ethernet has no subnet manager to wait for.
       const bool unconfigured = port->state == LinkPort::State::kInit && port->link_layer != "Ethernet";
       if (port->state == LinkPort::State::kDown || unconfigured) fabric.down.emplace(key, i);
@@ -58,7 +58,7 @@ Fabric Read(const Timeline& timeline) {
     }
   }
   // Shown both ways, it was seen before and after; which was first is not known.
-  std::erase_if(fabric.down, [&](const auto& entry) { return fabric.active.contains(entry.first); });
+  std::erase_if(fabric.down, [&](const auto& entry) { return fabric.up.contains(entry.first); });
   return fabric;
 }
 
@@ -83,11 +83,11 @@ Finding NewFinding(const std::string& rule) {
 }
 
 bool AnyActiveOn(const Fabric& fabric, const std::string& host) {
-  return std::any_of(fabric.active.begin(), fabric.active.end(), [&](const PortKey& key) { return key.first == host; });
+  return std::any_of(fabric.up.begin(), fabric.up.end(), [&](const auto& entry) { return entry.first.first == host; });
 }
 
 bool ActiveElsewhere(const Fabric& fabric, const PortKey& key) {
-  return std::any_of(fabric.active.begin(), fabric.active.end(), [&](const PortKey& other) { return other.second == key.second && other.first != key.first; });
+  return std::any_of(fabric.up.begin(), fabric.up.end(), [&](const auto& entry) { return entry.first.second == key.second && entry.first.first != key.first; });
 }
 
 std::optional<Finding> JudgeDown(const Evidence& evidence, const Fabric& fabric, const PortKey& key, EventIndex shown) {
@@ -128,6 +128,37 @@ std::optional<Finding> JudgeDown(const Evidence& evidence, const Fabric& fabric,
   else
     finding.remedies = {{"Look at cable, optics and switch port of that adapter.", "ibstat; mlxlink -d <hca> -m -c; dmesg -T | grep -iE \"mlx5.*(link|module)\""}};
   return finding;
+}
+
+// A port that runs slower than those beside it that the job uses as well: a cable or a lane that is bad. It makes a job
+// slow, and is no more than a hint where one failed.
+std::optional<Finding> JudgeSlow(const Evidence& evidence, const Fabric& fabric) {
+  const Timeline& timeline = evidence.timeline;
+  const auto error = FirstLineFor(evidence, {"ib-fault"});
+  const auto shown = error ? error : FirstTimeOutOf(timeline);
+  if (!shown) return std::nullopt;
+  std::map<std::string, double> fastest;  // by link layer
+  const auto rate_of = [&](const PortKey& key, EventIndex event) {
+    const auto used = fabric.used.find(key.first);
+    const LinkPort& port = PortOf(timeline, event);
+    return used != fabric.used.end() && used->second.contains(key.second) ? port.rate_gbps : std::nullopt;
+  };
+  for (const auto& [key, event] : fabric.up)
+    if (const auto rate = rate_of(key, event)) fastest[PortOf(timeline, event).link_layer] = std::max(fastest[PortOf(timeline, event).link_layer], *rate);
+  for (const auto& [key, event] : fabric.up) {
+    const auto rate = rate_of(key, event);
+    if (!rate || *rate >= fastest[PortOf(timeline, event).link_layer]) continue;
+    Finding finding = NewFinding("port-slow");
+    finding.explains.clear();
+    finding.strength = Strength::kHint;
+    finding.confidence = error ? 0.38 : 0.3;
+    finding.claim = fmt::format("Port {}{} runs at {} Gb/s, the others that the job uses at {}.", key.second, OnHost(key.first), *rate, fastest[PortOf(timeline, event).link_layer]);
+    finding.culprits = BlameHost(key.first, fmt::format("its port {} is slower than the others", key.second));
+    finding.citations = {Cite(timeline, *shown, "cause"), Cite(timeline, event, "cause")};
+    finding.remedies = {{"Look at cable and optics of that adapter.", "mlxlink -d <hca> -m -c -e"}};
+    return finding;
+  }
+  return std::nullopt;
 }
 
 // The table is only judged where it was shown: NCCL from 2.21 on finds a fitting entry by itself, unless it is told one.
@@ -188,6 +219,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     }
   }
   if (best) out.push_back(std::move(*best));
+  if (auto slow = JudgeSlow(evidence, fabric)) out.push_back(std::move(*slow));
   for (const auto& [host, asked] : fabric.asked_gid)
     if (auto finding = JudgeGid(evidence, fabric, host, asked)) {
       out.push_back(std::move(*finding));
@@ -196,7 +228,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
-constexpr std::string_view kFindings[] = {"port-down", "gid-index"};
+constexpr std::string_view kFindings[] = {"port-down", "port-slow", "gid-index"};
 
 }  // namespace
 

@@ -149,16 +149,42 @@ void FindApart(const Evidence& evidence, const Job& job, std::vector<Finding>& o
   out.push_back(std::move(finding));
 }
 
+// Hosts whose interfaces let packets of different sizes through: what one sends large the other never gets, if the path
+// does not cut it. Most networks do, so it is a hint.
+void FindMtu(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+  const Timeline& timeline = evidence.timeline;
+  const auto stall = FirstTimeOutOf(timeline);
+  const auto failure = stall ? stall : FirstLineFor(evidence, {"peer-unreachable"});
+  std::map<int, std::pair<std::string, EventIndex>> by_mtu;
+  for (const auto& [host, chosen] : job.chosen) {
+    const auto shown = job.shown.find(host);
+    if (shown == job.shown.end()) continue;
+    const auto event = shown->second.names.find(std::get<NetworkUsed>(timeline.events[chosen].what).devices.front());
+    if (event == shown->second.names.end()) continue;
+    if (const auto mtu = std::get<LinkPort>(timeline.events[event->second].what).mtu) by_mtu.emplace(*mtu, std::pair(host, event->second));
+  }
+  if (!failure || by_mtu.size() < 2) return;
+  Finding finding = NewFinding("mtu-differs", Strength::kHint, 0.3);
+  finding.explains.clear();
+  const auto& [small, one] = *by_mtu.begin();
+  const auto& [large, other] = *by_mtu.rbegin();
+  finding.claim = fmt::format("The interface that NCCL uses has an MTU of {}{} and of {}{}.", small, OnHost(one.first), large, OnHost(other.first));
+  finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, one.second, "cause"), Cite(timeline, other.second, "cause")};
+  finding.remedies = {{"Give all hosts and the switches between them one MTU, and try it with a packet that may not be cut.", "ping -M do -s 8972 <host>"}};
+  out.push_back(std::move(finding));
+}
+
 std::vector<Finding> Run(const Evidence& evidence) {
   const Job job = Read(evidence.timeline);
   std::vector<Finding> out;
   FindMissing(evidence, job, out);
   FindDown(evidence, job, out);
   FindApart(evidence, job, out);
+  FindMtu(evidence, job, out);
   return out;
 }
 
-constexpr std::string_view kFindings[] = {"interface-missing", "interface-down", "hosts-on-different-networks"};
+constexpr std::string_view kFindings[] = {"interface-missing", "interface-down", "hosts-on-different-networks", "mtu-differs"};
 
 }  // namespace
 

@@ -41,6 +41,24 @@ TEST_CASE("A port that is down counts where the job uses it and its traffic fail
   }
 }
 
+TEST_CASE("A pdsh of ibstat, its hosts mixed") {
+  const Verdict verdict = Judge({{"job.log", kUses + kRetries},
+                                 {"ibstat.txt", "node01: CA 'mlx5_1'\nnode02: CA 'mlx5_1'\nnode02: \tPort 1:\nnode01: \tPort 1:\nnode01: \t\tState: Active\nnode02: \t\tState: Down\n"
+                                                "node02: \t\tPhysical state: Disabled\nnode01: \t\tPhysical state: LinkUp\n"}});
+  CHECK(verdict.rule == "port-down");
+  REQUIRE(verdict.culprits.size() == 1);
+  CHECK(verdict.culprits[0].host == "node02");
+}
+
+TEST_CASE("A slow port and MTUs that differ are hints") {
+  const std::string ports = "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tRate: 400\n\t\tLink layer: Ethernet\nCA 'mlx5_1'\n\tPort 1:\n\t\tState: Active\n\t\tRate: 100\n\t\tLink layer: Ethernet\n";
+  const Verdict slow = Judge({{"job.log", kUses + kRetries}, {"ibstat-node01.txt", ports}});
+  CHECK(slow.rule == "retry-exceeded");
+  REQUIRE(FindFinding(slow, "port-slow") != nullptr);
+  CHECK(FindFinding(slow, "port-slow")->strength == Strength::kHint);
+  CHECK(FindFinding(Judge({{"job.log", kUses + kDone}, {"ibstat-node01.txt", ports}}), "port-slow") == nullptr);
+}
+
 TEST_CASE("A GID index is judged by the table of the port, if the table is there") {
   const std::string asked = "node02:200:200 [0] NCCL INFO NCCL_IB_GID_INDEX set by environment to 5\n";
   const std::string table = "mlx5_1\t1\t0\tfe80:0000:0000:0000:a088:c2ff:fed1:1000\t\t\tv1\tens1\nmlx5_1\t1\t3\t0000:0000:0000:0000:0000:ffff:0a00:0002\t10.0.0.2  \tv2\tens1\n";
