@@ -8,6 +8,9 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(LibArchive REQUIRED)
 
+# The CPU engine of `inquest replay`; without it replay says what is missing.
+find_package(Gloo QUIET)
+
 # Debian 12's re2 has only re2.pc, later ones a CMake package.
 find_package(re2 CONFIG QUIET)
 if(NOT TARGET re2::re2)

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <string>
 
+#include "replay/phase.h"
+
 namespace inquest {
 namespace {
 
@@ -128,6 +130,10 @@ std::string WhyInvalid(const Call& call, int nranks) {
   if (call.count == 0 && call.operation != Operation::kBarrier && call.splits.empty()) return "there are no elements";
   if (call.count > (std::uint64_t{1} << 48)) return "the number of elements cannot be right";
   return "";
+}
+
+std::string Text(const Step& step) {
+  return step.iteration > 0 ? fmt::format("{} #{}", Name(step.phase), step.iteration) : std::string(Name(step.phase));
 }
 
 std::string Describe(const Call& call) {

@@ -53,6 +53,8 @@ struct RankOutcome {
   std::optional<int> exit_code, signal;   ///< neither: it lived until the supervisor ended it
   std::chrono::nanoseconds ended_at{};    ///< of exit_code or signal
   std::vector<std::chrono::nanoseconds> times;  ///< of each completed iteration
+  std::string stopped;                    ///< why it stands still: `stopped (SIGSTOP)`; empty: it does not
+  std::optional<Call> asked;              ///< what it asked for, where the plan wants another call
   std::string error;                      ///< the engine's
   std::optional<WrongData> wrong_data;
   std::vector<std::string> describe;      ///< Session::Describe
@@ -71,6 +73,7 @@ struct LinkRow {
   std::uint64_t unread = 0;    ///< bytes that wait at the receiver for its process
   std::uint32_t retransmits = 0;  ///< of the oldest segment in a row
   std::chrono::milliseconds since_ack{};
+  bool connected = true;
   bool moves = false;          ///< between two looks
 };
 
@@ -96,7 +99,8 @@ struct RunOutcome {
   std::optional<Bandwidth> bandwidth;
   std::map<std::string, std::string> dumps;  ///< other texts of the picture by name: `ras.json`
   std::chrono::nanoseconds took{};
-  std::chrono::nanoseconds decided_at{};  ///< since the start
+  std::chrono::nanoseconds event_at{};    ///< of the death, error, or deadline that ended it, since the start
+  std::chrono::nanoseconds decided_at{};  ///< when the sentence was known
 };
 
 /// One combination of arguments and how its runs ended.

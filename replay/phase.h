@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace inquest {
@@ -42,5 +43,8 @@ constexpr bool IsBefore(const Step& a, const Step& b) {
   if (IsRepeated(a.phase) && IsRepeated(b.phase) && a.iteration != b.iteration) return a.iteration < b.iteration;
   return a.phase < b.phase;
 }
+
+/// `completed #2`, `comm-init`.
+std::string Text(const Step& step);
 
 }  // namespace inquest

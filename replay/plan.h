@@ -36,6 +36,7 @@ struct Argument {
 struct Deadlines {
   std::chrono::milliseconds each{60'000};
   std::map<Phase, std::chrono::milliseconds> of = {};  ///< those that differ
+  std::chrono::milliseconds abort{1'000};  ///< for the library to end by itself, once all is known
   std::chrono::milliseconds For(Phase phase) const {
     const auto found = of.find(phase);
     return found == of.end() ? each : found->second;

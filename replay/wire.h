@@ -17,6 +17,8 @@ namespace inquest {
 /// The worker finds its socket at this descriptor; a worker and a supervisor of two versions refuse one another.
 inline constexpr int kWorkerSocket = 3;
 inline constexpr int kWireVersion = 1;
+/// How a worker leaves whose library's abort did not return in time.
+inline constexpr int kExitAbortHung = 5;
 /// Longer packets are refused by either side.
 inline constexpr std::size_t kPacketBytes = 128 * 1024;
 

@@ -1,0 +1,243 @@
+// What outranks what: a death or a frozen process explains the errors and waits of the others; a mismatch is known before anyone waits; a link that
+// holds bytes explains ranks that wait in the same step; only then is the rank that lags the one to look at.
+#include "replay/judgement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "replay/links.h"
+#include "replay/ops.h"
+#include "timeline/timeline.h"
+
+namespace inquest {
+namespace {
+
+using std::string;
+
+double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+string Ranks(const std::vector<int>& ranks) { return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", FoldRanks(ranks)); }
+string Capital(string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+bool Finished(const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }
+bool Died(const RankOutcome& rank) { return rank.exit_code || rank.signal; }
+
+/// `; ranks 0, 2 wait in completed #1`: where the others are, by step.
+string Others(const RunOutcome& run, const std::vector<int>& but) {
+  std::vector<std::pair<Step, std::vector<int>>> steps;
+  for (const RankOutcome& rank : run.ranks) {
+    if (Died(rank) || Finished(rank) || std::ranges::find(but, rank.rank) != but.end()) continue;
+    const auto found = std::ranges::find(steps, rank.doing, &std::pair<Step, std::vector<int>>::first);
+    if (found == steps.end())
+      steps.push_back({rank.doing, {rank.rank}});
+    else
+      found->second.push_back(rank.rank);
+  }
+  string text;
+  for (const auto& [step, ranks] : steps) text += fmt::format("{} {} wait{} in {}", text.empty() ? ";" : ",", Ranks(ranks), ranks.size() == 1 ? "s" : "", Text(step));
+  return text;
+}
+
+/// The last line that says something.
+string LastWords(const string& output) {
+  std::size_t end = output.size();
+  while (end > 0) {
+    const std::size_t begin = output.rfind('\n', end - 1);
+    const string line = output.substr(begin == string::npos ? 0 : begin + 1, end - (begin == string::npos ? 0 : begin + 1));
+    if (line.find_first_not_of(" \t\r\n") != string::npos) return line.substr(0, 300);
+    if (begin == string::npos) break;
+    end = begin;
+  }
+  return "";
+}
+
+Judgement OfDeath(const RunOutcome& run, const RankOutcome& dead) {
+  string how = dead.signal ? fmt::format("was killed by signal {} ({})", *dead.signal, ::strsignal(*dead.signal)) : fmt::format("exited with {}", dead.exit_code.value_or(0));
+  string sentence = fmt::format("Rank {} {} in {}{}.", dead.rank, how, Text(dead.doing), Others(run, {dead.rank}));
+  if (const string words = LastWords(dead.output); !words.empty()) sentence += fmt::format(" Its last words: {}", words);
+  return {RunVerdict::kRankDied, sentence, {{.rank = dead.rank, .to = {}}}};
+}
+
+Judgement OfMismatch(const RunOutcome& run, const Plan& plan) {
+  Judgement judgement{RunVerdict::kMismatch, "", {}};
+  std::vector<int> agree;
+  for (const RankOutcome& rank : run.ranks) {
+    if (!rank.asked) {
+      agree.push_back(rank.rank);
+      continue;
+    }
+    judgement.sentence += fmt::format("{}ank {} asked for {}", judgement.sentence.empty() ? "R" : ", r", rank.rank, Difference(*rank.asked, CallOf(plan)));
+    judgement.blamed.push_back({.rank = rank.rank, .to = {}});
+  }
+  judgement.sentence += agree.empty() ? "." : fmt::format("; {} asked for {}.", Ranks(agree), Describe(CallOf(plan)));
+  return judgement;
+}
+
+Judgement OfWrongData(const RankOutcome& rank) {
+  const WrongData& data = *rank.wrong_data;
+  return {RunVerdict::kWrongData,
+          fmt::format("Rank {} got wrong data in #{}: element {} is {}, not {}; {} element{} wrong.", rank.rank, rank.doing.iteration, data.first, data.got,
+                      data.wanted, data.elements, data.elements == 1 ? " is" : "s are"),
+          {{.rank = rank.rank, .to = {}}}};
+}
+
+Judgement OfError(const RunOutcome& run, const RankOutcome& rank) {
+  // Before anyone spoke to another the host or the installation is at fault, not the collective.
+  const bool alone = rank.doing.phase <= Phase::kDeviceSet || rank.doing.phase == Phase::kBuffersReady;
+  string error = rank.error;
+  while (!error.empty() && (error.back() == '.' || error.back() == '\n')) error.pop_back();
+  return {alone ? RunVerdict::kCouldNotRun : RunVerdict::kEngineError,
+          fmt::format("Rank {} failed in {}: {}{}.", rank.rank, Text(rank.doing), error, Others(run, {rank.rank})),
+          {{.rank = rank.rank, .to = {}}}};
+}
+
+string LinkText(const LinkRow& link) {
+  if (!link.connected) return fmt::format("link {}->{} does not connect ({} tries)", link.from, link.to, link.retransmits + 1);
+  return fmt::format("link {}->{} holds {} that do not move (sent again {} times, last sign of life {:.1f} s ago)", link.from, link.to, SizeText(link.queued),
+                     link.retransmits, Seconds(link.since_ack));
+}
+
+std::optional<Judgement> OfLinks(const RunOutcome& run) {
+  std::vector<const LinkRow*> dead;
+  for (const LinkRow& link : run.links) {
+    if (IsDead(link)) dead.push_back(&link);
+  }
+  if (dead.empty()) return std::nullopt;
+  std::ranges::stable_sort(dead, std::ranges::greater{}, [](const LinkRow* link) { return link->queued; });
+  Judgement judgement{RunVerdict::kLinkDead, "", {}};
+  std::map<int, std::size_t> touched;
+  for (const LinkRow* link : dead) {
+    constexpr std::size_t kShown = 4;
+    if (judgement.blamed.size() < kShown) judgement.sentence += (judgement.sentence.empty() ? "" : "; ") + LinkText(*link);
+    judgement.blamed.push_back({.rank = link->from, .to = link->to});
+    ++touched[link->from];
+    ++touched[link->to];
+  }
+  judgement.sentence = Capital(judgement.sentence) + ".";
+  if (dead.size() > 1) {
+    for (const auto& [rank, links] : touched) {
+      if (links == dead.size()) judgement.sentence += fmt::format(" All of them end at rank {}.", rank);
+    }
+  }
+  return judgement;
+}
+
+Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseconds waited) {
+  const RankOutcome *behind = nullptr, *ahead = nullptr;
+  for (const RankOutcome& rank : run.ranks) {
+    if (behind == nullptr || IsBefore(rank.doing, behind->doing)) behind = &rank;
+    if (ahead == nullptr || IsBefore(ahead->doing, rank.doing)) ahead = &rank;
+  }
+  const string time = fmt::format(" within {:.1f} s", Seconds(waited));
+  if (behind->doing == ahead->doing) {
+    return {RunVerdict::kHung,
+            fmt::format("All {} ranks wait in {}, none came through{}; no rank is behind and no connection between them holds bytes.", run.ranks.size(), Text(behind->doing), time),
+            {}};
+  }
+  Judgement judgement{RunVerdict::kHung, "", {}};
+  std::vector<int> late;
+  for (const RankOutcome& rank : run.ranks) {
+    if (rank.doing == behind->doing) {
+      late.push_back(rank.rank);
+      judgement.blamed.push_back({.rank = rank.rank, .to = {}});
+    }
+  }
+  const bool between = behind->last == behind->doing;  // it hangs in no step: it never began the next
+  const Step missing = between ? StepAfter(behind->last, plan) : behind->doing;
+  const string what = missing.phase == Phase::kEnqueued ? fmt::format("did not enqueue #{}", missing.iteration)
+                      : between                         ? "never reached " + Text(missing)
+                                                        : "did not get through " + Text(missing);
+  judgement.sentence = Capital(fmt::format("{} {}{}{}.", Ranks(late), what, time, Others(run, late)));
+  return judgement;
+}
+
+/// The first to match, by the time it ended.
+const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcome&)) {
+  const RankOutcome* first = nullptr;
+  for (const RankOutcome& rank : run.ranks) {
+    if (matches(rank) && (first == nullptr || rank.ended_at < first->ended_at)) first = &rank;
+  }
+  return first;
+}
+
+}  // namespace
+
+Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
+  if (const auto* dead = First(run, [](const RankOutcome& r) { return Died(r) && !Finished(r); })) return OfDeath(run, *dead);
+  if (const auto* still = First(run, [](const RankOutcome& r) { return !r.stopped.empty(); }))
+    return {RunVerdict::kRankStopped, fmt::format("Rank {} is {} in {}{}.", still->rank, still->stopped, Text(still->doing), Others(run, {still->rank})),
+            {{.rank = still->rank, .to = {}}}};
+  if (First(run, [](const RankOutcome& r) { return r.asked.has_value(); }) != nullptr) return OfMismatch(run, plan);
+  if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); })) return OfWrongData(*wrong);
+  if (const auto* failed = First(run, [](const RankOutcome& r) { return !r.error.empty(); })) return OfError(run, *failed);
+  if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, "Interrupted before the run was over.", {}};
+  if (ending == Ending::kDeadline) {
+    if (auto links = OfLinks(run)) return *links;
+    return OfHang(run, plan, waited);
+  }
+  return {RunVerdict::kPassed, fmt::format("{} passed on {} rank{}, data verified.", Capital(Describe(CallOf(plan))), run.ranks.size(), run.ranks.size() == 1 ? "" : "s"), {}};
+}
+
+Step StepAfter(const Step& step, const Plan& plan) {
+  if (step.phase == Phase::kBuffersReady && !plan.warm_up) return {Phase::kDescriptorAgreed, 1};
+  if (step.phase == Phase::kVerified) return step.iteration < plan.iterations ? Step{Phase::kDescriptorAgreed, step.iteration + 1} : Step{Phase::kFinalized, 0};
+  if (step.phase == Phase::kExited) return step;
+  const auto next = static_cast<Phase>(static_cast<int>(step.phase) + 1);
+  return {next, !IsRepeated(next) ? 0 : std::max(step.iteration, 1)};
+}
+
+std::optional<Bandwidth> BandwidthOf(const RunOutcome& run, const Plan& plan) {
+  std::size_t iterations = SIZE_MAX;
+  for (const RankOutcome& rank : run.ranks) iterations = std::min(iterations, rank.times.size());
+  if (run.ranks.empty() || iterations == 0) return std::nullopt;
+  const ReplayOp& op = RowOf(plan.operation.value);
+  const Call call = CallOf(plan);
+  const auto nranks = static_cast<int>(run.ranks.size());
+  Bandwidth bandwidth{.bytes = op.bandwidth_elements(call, nranks) * BytesOf(call.datatype), .best = std::chrono::nanoseconds::max()};
+  for (std::size_t i = 0; i < iterations; ++i) {
+    std::chrono::nanoseconds slowest{};
+    for (const RankOutcome& rank : run.ranks) slowest = std::max(slowest, rank.times[i]);
+    bandwidth.best = std::min(bandwidth.best, slowest);
+    bandwidth.mean += slowest;
+  }
+  bandwidth.mean /= static_cast<std::int64_t>(iterations);
+  if (bandwidth.mean.count() > 0) bandwidth.algorithm = static_cast<double>(bandwidth.bytes) / static_cast<double>(bandwidth.mean.count());  // B/ns is GB/s
+  bandwidth.bus = bandwidth.algorithm * op.bus_factor(nranks);
+  return bandwidth;
+}
+
+string SizeText(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double size = static_cast<double>(bytes);
+  const char* unit = "B";
+  for (const char* next : {"kB", "MB", "GB", "TB"}) {
+    if (size < 1000) break;
+    size /= 1000;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", size, unit);
+}
+
+std::string_view Name(RunVerdict verdict) {
+  constexpr std::string_view kNames[] = {"passed",     "hung",         "link-dead",   "rank-died",    "rank-stopped", "call-mismatch",
+                                         "wrong-data", "engine-error", "interrupted", "could-not-run"};
+  return kNames[static_cast<std::size_t>(verdict)];
+}
+
+int ExitStatus(const std::vector<TrialOutcome>& trials) {
+  enum : int { kPassed, kReproduced, kUndecided, kCouldNotRun };
+  const auto any = [&](auto matches) { return std::ranges::any_of(trials, [&](const TrialOutcome& trial) { return matches(trial.run.verdict); }); };
+  const auto undecided = [](RunVerdict verdict) { return verdict == RunVerdict::kInterrupted; };
+  const auto not_run = [](RunVerdict verdict) { return verdict == RunVerdict::kCouldNotRun; };
+  if (any([&](RunVerdict v) { return v != RunVerdict::kPassed && !undecided(v) && !not_run(v); })) return kReproduced;
+  if (any(undecided)) return kUndecided;
+  if (!any(not_run) && !trials.empty()) return kPassed;
+  return any([](RunVerdict v) { return v == RunVerdict::kPassed; }) ? kUndecided : kCouldNotRun;
+}
+
+}  // namespace inquest

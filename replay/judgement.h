@@ -1,0 +1,33 @@
+// From how far each rank came to one sentence that names whom it hangs on.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "replay/outcome.h"
+
+namespace inquest {
+
+/// Why the supervisor looked.
+enum class Ending : std::uint8_t { kAllDone, kEvent, kDeadline, kInterrupted };
+
+struct Judgement {
+  RunVerdict verdict = RunVerdict::kPassed;
+  std::string sentence;
+  std::vector<Blamed> blamed;
+};
+
+/// `run` holds the table of ranks and, after a deadline, the links. `waited`: the deadline that passed.
+Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited);
+
+/// The step after this one in a run of that many iterations.
+Step StepAfter(const Step& step, const Plan& plan);
+
+/// nullopt: no iteration was completed by all.
+std::optional<Bandwidth> BandwidthOf(const RunOutcome& run, const Plan& plan);
+
+/// `1.9 GB`.
+std::string SizeText(std::uint64_t bytes);
+
+}  // namespace inquest

@@ -1,0 +1,54 @@
+// The program of one rank. `inquest replay` starts it; by hand it only says what engines it has.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "replay/engines/engines.h"
+#include "replay/worker/worker.h"
+
+namespace inquest {
+namespace {
+
+constexpr int kMissing = 3, kOrphaned = 2;
+
+/// `probe ENGINE [NAME=VALUE]...`: one line on what it has, or two on what is missing and what to do.
+int Probe(int argc, char** argv) {
+  const Engine* engine = FindEngine(argv[2]);
+  std::map<std::string, std::string> options;
+  for (int i = 3; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::size_t equals = word.find('=');
+    if (equals != std::string::npos) options[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  const Result<std::string> found = engine == nullptr           ? Error{std::string("this worker has no engine named ") + argv[2], "", ""}
+                                    : !engine->missing.empty() ? Error{std::string(engine->missing), "", ""}
+                                                               : engine->probe(options);
+  if (found)
+    std::printf("%s\n%s\n", found->c_str(), std::string(engine->tests).c_str());
+  else
+    std::printf("%s\n%s\n", found.error().message.c_str(), found.error().hint.c_str());
+  return found ? 0 : kMissing;
+}
+
+/// `work SUPERVISOR`: its process number, so that one that died before prctl is noticed.
+int Work(const char* supervisor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != std::atol(supervisor)) return kOrphaned;
+  Worker(kWorkerSocket).Run();
+}
+
+}  // namespace
+}  // namespace inquest
+
+int main(int argc, char** argv) {
+  if (argc >= 3 && std::strcmp(argv[1], "probe") == 0) return inquest::Probe(argc, argv);
+  if (argc == 3 && std::strcmp(argv[1], "work") == 0) return inquest::Work(argv[2]);
+  std::fputs("inquest-replay-worker is started by `inquest replay`\n", stderr);
+  return inquest::kMissing;
+}

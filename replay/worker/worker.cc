@@ -1,0 +1,202 @@
+// The worker's two threads.
+#include "replay/worker/worker.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <thread>
+
+#include "replay/engines/engines.h"
+
+namespace inquest {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kLeft = 0, kOrphaned = 2, kFault = 7;
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+[[noreturn]] void SleepForever() {
+  while (true) ::pause();
+}
+
+/// Fine while an operation may be short, coarse once it is long.
+void Pause(Clock::time_point since) {
+  using std::chrono::microseconds;
+  const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - since);
+  std::this_thread::sleep_for(std::clamp(waited / 20, microseconds(20), microseconds(5000)));
+}
+
+}  // namespace
+
+Worker::Worker(int socket) : socket_(socket) {}
+
+void Worker::Run() {
+  std::thread([this] { Listen(); }).detach();
+  Send(Hello{.wire = kWireVersion, .pid = ::getpid(), .host = HostName()});
+  {
+    std::unique_lock lock(mutex_);
+    heard_.wait(lock, [this] { return start_.has_value(); });
+    work_ = *start_;
+  }
+  for (const Fault& fault : work_.faults) {
+    if (fault.kind == Fault::Kind::kAlter && fault.call) work_.setup.call = *fault.call;
+  }
+  const Engine* engine = FindEngine(work_.engine);
+  const Step load{Phase::kLibsLoaded, 0};
+  if (engine == nullptr) Fail(load, "this worker knows no engine of the name " + work_.engine);
+  if (!engine->missing.empty()) Fail(load, std::string(engine->missing));
+  session_ = engine->make(work_.setup, *this).release();  // never deleted: see above
+
+  for (const Phase phase : {Phase::kLibsLoaded, Phase::kDeviceSet, Phase::kIdReceived, Phase::kCommInit, Phase::kConnected, Phase::kBuffersReady})
+    Do({phase, 0});
+  if (work_.warm_up) Do({Phase::kWarmedUp, 0});
+  for (int iteration = 1; iteration <= work_.iterations; ++iteration) Iterate(iteration);
+  Send(Described{session_.load()->Describe()});
+  Do({Phase::kFinalized, 0});
+  std::unique_lock lock(mutex_);
+  heard_.wait(lock, [this] { return leave_; });
+  ::_exit(kLeft);
+}
+
+void Worker::Iterate(int iteration) {
+  for (const Phase phase : {Phase::kDescriptorAgreed, Phase::kEnqueued, Phase::kStarted, Phase::kCompleted, Phase::kVerified}) Do({phase, iteration});
+}
+
+/// One step: what a test wants to go wrong, the engine's part, what the supervisor wants to know.
+void Worker::Do(const Step& step) {
+  Inject(step);
+  {
+    const std::lock_guard lock(mutex_);
+    doing_ = step;
+  }
+  Send(Began{step});
+  Session& session = *session_.load();
+  const Clock::time_point begin = Clock::now();
+  if (step.phase == Phase::kEnqueued) enqueued_ = begin;
+  StepState state = session.Begin(step);
+  for (; state.state == StepState::State::kPending; state = session.Poll()) Pause(step.phase == Phase::kCompleted ? enqueued_ : begin);
+  if (state.state == StepState::State::kFailed) Fail(step, state.error);
+  if (step.phase == Phase::kDescriptorAgreed) Agree(step.iteration);
+  if (step.phase == Phase::kVerified && session.wrong_data()) Fail(step, "", session.wrong_data());
+  Reached reached{.step = step, .took = {}};
+  if (step.phase == Phase::kCompleted) reached.took = session.device_time().value_or(Clock::now() - enqueued_);
+  Send(reached);
+}
+
+void Worker::Agree(int iteration) {
+  Send(Descriptor{.iteration = iteration, .call = work_.setup.call, .alignment = session_.load()->alignment()});
+  std::unique_lock lock(mutex_);
+  heard_.wait(lock, [&] { return proceed_ >= iteration; });
+}
+
+void Worker::Inject(const Step& step) {
+  for (const Fault& fault : work_.faults) {
+    if (fault.kind == Fault::Kind::kCorrupt && step.phase == Phase::kVerified) session_.load()->Corrupt();
+    if (!(fault.before == step)) continue;
+    switch (fault.kind) {
+      case Fault::Kind::kHang: SleepForever();
+      case Fault::Kind::kDelay: std::this_thread::sleep_for(fault.delay); break;
+      case Fault::Kind::kStop: ::raise(SIGSTOP); break;
+      case Fault::Kind::kKill: ::raise(SIGKILL); break;
+      case Fault::Kind::kExit: ::_exit(kFault);
+      default: break;
+    }
+  }
+}
+
+void Worker::Fail(const Step& step, const std::string& error, const std::optional<WrongData>& wrong) {
+  if (Session* session = session_.load()) Send(Described{session->Describe()});
+  Send(WorkFailed{step, error, wrong});
+  SleepForever();  // the supervisor ends us, once it has its picture
+}
+
+// ---- the other thread, and what both use --------------------------------------------------------------------------
+
+void Worker::Send(const ToSupervisor& message) {
+  const std::string packet = Encode(message);
+  while (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
+    if (errno != EINTR) ::_exit(kOrphaned);
+  }
+}
+
+void Worker::Beat() {
+  Heartbeat beat;
+  {
+    const std::lock_guard lock(mutex_);
+    beat.step = doing_;
+  }
+  if (const Session* session = session_.load()) beat.view = session->View();
+  const std::string packet = Encode(ToSupervisor(beat));
+  // A supervisor that is behind needs no second beat.
+  if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN && errno != EINTR) ::_exit(kOrphaned);
+}
+
+void Worker::Listen() {
+  std::string packet(kPacketBytes, '\0');
+  Clock::time_point next = Clock::now();
+  while (true) {
+    const auto wait = std::chrono::ceil<milliseconds>(next - Clock::now()).count();
+    pollfd ready{socket_, POLLIN, 0};
+    if (::poll(&ready, 1, static_cast<int>(std::max<milliseconds::rep>(wait, 0))) > 0) {
+      const ssize_t got = ::recv(socket_, packet.data(), packet.size(), 0);
+      if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) ::_exit(kOrphaned);
+      if (got > 0) {
+        if (const auto message = DecodeToWorker({packet.data(), static_cast<std::size_t>(got)})) Hear(*message);
+      }
+    }
+    if (Clock::now() < next) continue;
+    Beat();
+    next = Clock::now() + heartbeat_.load();
+  }
+}
+
+void Worker::Hear(const ToWorker& message) {
+  if (const auto* abort = std::get_if<AbortWork>(&message)) return AbortSession(abort->grace);
+  const std::lock_guard lock(mutex_);
+  if (const auto* start = std::get_if<StartWork>(&message)) {
+    heartbeat_ = start->heartbeat;
+    start_ = *start;
+  } else if (const auto* value = std::get_if<StoreValue>(&message)) {
+    values_[value->key] = value->bytes;
+  } else if (const auto* proceed = std::get_if<Proceed>(&message)) {
+    proceed_ = proceed->iteration;
+  } else {
+    leave_ = true;
+  }
+  heard_.notify_all();
+}
+
+void Worker::AbortSession(milliseconds grace) {
+  std::thread([this] {
+    const bool hangs = start_ && std::ranges::any_of(start_->faults, [](const Fault& f) { return f.kind == Fault::Kind::kAbortHangs; });
+    if (hangs) SleepForever();
+    if (Session* session = session_.load()) session->Abort();
+    ::_exit(kLeft);
+  }).detach();
+  std::thread([grace] {
+    std::this_thread::sleep_for(grace);
+    ::_exit(kExitAbortHung);
+  }).detach();
+}
+
+void Worker::Set(const std::string& key, const std::string& bytes) { Send(StoreSet{key, bytes}); }
+
+std::optional<std::string> Worker::Get(const std::string& key, milliseconds limit) {
+  Send(StoreGet{key});
+  std::unique_lock lock(mutex_);
+  if (!heard_.wait_for(lock, limit, [&] { return values_.contains(key); })) return std::nullopt;
+  return values_[key];
+}
+
+}  // namespace inquest

@@ -1,0 +1,55 @@
+// One rank of a replay: goes through the phases with an engine, and tells the supervisor.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "replay/engine.h"
+#include "replay/wire.h"
+
+namespace inquest {
+
+/// Two threads: the caller's does the work; one of its own sends heartbeats and hears the supervisor, whatever the first
+/// hangs in. The process ends with _exit, never by unwinding: a library may hang in its own end.
+class Worker final : private Store {
+ public:
+  explicit Worker(int socket);
+  [[noreturn]] void Run();
+
+ private:
+  void Set(const std::string& key, const std::string& bytes) override;
+  std::optional<std::string> Get(const std::string& key, std::chrono::milliseconds limit) override;
+
+  void Listen();
+  void Hear(const ToWorker& message);
+  void Beat();
+  void AbortSession(std::chrono::milliseconds grace);
+
+  void Send(const ToSupervisor& message);
+  void Do(const Step& step);
+  void Inject(const Step& step);
+  void Agree(int iteration);
+  void Iterate(int iteration);
+  [[noreturn]] void Fail(const Step& step, const std::string& error, const std::optional<WrongData>& wrong = {});
+
+  int socket_;
+  std::mutex mutex_;  ///< guards what follows
+  std::condition_variable heard_;
+  std::optional<StartWork> start_;
+  std::map<std::string, std::string> values_;
+  int proceed_ = 0;  ///< last iteration that was agreed on
+  bool leave_ = false;
+  Step doing_;
+
+  std::atomic<Session*> session_ = nullptr;
+  std::atomic<std::chrono::milliseconds> heartbeat_ = std::chrono::milliseconds(100);
+  StartWork work_;  ///< of the main thread: start_, with the faults' call
+  std::chrono::steady_clock::time_point enqueued_;
+};
+
+}  // namespace inquest
