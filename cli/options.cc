@@ -17,14 +17,21 @@ namespace {
 constexpr std::string_view kFormatWords[] = {"text", "json"};
 constexpr std::string_view kColorWords[] = {"auto", "always", "never"};
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
-constexpr std::string_view kOperationWords[] = {"broadcast", "all-reduce", "all-gather", "reduce", "reduce-scatter", "all-to-all", "gather", "scatter"};
-constexpr std::string_view kDatatypeWords[] = {"float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "uint32", "int64", "uint64"};
+constexpr std::string_view kOperationWords[] = {"broadcast", "all-reduce", "reduce",  "all-gather", "reduce-scatter",
+                                                "all-to-all", "gather",    "scatter", "send-recv",  "barrier"};
+constexpr std::string_view kDatatypeWords[] = {"float32", "float16", "bfloat16", "float64", "int8",       "uint8",
+                                               "int32",   "uint32",  "int64",    "uint64",  "float8e4m3", "float8e5m2"};
+constexpr std::string_view kRedOpWords[] = {"sum", "prod", "max", "min", "avg"};
+constexpr std::string_view kEngineWords[] = {"gloo", "nccl"};
+constexpr std::string_view kReplayFormatWords[] = {"text", "json"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 
-template <std::uint64_t Options::*Member>
+template <auto member>
 std::optional<std::string> SetNumber(Options& options, const std::string& value) {
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.*Member);
-  if (error != std::errc() || end != value.data() + value.size() || options.*Member > (1ULL << 48)) return "a whole number";
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number > (1ULL << 48)) return "a whole number";
+  options.*member = number;
   return std::nullopt;
 }
 std::optional<std::string> SetThreads(Options& options, const std::string& value) {
@@ -158,9 +165,12 @@ std::span<const Command> Commands() {
        .ids = "",
        .run = RunCollect},
       {.name = "replay",
-       .summary = "Name the nccl-tests command that runs a failed collective again. This version runs none itself (exit status 3).",
-       .usage = "inquest replay --op OP --count N --ranks N [--dtype TYPE] [--root N]",
-       .examples = "inquest replay --op broadcast --count 253440000 --ranks 3",
+       .summary = "Run a failed collective again, one supervised process a rank, and name the rank or link that breaks it.",
+       .usage = "inquest replay --op OP --count N --ranks N [OPTIONS]",
+       .examples = "inquest replay --op broadcast --count 253440000 --ranks 3\n"
+                   "inquest replay --op all-reduce --count 1000000 --dtype bfloat16 --ranks 8 --iterations 20\n"
+                   "inquest replay --op broadcast --count 253440000 --ranks 3 --dry-run\n"
+                   "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
        .words = {},
        .ids = "",
        .run = RunReplay},
@@ -197,10 +207,19 @@ std::span<const Option> OptionTable() {
        SetThreads},
       {"output", 'o', "FILE", {}, "Where to write the bundle: .tar.zst, .tar.gz or .tar; - for standard output", "collect", SetText<&Options::output>},
       {"op", 0, "OP", kOperationWords, "The collective", "replay", SetText<&Options::operation>},
-      {"dtype", 0, "TYPE", kDatatypeWords, "Its datatype [float32]", "replay", SetText<&Options::datatype>},
       {"count", 0, "N", {}, "Elements, as NCCL counts them for that operation", "replay", SetNumber<&Options::count>},
-      {"ranks", 0, "N", {}, "Ranks, one GPU each", "replay", SetNumber<&Options::ranks>},
-      {"root", 0, "N", {}, "Root rank [0]", "replay", SetNumber<&Options::root>},
+      {"dtype", 0, "TYPE", kDatatypeWords, "Its datatype [float32]", "replay", SetText<&Options::datatype>},
+      {"redop", 0, "OP", kRedOpWords, "Its reduction [sum]", "replay", SetText<&Options::redop>},
+      {"root", 0, "N", {}, "Root rank; of send-recv, the rank that sends [0]", "replay", SetNumber<&Options::root>},
+      {"peer", 0, "N", {}, "The rank that receives in a send-recv [1]", "replay", SetNumber<&Options::peer>},
+      {"ranks", 0, "N", {}, "Ranks: one process each, on this host", "replay", SetNumber<&Options::ranks>},
+      {"engine", 0, "ENGINE", kEngineWords, "The library that runs it [gloo]: gloo needs no GPU", "replay", SetText<&Options::engine>},
+      {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", SetText<&Options::timeout>},
+      {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", SetNumber<&Options::iterations>},
+      {"interface", 0, "NAME", {}, "Network interface [loopback]", "replay", SetText<&Options::interface>},
+      {"dry-run", 0, "", {}, "Say what would be run, and how each argument is known; run nothing", "replay", SetFlag<&Options::dry_run>},
+      {"fault", 0, "SPEC", {}, "For tests: make a rank fail, see docs/replay.md", "replay", SetText<&Options::faults>},
+      {"format", 'f', "FORMAT", kReplayFormatWords, "How to print the result [text]", "replay", SetText<&Options::format>},
       {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", SetFlag<&Options::quiet>},
       {"color", 0, "WHEN", kColorWords, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*",
        SetColor},
@@ -279,6 +298,7 @@ std::string HelpText(const Command& command) {
         "job.\n"
         "\nExit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.\n";
   }
+  if (command.name == "replay") text += "\nExit status: 0 passed, 1 reproduced, 2 could not decide, 3 could not run.\n";
   return text;
 }
 

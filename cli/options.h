@@ -25,8 +25,10 @@ struct Options {
   std::string cause;      ///< `rules list --cause`; empty: all
   std::string output;     ///< `collect -o`; empty: a name by host and time
   unsigned threads = 0;   ///< 0: every core
-  std::string operation, datatype = "float32";  ///< `replay`
-  std::uint64_t count = 0, ranks = 0, root = 0; ///< `replay`; elements as NCCL counts them
+  // `replay`; what is not given is inferred or assumed
+  std::string operation, datatype, redop, engine = "gloo", timeout, interface, faults;
+  std::optional<std::uint64_t> count, ranks, root, peer, iterations;  ///< `count`: elements as NCCL counts them
+  bool dry_run = false;
   When color = When::kAuto;
   bool quiet = false, help = false, version = false;
 };

@@ -1,52 +1,187 @@
-// `inquest replay`: names the nccl-tests command that runs the same collective. This version has no engine of its own.
+// `inquest replay`: makes the plan, runs it in worker processes, prints what they showed.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
 
+#include "cli/child.h"
 #include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/replay_report.h"
+#include "replay/faults.h"
+#include "replay/ops.h"
+#include "replay/supervisor.h"
+#include "report/terminal.h"
+
+extern char** environ;
 
 namespace inquest {
 namespace {
 
-struct Benchmark {
-  std::string_view operation, binary;
-  bool rooted = false;
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMostTrials = 16;
+
+std::optional<int> Small(const std::optional<std::uint64_t>& number) {
+  return number ? std::optional(static_cast<int>(std::min<std::uint64_t>(*number, 1U << 30U))) : std::nullopt;
+}
+
+/// `5`, `0.5`, `5s`, `500ms`.
+std::optional<milliseconds> DurationOf(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc() || !(number > 0) || number > 1e6 || (unit != "" && unit != "s" && unit != "ms")) return std::nullopt;
+  return milliseconds(static_cast<milliseconds::rep>(std::max(1.0, unit == "ms" ? number : number * 1000)));
+}
+
+/// What is assumed where nothing says otherwise. A plan inferred from a log or a verdict takes its place.
+Result<Plan> BasePlan(const Options& options) {
+  if (!options.arguments.empty())
+    return Error{"replay cannot read its arguments from a log yet", "inquest FILE prints the command to run, with --op, --count and --ranks", options.arguments[0]};
+  if (options.operation.empty()) return Error{"replay needs --op, --count and --ranks", "take the line that the report prints", ""};
+  Plan plan;
+  plan.datatype.rule = "the commonest";
+  plan.redop.rule = "the commonest";
+  plan.root.rule = "the first rank";
+  plan.peer.rule = "the second rank";
+  return plan;
+}
+
+Result<Plan> PlanOf(const Options& options) {
+  Result<Plan> base = BasePlan(options);
+  if (!base) return base.error();
+  GivenArguments given{.count = options.count, .datatype = FindDatatype(options.datatype), .redop = FindRedOp(options.redop),
+                       .root = Small(options.root), .peer = Small(options.peer), .ranks = Small(options.ranks)};
+  if (const ReplayOp* op = FindOp(options.operation)) given.operation = op->operation;
+  Plan plan = WithGiven(std::move(*base), given);
+  plan.engine = options.engine;
+  if (!options.interface.empty()) plan.options["interface"] = options.interface;
+  plan.iterations = Small(options.iterations).value_or(1);
+  if (plan.iterations < 1) return Error{"--iterations must be 1 or more", "", ""};
+  if (!options.timeout.empty()) {
+    const auto limit = DurationOf(options.timeout);
+    if (!limit) return Error{fmt::format("bad value '{}' of --timeout", options.timeout), "seconds, such as 30 or 0.5, or 500ms", ""};
+    plan.deadlines.each = *limit;
+  }
+  if (const auto error = WhyNotRunnable(plan)) return *error;
+  auto faults = ParseFaults(options.faults, plan);
+  if (!faults) return faults.error();
+  plan.faults = std::move(*faults);
+  return plan;
+}
+
+/// Beside this program, or where an installation has it.
+Result<std::string> WorkerPath() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const fs::path folder = self.parent_path();
+  const std::string name = "inquest-replay-worker";
+  for (const fs::path& path : {folder / name, folder.parent_path() / "libexec" / "inquest" / name}) {
+    if (::access(path.c_str(), X_OK) == 0) return path.string();
+  }
+  return Error{name + " is missing", fmt::format("it belongs beside {}, or in {}", self.string(), (folder.parent_path() / "libexec" / "inquest").string()), ""};
+}
+
+struct EngineWords {
+  std::string version, tests;
 };
-constexpr std::array kBenchmarks = {
-    Benchmark{"broadcast", "broadcast_perf", true},        Benchmark{"all-reduce", "all_reduce_perf"},
-    Benchmark{"all-gather", "all_gather_perf"},            Benchmark{"reduce", "reduce_perf", true},
-    Benchmark{"reduce-scatter", "reduce_scatter_perf"},    Benchmark{"all-to-all", "alltoall_perf"},
-    Benchmark{"gather", "gather_perf", true},              Benchmark{"scatter", "scatter_perf", true},
+/// Asks the worker, which alone knows what its libraries are.
+Result<EngineWords> Probe(const std::string& worker, const Plan& plan) {
+  std::vector<std::string> command = {worker, "probe", plan.engine};
+  for (const auto& [name, value] : plan.options) command.push_back(fmt::format("{}={}", name, value));
+  const ChildEnd end = RunChild(command, {.time = std::chrono::seconds(10), .output_bytes = 4096});
+  const std::size_t line = std::min(end.output.find('\n'), end.output.size());
+  std::string first = end.output.substr(0, line), second = end.output.substr(std::min(line + 1, end.output.size()));
+  while (second.ends_with('\n')) second.pop_back();
+  if (end.exit_code == 0) return EngineWords{first, second};
+  if (first.empty()) first = end.timed_out ? "the worker did not answer" : "the worker failed";
+  if (second.empty() && plan.engine != "gloo") second = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
+  return Error{first, second, fmt::format("engine {}", plan.engine)};
+}
+
+std::atomic<bool> interrupted = false;
+
+/// The first SIGINT ends the run in order; a second one ends the program, and with it the workers.
+class CatchInterrupt {
+ public:
+  CatchInterrupt() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~CatchInterrupt() {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  CatchInterrupt(const CatchInterrupt&) = delete;
+  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM};
+  struct sigaction before_[2] {};
 };
 
-struct Datatype {
-  std::string_view name, argument;
-  int bytes;
-};
-constexpr std::array kDatatypes = {
-    Datatype{"float32", "float", 4},  Datatype{"float16", "half", 2},   Datatype{"bfloat16", "bfloat16", 2}, Datatype{"float64", "double", 8},
-    Datatype{"int8", "int8", 1},      Datatype{"uint8", "uint8", 1},    Datatype{"int32", "int32", 4},       Datatype{"uint32", "uint32", 4},
-    Datatype{"int64", "int64", 8},    Datatype{"uint64", "uint64", 8},
-};
+/// `4.2 s  0-2: completed #1`.
+std::string ProgressLine(const RunOutcome& run) {
+  std::string line = fmt::format("{:.1f} s ", std::chrono::duration<double>(run.took).count());
+  std::vector<std::pair<Step, std::vector<int>>> steps;
+  for (const RankOutcome& rank : run.ranks) {
+    const auto found = std::ranges::find(steps, rank.doing, &std::pair<Step, std::vector<int>>::first);
+    if (found == steps.end())
+      steps.push_back({rank.doing, {rank.rank}});
+    else
+      found->second.push_back(rank.rank);
+  }
+  for (const auto& [step, ranks] : steps) line += fmt::format(" rank {}: {} ", FoldRanks(ranks), Text(step));
+  return line;
+}
 
-/// nccl-tests gives the size of the larger buffer: for gathers and scatters that of all ranks together.
-bool SizeIsOfAllRanks(std::string_view operation) {
-  return operation == "all-gather" || operation == "reduce-scatter" || operation == "all-to-all" || operation == "gather" || operation == "scatter";
+RunSetup SetupOf(const std::string& worker) {
+  RunSetup setup{.worker = worker, .env = {}};
+  for (char** entry = environ; *entry != nullptr; ++entry) setup.env.emplace_back(*entry);
+  setup.interrupted = [] { return interrupted.load(); };
+  setup.run_program = [](const std::vector<std::string>& command, milliseconds limit) {
+    const ChildEnd end = RunChild(command, {.time = limit, .output_bytes = 64 * 1024});
+    return end.missing.empty() ? end.output : "";
+  };
+  if (ErrorIsTerminal()) {
+    setup.progress = [](const RunOutcome& run) { WriteErr("\r\x1b[K" + Cut(ProgressLine(run), 100)); };
+    setup.decided = [](const RunOutcome& run) { WriteErr(run.verdict == RunVerdict::kPassed ? "\r\x1b[K" : "\r\x1b[K" + Sanitize(run.sentence) + "\n"); };
+  }
+  return setup;
 }
 
 }  // namespace
 
 CommandResult RunReplay(const Options& options) {
-  const auto benchmark = std::ranges::find(kBenchmarks, std::string_view(options.operation), &Benchmark::operation);
-  const auto datatype = std::ranges::find(kDatatypes, std::string_view(options.datatype), &Datatype::name);
-  if (benchmark == kBenchmarks.end() || datatype == kDatatypes.end() || options.count == 0 || options.ranks == 0)
-    return CouldNotRun({"replay needs --op, --count and --ranks", "take the line that the report prints", ""});
-  const std::uint64_t bytes = options.count * static_cast<std::uint64_t>(datatype->bytes) * (SizeIsOfAllRanks(benchmark->operation) ? options.ranks : 1);
-  const std::string command = fmt::format("timeout 60 ./build/{} -g {} -b {} -e {} -d {}{} -w 1 -n 5", benchmark->binary, options.ranks, bytes, bytes, datatype->argument,
-                                          benchmark->rooted ? fmt::format(" -r {}", options.root) : "");
-  return CouldNotRun({"this version cannot run collectives itself",
-                      fmt::format("on one host with {} GPUs nccl-tests does the same, first as it is and then with NCCL_P2P_DISABLE=1 in front: {}", options.ranks, command), ""});
+  const Result<Plan> plan = PlanOf(options);
+  if (!plan) return CouldNotRun(plan.error());
+  const auto print = [&](const ReplayReport& report, int status) {
+    return CommandResult{status, options.format == "json" ? ReplayJson(report, INQUEST_VERSION) : ReplayText(report, StyleOfOutput(options)), ""};
+  };
+  ReplayReport report{.plan = *plan, .engine = "", .engine_tests = "", .trials = {}};
+  if (options.dry_run) return print(report, 0);
+  const Result<std::string> worker = WorkerPath();
+  if (!worker) return CouldNotRun(worker.error());
+  const Result<EngineWords> words = Probe(*worker, *plan);
+  if (!words) return CouldNotRun(words.error());
+  report.engine = words->version;
+  report.engine_tests = words->tests;
+  const RunSetup setup = SetupOf(*worker);
+  const CatchInterrupt guard;
+  for (Plan& one : Combinations(*plan, kMostTrials)) {
+    RunOutcome run = RunPlan(one, setup);
+    const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun;
+    report.trials.push_back({std::move(one), std::move(run)});
+    if (over) break;
+  }
+  return print(report, ExitStatus(report.trials));
 }
 
 }  // namespace inquest

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "replay/links.h"
@@ -27,10 +28,12 @@ string Capital(string text) {
 bool Finished(const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }
 bool Died(const RankOutcome& rank) { return rank.exit_code || rank.signal; }
 
-/// `; ranks 0, 2 wait in completed #1`: where the others are, by step.
+/// `; ranks 0, 2 wait in completed #1, rank 3 is done`: where the others are, by step.
 string Others(const RunOutcome& run, const std::vector<int>& but) {
   std::vector<std::pair<Step, std::vector<int>>> steps;
+  std::vector<int> done;
   for (const RankOutcome& rank : run.ranks) {
+    if (Finished(rank)) done.push_back(rank.rank);
     if (Died(rank) || Finished(rank) || std::ranges::find(but, rank.rank) != but.end()) continue;
     const auto found = std::ranges::find(steps, rank.doing, &std::pair<Step, std::vector<int>>::first);
     if (found == steps.end())
@@ -40,8 +43,12 @@ string Others(const RunOutcome& run, const std::vector<int>& but) {
   }
   string text;
   for (const auto& [step, ranks] : steps) text += fmt::format("{} {} wait{} in {}", text.empty() ? ";" : ",", Ranks(ranks), ranks.size() == 1 ? "s" : "", Text(step));
+  if (!done.empty()) text += fmt::format("{} {} {} done", text.empty() ? ";" : ",", Ranks(done), done.size() == 1 ? "is" : "are");
   return text;
 }
+
+/// `in completed #1`; `after started #1` where it had come through that and begun nothing else.
+string Where(const RankOutcome& rank) { return fmt::format("{} {}", rank.last == rank.doing ? "after" : "in", Text(rank.doing)); }
 
 /// The last line that says something.
 string LastWords(const string& output) {
@@ -58,7 +65,7 @@ string LastWords(const string& output) {
 
 Judgement OfDeath(const RunOutcome& run, const RankOutcome& dead) {
   string how = dead.signal ? fmt::format("was killed by signal {} ({})", *dead.signal, ::strsignal(*dead.signal)) : fmt::format("exited with {}", dead.exit_code.value_or(0));
-  string sentence = fmt::format("Rank {} {} in {}{}.", dead.rank, how, Text(dead.doing), Others(run, {dead.rank}));
+  string sentence = fmt::format("Rank {} {} {}{}.", dead.rank, how, Where(dead), Others(run, {dead.rank}));
   if (const string words = LastWords(dead.output); !words.empty()) sentence += fmt::format(" Its last words: {}", words);
   return {RunVerdict::kRankDied, sentence, {{.rank = dead.rank, .to = {}}}};
 }
@@ -86,14 +93,35 @@ Judgement OfWrongData(const RankOutcome& rank) {
           {{.rank = rank.rank, .to = {}}}};
 }
 
+/// Gloo prints ports in network byte order.
+string Swapped(const string& port) {
+  const int number = std::atoi(port.c_str());
+  return fmt::format("{}", (number & 255) << 8 | number >> 8);
+}
+
+/// The rank whose address an error names: `[10.0.0.2]:4711`, `10.0.0.2<4711>`, `10.0.0.2:4711`.
+std::optional<int> RankAt(const string& error, const RunOutcome& run) {
+  for (const auto& [address, rank] : run.listeners) {
+    const std::size_t colon = address.rfind(':');
+    const string host = address.substr(0, colon), port = address.substr(colon + 1);
+    for (const string& form : {address, fmt::format("[{}]:{}", host, port), fmt::format("[{}]:{}", host, Swapped(port)), fmt::format("{}<{}>", host, port)}) {
+      if (error.find(form) != string::npos) return rank;
+    }
+  }
+  return std::nullopt;
+}
+
 Judgement OfError(const RunOutcome& run, const RankOutcome& rank) {
   // Before anyone spoke to another the host or the installation is at fault, not the collective.
   const bool alone = rank.doing.phase <= Phase::kDeviceSet || rank.doing.phase == Phase::kBuffersReady;
   string error = rank.error;
   while (!error.empty() && (error.back() == '.' || error.back() == '\n')) error.pop_back();
-  return {alone ? RunVerdict::kCouldNotRun : RunVerdict::kEngineError,
-          fmt::format("Rank {} failed in {}: {}{}.", rank.rank, Text(rank.doing), error, Others(run, {rank.rank})),
-          {{.rank = rank.rank, .to = {}}}};
+  const auto peer = alone ? std::nullopt : RankAt(error, run);
+  const bool connecting = rank.doing.phase == Phase::kCommInit || rank.doing.phase == Phase::kConnected;
+  const string link = peer && *peer != rank.rank ? fmt::format(" That is the address of rank {}: link {}->{}{}.", *peer, rank.rank, *peer, connecting ? " does not connect" : "") : "";
+  return {alone ? RunVerdict::kCouldNotRun : !link.empty() && connecting ? RunVerdict::kLinkDead : RunVerdict::kEngineError,
+          fmt::format("Rank {} failed in {}: {}{}.{}", rank.rank, Text(rank.doing), error, Others(run, {rank.rank}), link),
+          {{.rank = rank.rank, .to = link.empty() ? std::nullopt : peer}}};
 }
 
 string LinkText(const LinkRow& link) {
@@ -170,7 +198,7 @@ const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcom
 Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
   if (const auto* dead = First(run, [](const RankOutcome& r) { return Died(r) && !Finished(r); })) return OfDeath(run, *dead);
   if (const auto* still = First(run, [](const RankOutcome& r) { return !r.stopped.empty(); }))
-    return {RunVerdict::kRankStopped, fmt::format("Rank {} is {} in {}{}.", still->rank, still->stopped, Text(still->doing), Others(run, {still->rank})),
+    return {RunVerdict::kRankStopped, fmt::format("Rank {} is {} {}{}.", still->rank, still->stopped, Where(*still), Others(run, {still->rank})),
             {{.rank = still->rank, .to = {}}}};
   if (First(run, [](const RankOutcome& r) { return r.asked.has_value(); }) != nullptr) return OfMismatch(run, plan);
   if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); })) return OfWrongData(*wrong);

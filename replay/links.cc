@@ -166,7 +166,7 @@ LinkRow RowFrom(int from, int to, const SocketRow& sender, const SocketRow* rece
 
 }  // namespace
 
-std::vector<LinkRow> LinksBetween(const std::map<int, pid_t>& pid_of_rank, milliseconds apart) {
+LinkPicture LinksBetween(const std::map<int, pid_t>& pid_of_rank, milliseconds apart) {
   std::map<std::uint64_t, int> rank_of_inode;
   for (const auto& [rank, pid] : pid_of_rank) {
     for (const std::uint64_t inode : SocketsOf(pid)) rank_of_inode.emplace(inode, rank);
@@ -189,7 +189,9 @@ std::vector<LinkRow> LinksBetween(const std::map<int, pid_t>& pid_of_rank, milli
     const auto found = row == nullptr ? second.end() : second.find(row->inode);
     return found == second.end() ? nullptr : &found->second;
   };
-  std::vector<LinkRow> links;
+  LinkPicture picture;
+  std::vector<LinkRow>& links = picture.links;
+  for (const auto& [endpoint, rank] : listeners) picture.listeners.emplace(Text(endpoint), rank);
   for (const auto& [ends, sender] : by_ends) {
     const auto other = by_ends.find({ends.second, ends.first});
     const SocketRow* receiver = other == by_ends.end() ? nullptr : other->second;
@@ -202,7 +204,7 @@ std::vector<LinkRow> LinksBetween(const std::map<int, pid_t>& pid_of_rank, milli
     }
   }
   std::ranges::sort(links, {}, [](const LinkRow& link) { return std::tuple(link.from, link.to, link.from_address, link.to_address); });
-  return links;
+  return picture;
 }
 
 bool IsDead(const LinkRow& link) {

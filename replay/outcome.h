@@ -96,6 +96,7 @@ struct RunOutcome {
   std::vector<Blamed> blamed;
   std::vector<RankOutcome> ranks;   ///< by rank
   std::vector<LinkRow> links;       ///< where a picture was taken
+  std::map<std::string, int> listeners;  ///< who listens at an address, `10.0.0.2:4711`: libraries name one another so
   std::optional<Bandwidth> bandwidth;
   std::map<std::string, std::string> dumps;  ///< other texts of the picture by name: `ras.json`
   std::chrono::nanoseconds took{};

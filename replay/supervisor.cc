@@ -354,7 +354,11 @@ class Run {
       Of(rank).process_state = StateText(pid);
       Of(rank).threads = ThreadsOf(pid);
     }
-    if (*ending_ == Ending::kDeadline) out_.links = LinksBetween(pids, kLinksApart);
+    const bool failed = std::ranges::any_of(out_.ranks, [](const RankOutcome& rank) { return !rank.error.empty(); });
+    if (*ending_ != Ending::kDeadline && !failed) return;
+    LinkPicture picture = LinksBetween(pids, kLinksApart);
+    out_.links = std::move(picture.links);
+    out_.listeners = std::move(picture.listeners);
   }
 
   /// Of those blamed first.

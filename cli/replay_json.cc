@@ -1,0 +1,141 @@
+// The result of a replay as one JSON document, fixed by docs/replay.schema.json.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/replay_report.h"
+#include "replay/links.h"
+#include "replay/ops.h"
+
+namespace inquest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Seconds, to the microsecond.
+Json Seconds(std::chrono::nanoseconds time) { return std::round(std::chrono::duration<double>(time).count() * 1e6) / 1e6; }
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json OrNull(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
+
+template <class T>
+Json BasisOf(const Argument<T>& argument) {
+  return {{"basis", Name(argument.basis)}, {"rule", OrNull(argument.rule)},
+          {"source", argument.at ? Json(argument.at->path) : Json(nullptr)}, {"line", argument.at ? Json(argument.at->line) : Json(nullptr)}};
+}
+
+template <class T, class Print>
+Json ArgumentOf(const Argument<T>& argument, Print print) {
+  Json json = {{"value", print(argument.value)}};
+  json.update(BasisOf(argument));
+  json["tried"] = Json::array();
+  for (const T& value : argument.sweep) json["tried"].push_back(print(value));
+  return json;
+}
+
+Json ToJson(const Plan& plan) {
+  const ReplayOp& op = RowOf(plan.operation.value);
+  const auto same = [](auto value) { return value; };
+  const auto name = [](auto value) { return std::string(Name(value)); };
+  return {{"op", ArgumentOf(plan.operation, name)},
+          {"count", op.operation == Operation::kBarrier ? Json(nullptr) : ArgumentOf(plan.count, same)},
+          {"dtype", op.operation == Operation::kBarrier ? Json(nullptr) : ArgumentOf(plan.datatype, name)},
+          {"redop", op.needs_redop ? ArgumentOf(plan.redop, name) : Json(nullptr)},
+          {"root", op.needs_root ? ArgumentOf(plan.root, same) : Json(nullptr)},
+          {"peer", op.needs_peer ? ArgumentOf(plan.peer, same) : Json(nullptr)},
+          {"ranks", ArgumentOf(plan.ranks, same)},
+          {"splits", plan.splits},
+          {"engine", plan.engine},
+          {"options", plan.options},
+          {"env", plan.env},
+          {"iterations", plan.iterations},
+          {"timeout_s", Seconds(plan.deadlines.each)},
+          {"notes", plan.notes},
+          {"cannot", plan.cannot}};
+}
+
+Json ToJson(const RankOutcome& rank) {
+  Json phases = Json::array();
+  for (const auto& [phase, time] : rank.phases)
+    phases.push_back({{"phase", Name(phase)},
+                      {"iteration", time.iteration > 0 ? Json(time.iteration) : Json(nullptr)},
+                      {"begun_s", Seconds(time.begun)},
+                      {"reached_s", time.reached ? Seconds(*time.reached) : Json(nullptr)}});
+  Json threads = Json::array();
+  for (const ThreadState& t : rank.threads)
+    threads.push_back({{"tid", t.tid}, {"name", t.name}, {"state", t.state}, {"wchan", OrNull(t.wchan)}, {"syscall", OrNull(t.syscall)}, {"stack", OrNull(t.stack)}});
+  Json times = Json::array();
+  for (const auto& time : rank.times) times.push_back(Seconds(time));
+  Json wrong = nullptr;
+  if (const auto& w = rank.wrong_data) wrong = {{"elements", w->elements}, {"first", w->first}, {"wanted", w->wanted}, {"got", w->got}};
+  return {{"rank", rank.rank},
+          {"host", OrNull(rank.host)},
+          {"pid", rank.pid > 0 ? Json(rank.pid) : Json(nullptr)},
+          {"in", Text(rank.doing)},
+          {"reached", Text(rank.last)},
+          {"phases", phases},
+          {"times_s", times},
+          {"exit_code", OrNull(rank.exit_code)},
+          {"signal", OrNull(rank.signal)},
+          {"stopped", OrNull(rank.stopped)},
+          {"asked", rank.asked ? Json(Describe(*rank.asked)) : Json(nullptr)},
+          {"error", OrNull(rank.error)},
+          {"wrong_data", wrong},
+          {"notes", rank.describe},
+          {"process_state", OrNull(rank.process_state)},
+          {"threads", threads},
+          {"backtrace", OrNull(rank.backtrace)},
+          {"output", OrNull(rank.output)}};
+}
+
+Json ToJson(const LinkRow& link) {
+  return {{"from", link.from},         {"to", link.to},           {"from_address", link.from_address},
+          {"to_address", link.to_address}, {"connected", link.connected}, {"acknowledged", link.acked},
+          {"arrived", link.received},  {"waiting", link.queued},  {"unread", link.unread},
+          {"sent_again", link.retransmits}, {"moves", link.moves}, {"dead", IsDead(link)}};
+}
+
+Json ToJson(const TrialOutcome& trial) {
+  const RunOutcome& run = trial.run;
+  Json blamed = Json::array(), ranks = Json::array(), links = Json::array(), bandwidth = nullptr;
+  for (const Blamed& b : run.blamed) blamed.push_back({{"rank", OrNull(b.rank)}, {"to", OrNull(b.to)}});
+  for (const RankOutcome& rank : run.ranks) ranks.push_back(ToJson(rank));
+  for (const LinkRow& link : run.links) links.push_back(ToJson(link));
+  if (const auto& b = run.bandwidth)
+    bandwidth = {{"bytes", b->bytes}, {"best_s", Seconds(b->best)}, {"mean_s", Seconds(b->mean)}, {"algorithm_gb_s", b->algorithm}, {"bus_gb_s", b->bus}};
+  return {{"call", Describe(CallOf(trial.plan))},
+          {"verdict", Name(run.verdict)},
+          {"sentence", run.sentence},
+          {"notes", run.notes},
+          {"blamed", blamed},
+          {"bandwidth", bandwidth},
+          {"took_s", Seconds(run.took)},
+          {"event_s", run.verdict == RunVerdict::kPassed ? Json(nullptr) : Seconds(run.event_at)},
+          {"decided_s", Seconds(run.decided_at)},
+          {"ranks", ranks},
+          {"links", links},
+          {"dumps", run.dumps}};
+}
+
+std::string_view OutcomeOf(const ReplayReport& report) {
+  constexpr std::string_view kOutcomes[] = {"passed", "reproduced", "undecided", "could-not-run"};
+  return report.trials.empty() ? "dry-run" : kOutcomes[ExitStatus(report.trials)];
+}
+
+}  // namespace
+
+std::string ReplayJson(const ReplayReport& report, std::string_view tool_version) {
+  Json trials = Json::array();
+  for (const TrialOutcome& trial : report.trials) trials.push_back(ToJson(trial));
+  const std::string command = NcclTestsCommand(report.plan);
+  const Json document = {{"schema", "inquest-replay-1"},
+                         {"tool", {{"name", "inquest"}, {"version", tool_version}}},
+                         {"outcome", OutcomeOf(report)},
+                         {"plan", ToJson(report.plan)},
+                         {"engine", {{"name", report.plan.engine}, {"version", OrNull(report.engine)}, {"tests", OrNull(report.engine_tests)}}},
+                         {"nccl_tests", OrNull(command)},
+                         {"trials", trials}};
+  return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace inquest

@@ -1,0 +1,27 @@
+// What `inquest replay` prints: one screen for a person, or one document.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "replay/outcome.h"
+#include "report/report.h"
+
+namespace inquest {
+
+struct ReplayReport {
+  Plan plan;                        ///< as inferred and given, with its sweeps
+  std::string engine;               ///< the worker's own words: `Gloo 0.5.0 over 127.0.0.1`
+  std::string engine_tests;         ///< what a pass of it shows
+  std::vector<TrialOutcome> trials; ///< empty: a dry run
+};
+
+/// Ends in a newline. What a library printed is sanitised.
+std::string ReplayText(const ReplayReport& report, const TextStyle& style);
+/// The document of docs/replay.md; ASCII, ends in a newline.
+std::string ReplayJson(const ReplayReport& report, std::string_view tool_version);
+
+/// `timeout 60 ./build/broadcast_perf -g 3 ...`; empty: nccl-tests has no such operation.
+std::string NcclTestsCommand(const Plan& plan);
+
+}  // namespace inquest

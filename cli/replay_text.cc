@@ -1,0 +1,178 @@
+// The result of a replay as text, with a picture of ranks and phases.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/replay_report.h"
+#include "replay/judgement.h"
+#include "replay/links.h"
+#include "replay/ops.h"
+#include "report/terminal.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::size_t kShownRanks = 64, kShownLinks = 24, kShownLines = 12;
+
+double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+/// Four columns for any time.
+std::string ShortSeconds(std::chrono::nanoseconds time) {
+  const double seconds = Seconds(time);
+  return seconds < 9.995 ? fmt::format("{:.2f}", seconds) : seconds < 99.95 ? fmt::format("{:.1f}", seconds) : fmt::format("{:.0f}", seconds);
+}
+
+std::string Bold(std::string_view text, const TextStyle& style) {
+  return style.color == Color::kAlways ? fmt::format("\x1b[1m{}\x1b[0m", text) : std::string(text);
+}
+
+void AppendWrapped(std::string& text, std::string_view line, const TextStyle& style, std::string_view indent = "") {
+  constexpr int kRows = 12;
+  for (const std::string& row : Wrap(Sanitize(line), std::max(style.width, 40) - static_cast<int>(indent.size()), kRows)) text += fmt::format("{}{}\n", indent, row);
+}
+
+/// `PASSED`, `REPRODUCED (link-dead)`.
+std::string Headline(RunVerdict verdict) {
+  switch (verdict) {
+    case RunVerdict::kPassed: return "PASSED";
+    case RunVerdict::kInterrupted: return "UNDECIDED";
+    case RunVerdict::kCouldNotRun: return "COULD NOT RUN";
+    default: return fmt::format("REPRODUCED ({})", Name(verdict));
+  }
+}
+
+struct Column {
+  Phase phase;
+  std::string_view title;
+};
+constexpr std::array kColumns = {
+    Column{Phase::kLibsLoaded, "libs"}, Column{Phase::kDeviceSet, "device"},   Column{Phase::kIdReceived, "id"},      Column{Phase::kCommInit, "init"},
+    Column{Phase::kConnected, "conn"},  Column{Phase::kBuffersReady, "bufs"},  Column{Phase::kWarmedUp, "warm"},      Column{Phase::kDescriptorAgreed, "agree"},
+    Column{Phase::kEnqueued, "enq"},    Column{Phase::kStarted, "start"},      Column{Phase::kCompleted, "done"},     Column{Phase::kVerified, "verify"},
+    Column{Phase::kFinalized, "final"}};
+constexpr int kCell = 7;
+
+std::string Cell(const RankOutcome& rank, const Column& column, std::chrono::nanoseconds now) {
+  const auto found = rank.phases.find(column.phase);
+  const bool here = rank.doing.phase == column.phase && !(rank.last == rank.doing);
+  if (found == rank.phases.end()) return "-";
+  if (here) return fmt::format(">{}", ShortSeconds(now - found->second.begun));
+  return found->second.reached ? ShortSeconds(*found->second.reached) : "-";
+}
+
+/// A row a rank, a column a phase: when it was reached, or how long the rank has been in the step that leads there.
+std::string Picture(const RunOutcome& run) {
+  std::string text = fmt::format("{:>6}", "rank");
+  for (const Column& column : kColumns) text += fmt::format("{:>{}}", column.title, kCell);
+  text += "  #\n";
+  const auto now = run.event_at.count() > 0 ? run.event_at : run.took;
+  for (const RankOutcome& rank : run.ranks) {
+    if (static_cast<std::size_t>(rank.rank) == kShownRanks) {
+      text += fmt::format("  and {} more in --format json\n", run.ranks.size() - kShownRanks);
+      break;
+    }
+    text += fmt::format("{:>6}", rank.rank);
+    for (const Column& column : kColumns) text += fmt::format("{:>{}}", Cell(rank, column, now), kCell);
+    text += fmt::format("  {}", rank.doing.iteration > 0 ? fmt::format("{}", rank.doing.iteration) : rank.times.empty() ? "-" : fmt::format("{}", rank.times.size()));
+    if (rank.signal) text += fmt::format("  signal {}", *rank.signal);
+    if (rank.exit_code) text += fmt::format("  exit {}", *rank.exit_code);
+    if (!rank.stopped.empty()) text += "  stopped";
+    text += "\n";
+  }
+  return text;
+}
+
+void AppendLinks(std::string& text, const RunOutcome& run) {
+  std::size_t shown = 0;
+  for (const LinkRow& link : run.links) {
+    if (link.queued == 0 && link.unread == 0 && !IsDead(link)) continue;
+    if (shown++ == 0) text += "\nConnections that hold bytes\n";
+    if (shown > kShownLinks) continue;
+    text += fmt::format("  {}->{}  waiting {}, acknowledged {}, arrived {}, unread {}, sent again {} times, {}\n", link.from, link.to, SizeText(link.queued),
+                        SizeText(link.acked), SizeText(link.received), SizeText(link.unread), link.retransmits, IsDead(link) ? "dead" : link.moves ? "moving" : "not moving");
+  }
+}
+
+void AppendThreads(std::string& text, const RunOutcome& run, const TextStyle& style) {
+  for (const Blamed& blamed : run.blamed) {
+    if (!blamed.rank) continue;
+    const RankOutcome& rank = run.ranks[static_cast<std::size_t>(*blamed.rank)];
+    if (rank.threads.empty() && rank.output.empty()) continue;
+    text += fmt::format("\nRank {}, process {}{}\n", rank.rank, rank.pid, rank.process_state.empty() ? "" : fmt::format(", {}", rank.process_state));
+    for (std::size_t i = 0; i < std::min(rank.threads.size(), kShownLines); ++i) {
+      const ThreadState& thread = rank.threads[i];
+      text += Cut(Sanitize(fmt::format("  thread {} {}  {}  {}", thread.tid, thread.name, thread.state, thread.wchan)), style.width) + "\n";
+    }
+    std::string_view output = rank.output;
+    while (output.ends_with('\n')) output.remove_suffix(1);
+    std::size_t begin = output.size();
+    for (std::size_t lines = 0; begin > 0 && lines < kShownLines; ++lines) {
+      begin = output.rfind('\n', begin - 1);
+      if (begin == std::string_view::npos) begin = 0;
+    }
+    if (output.empty()) continue;
+    text += "  printed last:\n";
+    for (output.remove_prefix(begin); !output.empty();) {
+      const std::size_t end = std::min(output.find('\n'), output.size());
+      if (end > 0) text += Cut("    " + Sanitize(output.substr(0, end)), style.width) + "\n";
+      output.remove_prefix(std::min(end + 1, output.size()));
+    }
+  }
+}
+
+void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& style) {
+  for (const ArgumentLine& line : Arguments(report.plan)) {
+    text += fmt::format("  {:<7} {:<14} {}\n", line.name, line.value, Sanitize(line.origin));
+    if (line.sweep.size() > 1) text += fmt::format("  {:<7} {:<14} tried: {}\n", "", "", fmt::join(line.sweep, ", "));
+  }
+  text += fmt::format("  {:<7} {:<14} {}\n", "engine", report.plan.engine, Sanitize(report.engine));
+  for (const std::string& note : report.plan.notes) AppendWrapped(text, note, style, "  ");
+  for (const std::string& why : report.plan.cannot) AppendWrapped(text, "Cannot show what happened: " + why, style, "  ");
+  if (!report.engine_tests.empty()) AppendWrapped(text, report.engine_tests, style, "  ");
+}
+
+void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& style) {
+  const RunOutcome& run = trial.run;
+  text += Bold(fmt::format("{}  {}, {} ranks", Headline(run.verdict), Describe(CallOf(trial.plan)), trial.plan.ranks.value), style) + "\n";
+  AppendWrapped(text, run.sentence, style);
+  for (const std::string& note : run.notes) AppendWrapped(text, note, style);
+  if (run.bandwidth) {
+    const Bandwidth& b = *run.bandwidth;
+    text += fmt::format("{} in {:.3f} ms (best {:.3f} ms), slowest rank: algorithm bandwidth {:.3f} GB/s, bus bandwidth {:.3f} GB/s\n", SizeText(b.bytes),
+                        Seconds(b.mean) * 1e3, Seconds(b.best) * 1e3, b.algorithm, b.bus);
+  }
+  if (!run.ranks.empty() && run.ranks[0].pid > 0) {
+    text += "\nSeconds until each step was reached; > for how long the rank was in it\n" + Picture(run);
+    AppendLinks(text, run);
+    AppendThreads(text, run, style);
+  }
+}
+
+}  // namespace
+
+std::string NcclTestsCommand(const Plan& plan) {
+  const ReplayOp& op = RowOf(plan.operation.value);
+  if (op.nccl_tests.empty()) return "";
+  const Call call = CallOf(plan);
+  const std::uint64_t bytes = op.bandwidth_elements(call, plan.ranks.value) * BytesOf(call.datatype);
+  return fmt::format("timeout 60 ./build/{} -g {} -b {} -e {} -d {}{} -w 1 -n 5", op.nccl_tests, plan.ranks.value, bytes, bytes, RowOf(call.datatype).nccl_tests,
+                     op.needs_root && !op.needs_peer ? fmt::format(" -r {}", call.root) : "");
+}
+
+std::string ReplayText(const ReplayReport& report, const TextStyle& style) {
+  std::string text;
+  for (const TrialOutcome& trial : report.trials) {
+    AppendTrial(text, trial, style);
+    text += "\n";
+  }
+  text += report.trials.empty() ? "Would run\n" : "What was run\n";
+  AppendPlan(text, report, style);
+  if (report.trials.empty()) {
+    const std::string command = NcclTestsCommand(report.plan);
+    if (!command.empty()) text += fmt::format("\nOn one host with {} GPUs nccl-tests does the same:\n  {}\n", report.plan.ranks.value, command);
+  }
+  return text;
+}
+
+}  // namespace inquest

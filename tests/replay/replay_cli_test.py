@@ -1,0 +1,69 @@
+"""`inquest replay` as a user calls it: exit status, text, and JSON against its schema."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import jsonschema
+
+inquest, gloo = sys.argv[1], sys.argv[2] == "1"
+schema = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs" / "replay.schema.json").read_text())
+call = ["--op", "broadcast", "--count", "1000", "--ranks", "3"]
+
+
+def run(*arguments):
+    return subprocess.run([inquest, "replay", *arguments], capture_output=True, text=True, timeout=120)
+
+
+def document(*arguments):
+    done = run("--format", "json", *arguments)
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, schema)
+    return done.returncode, found
+
+
+def could_not_run(*arguments, says):
+    done = run(*arguments)
+    assert done.returncode == 3 and done.stdout == "" and says in done.stderr, (arguments, done)
+
+
+status, plan = document(*call, "--dry-run")
+assert status == 0 and plan["outcome"] == "dry-run" and plan["trials"] == []
+assert plan["plan"]["count"]["basis"] == "given" and plan["plan"]["dtype"]["basis"] == "assumed"
+assert plan["plan"]["redop"] is None
+assert plan["nccl_tests"] == "timeout 60 ./build/broadcast_perf -g 3 -b 4000 -e 4000 -d float -r 0 -w 1 -n 5"
+text = run(*call, "--dry-run").stdout
+assert "assumed: the commonest" in text and "given by --count" in text, text
+
+could_not_run(says="--op, --count and --ranks")
+could_not_run("--op", "broadcast", "--ranks", "3", says="no elements")
+could_not_run("--op", "broadcast", "--count", "3", says="number of ranks")
+could_not_run(*call, "--root", "3", says="root 3 is none of 3 ranks")
+could_not_run(*call, "--timeout", "soon", says="--timeout")
+could_not_run(*call, "--fault", "9:hang", says="bad fault")
+could_not_run(*call, "--fault", "1:dance", says="bad fault")
+if not gloo:
+    could_not_run(*call, says="libgloo-dev")
+    sys.exit(0)
+
+done = run(*call)
+assert done.returncode == 0 and done.stdout.startswith("PASSED"), done
+assert "not NVLink" in done.stdout and "bus bandwidth" in done.stdout
+could_not_run(*call, "--interface", "nosuch0", says="nosuch0")
+
+status, passed = document(*call, "--iterations", "3")
+assert status == 0 and passed["outcome"] == "passed"
+assert all(len(rank["times_s"]) == 3 for rank in passed["trials"][0]["ranks"])
+assert passed["trials"][0]["bandwidth"]["bytes"] == 4000
+
+status, hung = document(*call, "--timeout", "2", "--fault", "2:hang@enqueued")
+trial = hung["trials"][0]
+assert status == 1 and hung["outcome"] == "reproduced" and trial["verdict"] == "hung"
+assert trial["blamed"] == [{"rank": 2, "to": None}]
+assert trial["decided_s"] - trial["event_s"] < 2
+picture = run(*call, "--timeout", "2", "--fault", "2:hang@enqueued").stdout
+assert re.search(r"^ +2( +\d+\.\d\d){8}( +-){5}  1$", picture, re.M), picture
+
+status, wrong = document(*call, "--fault", "1:corrupt")
+assert status == 1 and wrong["trials"][0]["ranks"][1]["wrong_data"]["elements"] == 1
