@@ -17,9 +17,15 @@ constexpr std::size_t kContextAfter = 3;   ///< and what came next: a program th
 constexpr std::size_t kTail = 12;          ///< lines kept at the end of every block, for the same reason
 constexpr std::size_t kLastOnly = 8;       ///< hits kept of a rule that floods
 constexpr std::size_t kSpansInPlace = 8;
+constexpr std::size_t kLongestHead = 256;  ///< what may stand in front of `] NCCL INFO `
+constexpr std::size_t kShortestNccl = 24;
+constexpr std::size_t kLookedAtOnce = 16;
 
 /// What the first look at a line said.
 enum class Class : std::uint8_t { kPlain, kFolded, kNcclKnown, kNcclKept, kTorn };
+
+/// Why a line is kept.
+enum class Reason : std::uint8_t { kNone, kContext, kOwn };
 
 bool StartsWith(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
@@ -58,132 +64,115 @@ void NoteSender(std::string_view message, CallBatch::Process& process) {
   if (!process.sender) process.sender = GroupRank{rank};
 }
 
-struct Piece {
-  std::uint32_t begin = 0, end = 0, next = 0;  ///< text [begin, end), the following piece starts at next
-  std::uint32_t line = 0;
-};
-
 }  // namespace
 
+// Most pieces of a log are plain and stay so. They are never visited one by one: what is done for a piece is done for
+// those that NCCL wrote, that the sieve hit, that are damaged, or that stand near one of them.
 struct BlockScanner::State {
   explicit State(const Sieve& s) : sieve(s), scanner(s.MakeScanner()) {}
 
   const Sieve& sieve;
   std::unique_ptr<Sieve::Scanner> scanner;
-  Structure structure;
+  Structure pieces;
   CallFolder calls;
-  std::vector<Piece> pieces;
-  std::vector<Class> classes;
-  std::vector<std::uint32_t> rest_pieces;  ///< those that were not folded, in order
-  std::vector<bool> odd;
+  std::vector<Class> classes;              ///< by piece
+  std::vector<std::uint32_t> nccl;         ///< pieces that NCCL wrote and that were not folded
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;  ///< of the block, [begin, end): what the sieve is to see
   std::vector<Sieve::Hit> hits;
   std::string rest;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rest_places;  ///< offset in rest -> offset in block
   struct LastOnly { std::array<std::uint32_t, kLastOnly> pieces{}; std::size_t count = 0; };
   std::unordered_map<std::uint32_t, LastOnly> last_only;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> wanted;  ///< piece, hit id
+  std::vector<Reason> reasons;             ///< by piece
+  std::vector<std::uint32_t> keep;         ///< pieces that have a reason
 
-  std::string_view Text(std::string_view block, const Piece& piece) const { return block.substr(piece.begin, piece.end - piece.begin); }
-  void CutPieces(std::string_view block);
+  std::uint32_t Size(std::uint32_t piece) const { return pieces.next(piece) - pieces.begin(piece); }
   void Classify(std::string_view block, BlockYield& yield, bool cut_head);
-  void FoldVia(std::string_view line, std::size_t bracket, std::string_view message, std::uint32_t piece, BlockYield& yield);
+  bool IsNccl(const Structure::Bracket& bracket) const;
+  bool FoldVia(const CallFolder::Line& line, BlockYield& yield);
   void SieveRest(std::string_view block);
   void CollectWanted();
-  void Keep(std::string_view block, BlockYield& yield, bool cut_head);
+  void ChooseKept();
+  std::vector<std::uint32_t> Damaged(std::uint32_t block_size, bool cut_head) const;
+  void Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head);
 };
 
-// A '\r' ends a piece (progress bars overwrite themselves), "\r\n" ends it once.
-void BlockScanner::State::CutPieces(std::string_view block) {
-  pieces.clear();
-  std::uint32_t begin = 0, line = 0;
-  for (std::size_t i = 0; i < structure.ends.size(); ++i) {
-    const std::uint32_t end = structure.ends[i];
-    std::uint32_t next = end + 1;
-    bool newline = block[end] == '\n';
-    if (!newline && next < block.size() && block[next] == '\n') {
-      ++next;
-      ++i;
-      newline = true;
-    }
-    pieces.push_back({begin, end, next, line});
-    begin = next;
-    if (newline) ++line;
-  }
-  if (begin < block.size()) {
-    const auto size = static_cast<std::uint32_t>(block.size());
-    pieces.push_back({begin, size, size, line});
-  }
-  odd.assign(structure.odd.empty() ? 0 : pieces.size(), false);
-  std::size_t at = 0;
-  for (const std::uint32_t offset : structure.odd) {
-    while (pieces[at].next <= offset) ++at;
-    odd[at] = true;
-  }
-}
-
-void BlockScanner::State::FoldVia(std::string_view line, std::size_t bracket, std::string_view message, std::uint32_t piece,
-                                  BlockYield& yield) {
+/// Counts a line of a connection. False: it is none.
+bool BlockScanner::State::FoldVia(const CallFolder::Line& line, BlockYield& yield) {
+  const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
+  if (!StartsWith(message, "Channel ") && !StartsWith(message, "Ring ") && !StartsWith(message, "Trees") && !StartsWith(message, "Tree ")) return false;
   const std::size_t via_at = message.find(" via ");
-  if (via_at == std::string_view::npos) return;
-  const auto process = calls.ProcessOf(line, bracket, piece);
-  if (!process) return;
-  NoteSender(message, calls.batch().processes[*process]);
+  if (via_at == std::string_view::npos) return true;
+  const auto process = calls.ProcessOf(line);
+  if (!process) return true;
+  NoteSender(message, calls.process(*process));
   const std::string via = NormaliseVia(message.substr(via_at + 5));
   for (auto it = yield.vias.rbegin(); it != yield.vias.rend(); ++it)
     if (it->process == *process && it->via == via) {
       ++it->count;
-      return;
+      return true;
     }
-  yield.vias.push_back({*process, via, 1, pieces[piece].line, std::string(line.substr(0, kCitedBytes))});
+  yield.vias.push_back({*process, via, 1, line.number, std::string(line.text.substr(0, kCitedBytes))});
+  return true;
+}
+
+/// Whether NCCL's prefix stands there. In front of it stand launchers' tags, not more.
+bool BlockScanner::State::IsNccl(const Structure::Bracket& bracket) const {
+  const std::string_view line = pieces.text(bracket.piece);
+  const std::size_t at = bracket.offset - pieces.begin(bracket.piece);
+  return at < kLongestHead && line.size() >= std::max(kShortestNccl, at + kNcclInfo.size()) &&
+         IsNcclInfo(line.data() + at);
 }
 
 void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bool cut_head) {
   classes.assign(pieces.size(), Class::kPlain);
-  rest_pieces.clear();
-  std::size_t guess = 0;
-  for (std::uint32_t i = 0; i < pieces.size(); ++i) {
-    const std::string_view line = Text(block, pieces[i]);
-    const std::size_t bracket = line.size() < 24 || (cut_head && i == 0) ? std::string_view::npos : FindNcclInfo(line, guess);
-    if (bracket == std::string_view::npos) {
-      rest_pieces.push_back(i);
-      continue;
+  nccl.clear();
+  spans.clear();
+  std::uint32_t unsieved = 0;
+  const auto leave_out = [&](std::uint32_t piece) {
+    if (pieces.begin(piece) != unsieved) spans.emplace_back(unsieved, pieces.begin(piece));
+    unsieved = pieces.next(piece);
+  };
+  const auto classify = [&](const CallFolder::Line& line) {
+    const CallLine call = calls.Add(line);
+    if (call == CallLine::kCall || (call == CallLine::kNotACall && FoldVia(line, yield))) {
+      yield.tally.claimed += Size(line.piece);
+      leave_out(line.piece);
+      return Class::kFolded;
     }
-    guess = bracket;
-    const std::string_view message = line.substr(bracket + 12);
-    switch (calls.Add(line, bracket, pieces[i].line, i)) {
-      case CallLine::kCall:
-        classes[i] = Class::kFolded;
-        yield.tally.claimed += pieces[i].next - pieces[i].begin;
-        continue;
-      case CallLine::kTorn:
-        classes[i] = Class::kTorn;
-        rest_pieces.push_back(i);
-        continue;
-      case CallLine::kNotACall: break;
-    }
-    if (StartsWith(message, "Channel ") || StartsWith(message, "Ring ") || StartsWith(message, "Trees") || StartsWith(message, "Tree ")) {
-      FoldVia(line, bracket, message, i, yield);
-      classes[i] = Class::kFolded;
-      yield.tally.claimed += pieces[i].next - pieces[i].begin;
-    } else {
-      rest_pieces.push_back(i);
-      classes[i] = WorthKeeping(message) ? Class::kNcclKept : Class::kNcclKnown;
-    }
+    nccl.push_back(line.piece);
+    if (call == CallLine::kNotACall) return WorthKeeping(line.text.substr(line.bracket + kNcclInfo.size())) ? Class::kNcclKept : Class::kNcclKnown;
+    leave_out(line.piece);
+    return Class::kTorn;
+  };
+  // The first look at several lines, then the second. Lines are filled in place: copying what was just written stalls.
+  std::array<CallFolder::Line, kLookedAtOnce> lines;
+  std::size_t looked_at = 0;
+  const auto take_looked_at = [&] {
+    for (std::size_t i = 0; i < looked_at; ++i) classes[lines[i].piece] = classify(lines[i]);
+    looked_at = 0;
+  };
+  std::uint32_t first_piece = cut_head ? 1 : 0;
+  for (const Structure::Bracket& bracket : pieces.brackets()) {
+    if (bracket.piece < first_piece || !IsNccl(bracket)) continue;
+    first_piece = bracket.piece + 1;  // the first of a line counts
+    CallFolder::Line& line = lines[looked_at++];
+    line.text = pieces.text(bracket.piece);
+    line.bracket = bracket.offset - pieces.begin(bracket.piece);
+    line.number = pieces.line(bracket.piece);
+    line.piece = bracket.piece;
+    calls.Look(line);
+    if (looked_at == lines.size()) take_looked_at();
   }
+  take_looked_at();
+  if (unsieved != block.size()) spans.emplace_back(unsieved, static_cast<std::uint32_t>(block.size()));
 }
 
 // Contiguous runs are sieved in place; many short ones are first copied together, since each scan has a price.
 void BlockScanner::State::SieveRest(std::string_view block) {
   hits.clear();
   rest_places.clear();
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;
-  for (const std::uint32_t i : rest_pieces) {
-    if (classes[i] == Class::kTorn) continue;
-    if (!spans.empty() && spans.back().second == pieces[i].begin)
-      spans.back().second = pieces[i].next;
-    else
-      spans.emplace_back(pieces[i].begin, pieces[i].next);
-  }
   if (spans.size() <= kSpansInPlace) {
     for (const auto& [begin, end] : spans) {
       const std::size_t first = hits.size();
@@ -212,7 +201,7 @@ void BlockScanner::State::CollectWanted() {
   std::uint32_t piece = 0;
   for (const Sieve::Hit& hit : hits) {
     const std::uint32_t last = hit.end == 0 ? 0 : hit.end - 1;
-    while (piece + 1 < pieces.size() && pieces[piece].next <= last) ++piece;
+    if (pieces.next(piece) <= last) piece = static_cast<std::uint32_t>(std::min(pieces.PieceAt(last), pieces.size() - 1));
     // Lines that NCCL prints by the thousand are kept for a rule's sake, not for their mark.
     if (classes[piece] == Class::kNcclKnown && hit.id >= sieve.first_mark_id()) continue;
     if (hit.id < sieve.first_mark_id() && sieve.keep_last_only(hit.id)) {
@@ -229,56 +218,90 @@ void BlockScanner::State::CollectWanted() {
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
 }
 
-void BlockScanner::State::Keep(std::string_view block, BlockYield& yield, bool cut_head) {
-  constexpr std::uint8_t kNo = 0, kContext = 1, kYes = 2;
-  std::vector<std::uint8_t> keep(pieces.size(), kNo);
-  for (const auto& [piece, id] : wanted) keep[piece] = kYes;
-  for (const std::uint32_t i : rest_pieces)
-    if (classes[i] == Class::kNcclKept) keep[i] = kYes;
-  const auto context = [&](std::size_t i) {
-    if (keep[i] == kNo && pieces[i].begin != pieces[i].end && (classes[i] == Class::kPlain || classes[i] == Class::kNcclKnown)) keep[i] = kContext;
+void BlockScanner::State::ChooseKept() {
+  reasons.assign(pieces.size(), Reason::kNone);
+  keep.clear();
+  const auto give = [&](std::uint32_t i, Reason reason) {
+    if (reasons[i] == Reason::kNone) keep.push_back(i);
+    reasons[i] = reason;
   };
-  for (const std::uint32_t i : rest_pieces)
-    if (keep[i] == kYes && (i == 0 || keep[i - 1] != kYes))
+  for (const auto& [piece, id] : wanted) give(piece, Reason::kOwn);
+  for (const std::uint32_t i : nccl)
+    if (classes[i] == Class::kNcclKept) give(i, Reason::kOwn);
+  const auto context = [&](std::size_t i) {
+    const bool may_be = classes[i] == Class::kPlain || classes[i] == Class::kNcclKnown;
+    if (may_be && reasons[i] == Reason::kNone && !pieces.text(i).empty()) give(static_cast<std::uint32_t>(i), Reason::kContext);
+  };
+  const auto is_own = [&](std::size_t i) { return i < pieces.size() && reasons[i] == Reason::kOwn; };
+  const std::size_t own = keep.size();
+  for (std::size_t k = 0; k < own; ++k) {
+    const std::size_t i = keep[k];
+    if (i == 0 || !is_own(i - 1))
       for (std::size_t back = 1; back <= kContextBefore && back <= i; ++back) context(i - back);
-  for (const std::uint32_t i : rest_pieces)
-    if (keep[i] == kYes && classes[i] == Class::kPlain && (i + 1 == pieces.size() || keep[i + 1] != kYes))
+    if (classes[i] == Class::kPlain && !is_own(i + 1))
       for (std::size_t ahead = 1; ahead <= kContextAfter && i + ahead < pieces.size(); ++ahead) context(i + ahead);
+  }
   // Of a progress bar's pieces the last one says it all.
   std::size_t tail = 0;
   for (std::size_t i = pieces.size(); i-- > 0 && tail < kTail;) {
-    if (i + 1 < pieces.size() && pieces[i + 1].line == pieces[i].line) continue;
+    if (i + 1 < pieces.size() && pieces.line(i + 1) == pieces.line(i)) continue;
     context(i);
     ++tail;
   }
+  std::sort(keep.begin(), keep.end());
+}
 
-  std::size_t next_wanted = 0;
-  for (const std::uint32_t i : rest_pieces) {
-    const Piece& piece = pieces[i];
-    const std::uint64_t bytes = piece.next - piece.begin;
-    const bool headless = cut_head && i == 0;
-    const bool damaged = headless || (!odd.empty() && odd[i]) || classes[i] == Class::kTorn || piece.end - piece.begin > kLineCap;
-    if (keep[i] == kNo || headless) {
-      while (next_wanted < wanted.size() && wanted[next_wanted].first == i) ++next_wanted;
-      (damaged ? yield.tally.damaged : classes[i] == Class::kPlain ? yield.tally.plain : yield.tally.claimed) += bytes;
+/// Damaged pieces, in order. What was folded is whole where it matters.
+std::vector<std::uint32_t> BlockScanner::State::Damaged(std::uint32_t block_size, bool cut_head) const {
+  std::vector<std::uint32_t> out = pieces.odd();
+  if (cut_head && pieces.size() > 0) out.push_back(0);
+  for (const std::uint32_t i : nccl)
+    if (classes[i] == Class::kTorn) out.push_back(i);
+  // A piece longer than the cap reaches over a multiple of it.
+  for (std::size_t at = kLineCap; at < block_size; at += kLineCap) {
+    const std::size_t i = std::min(pieces.PieceAt(static_cast<std::uint32_t>(at)), pieces.size() - 1);
+    if (pieces.text(i).size() > kLineCap) out.push_back(static_cast<std::uint32_t>(i));
+  }
+  std::erase_if(out, [this](std::uint32_t i) { return classes[i] == Class::kFolded; });
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head) {
+  const std::vector<std::uint32_t> damaged = Damaged(block_size, cut_head);
+  const auto is_damaged = [&](std::uint32_t i) { return std::binary_search(damaged.begin(), damaged.end(), i); };
+  std::uint64_t kept_bytes = 0;
+  auto next_wanted = wanted.begin();
+  for (const std::uint32_t i : keep) {
+    const auto first_wanted = std::find_if(next_wanted, wanted.end(), [i](const auto& hit) { return hit.first >= i; });
+    next_wanted = std::find_if(first_wanted, wanted.end(), [i](const auto& hit) { return hit.first > i; });
+    if (cut_head && i == 0) {
+      reasons[0] = Reason::kNone;
       continue;
     }
-    const std::string_view text = Text(block, piece).substr(0, kLineCap);
+    const std::string_view text = pieces.text(i).substr(0, kLineCap);
     KeptLine kept;
-    kept.line = piece.line;
-    kept.offset = piece.begin;
-    kept.bytes = static_cast<std::uint32_t>(bytes);
+    kept.line = pieces.line(i);
+    kept.offset = pieces.begin(i);
+    kept.bytes = Size(i);
     kept.text = static_cast<std::uint32_t>(yield.arena.size());
     kept.size = static_cast<std::uint32_t>(text.size());
     yield.arena += text;
     kept.hits = static_cast<std::uint32_t>(yield.hits.size());
-    for (; next_wanted < wanted.size() && wanted[next_wanted].first == i; ++next_wanted) yield.hits.push_back(wanted[next_wanted].second);
+    for (auto hit = first_wanted; hit != next_wanted; ++hit) yield.hits.push_back(hit->second);
     kept.hit_count = static_cast<std::uint32_t>(yield.hits.size()) - kept.hits;
-    kept.context = keep[i] == kContext;
-    kept.damaged = damaged;
+    kept.context = reasons[i] == Reason::kContext;
+    kept.damaged = is_damaged(i);
     kept.nccl = classes[i] == Class::kNcclKept || classes[i] == Class::kNcclKnown;
     yield.kept.push_back(kept);
+    kept_bytes += kept.bytes;
   }
+  for (const std::uint32_t i : damaged)
+    if (reasons[i] == Reason::kNone) yield.tally.damaged += Size(i);
+  for (const std::uint32_t i : nccl)
+    if (reasons[i] == Reason::kNone && classes[i] != Class::kTorn && !is_damaged(i)) yield.tally.claimed += Size(i);
+  yield.tally.plain = block_size - kept_bytes - yield.tally.damaged - yield.tally.claimed;
 }
 
 BlockScanner::BlockScanner(const Sieve& sieve) : state_(std::make_unique<State>(sieve)) {}
@@ -287,23 +310,22 @@ BlockScanner::~BlockScanner() = default;
 BlockYield BlockScanner::Scan(std::string_view block, bool cut_head) {
   State& s = *state_;
   BlockYield yield;
-  FindStructure(block, s.structure);
-  s.CutPieces(block);
+  s.pieces.Find(block);
   s.calls.Begin();
   s.Classify(block, yield, cut_head);
   s.SieveRest(block);
   s.CollectWanted();
-  s.Keep(block, yield, cut_head);
+  s.ChooseKept();
+  s.Keep(static_cast<std::uint32_t>(block.size()), yield, cut_head);
 
-  const std::vector<std::uint32_t> last_pieces = s.calls.last_pieces();
   yield.calls = s.calls.Take();
   for (std::size_t i = 0; i < yield.calls.processes.size(); ++i) {
-    const Piece& piece = s.pieces[last_pieces[i]];
-    yield.calls.processes[i].last_line = piece.line;
-    yield.calls.processes[i].last_text = std::string(s.Text(block, piece).substr(0, kCitedBytes));
+    const std::uint32_t piece = s.calls.last_pieces()[i];
+    yield.calls.processes[i].last_line = s.pieces.line(piece);
+    yield.calls.processes[i].last_text = std::string(s.pieces.text(piece).substr(0, kCitedBytes));
   }
   yield.tally.bytes = block.size();
-  yield.tally.lines = s.pieces.empty() ? 0 : s.pieces.back().line + (s.pieces.back().next > s.pieces.back().end && block.back() == '\n' ? 1 : 0);
+  yield.tally.lines = s.pieces.lines();
   return yield;
 }
 

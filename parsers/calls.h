@@ -6,68 +6,98 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "core/event.h"
 
 namespace inquest {
 
-/// Offset of the `]` of `] NCCL INFO ` within the first 256 bytes of a line; npos if it is not such a line. The line
-/// must be followed by 64 readable bytes.
-/// `guess`: where it stood in the line before, tried first.
-std::size_t FindNcclInfo(std::string_view line, std::size_t guess);
+/// What follows `host:pid:tid [dev` in NCCL's lines.
+inline constexpr std::string_view kNcclInfo = "] NCCL INFO ";
+
+/// Whether it stands there; as many bytes must be readable.
+inline bool IsNcclInfo(const char* text) {
+  std::uint64_t head[2] = {}, tail[2] = {};
+  std::memcpy(&head[0], text, 8);
+  std::memcpy(&head[1], kNcclInfo.data(), 8);
+  std::memcpy(&tail[0], text + 4, 8);
+  std::memcpy(&tail[1], kNcclInfo.data() + 4, 8);
+  return ((head[0] ^ head[1]) | (tail[0] ^ tail[1])) == 0;
+}
 
 enum class CallLine : std::uint8_t { kNotACall, kCall, kTorn };
 
 /// Folds one block's calls into a CallBatch. What was once seen is remembered from block to block: a training loop makes
 /// the same calls again and again, and a line whose tail (from ` count ` on) is known needs its opCount read and no more.
-/// Lines must be followed by 64 readable bytes.
+/// Lines must be followed by kPadding readable bytes.
 class CallFolder {
  public:
   CallFolder();
   ~CallFolder();
+  /// A line that NCCL wrote, as the first look shows it. Only this folder's code reads the rest of it.
+  struct Line {
+    std::string_view text;
+    std::uint32_t bracket = 0;  ///< where kNcclInfo stands
+    std::uint32_t number = 0;   ///< in the block
+    std::uint32_t piece = 0;    ///< is given back by last_pieces()
+
+    std::uint64_t hash = 0;  ///< of what repeated calls have in common; 0: of no usual size
+  };
   /// Starts a block.
   void Begin();
-  /// `bracket`: FindNcclInfo's answer; `line_number` in the block; `piece` is given back by last_pieces().
-  CallLine Add(std::string_view line, std::size_t bracket, std::uint32_t line_number, std::uint32_t piece);
-  /// The process of this block that wrote an NCCL line, also where it is no call.
-  std::optional<std::uint32_t> ProcessOf(std::string_view line, std::size_t bracket, std::uint32_t piece);
-  /// Pieces (as given to Add) of each process' last line.
-  const std::vector<std::uint32_t>& last_pieces() const { return last_pieces_; }
-  CallBatch& batch() { return batch_; }
+  /// The first look. A few lines are best looked at before the first of them is added: what will be asked for then is
+  /// fetched in the meantime.
+  void Look(Line& line) const;
+  CallLine Add(const Line& line);
+  /// The process of this block that wrote a line, also where it is no call.
+  std::optional<std::uint32_t> ProcessOf(const Line& line);
+  CallBatch::Process& process(std::uint32_t index) { return batch_.processes[index]; }
+  /// Ends the block.
   CallBatch Take();
+  /// The pieces of the last line of each process in the batch that Take() gave.
+  const std::vector<std::uint32_t>& last_pieces() const { return last_pieces_; }
 
  private:
   struct Fields;
   struct Writer;      ///< a `host:pid` seen by this folder
-  struct PrefixSlot;  ///< a `host:pid:tid [dev` seen, and its writer
-  struct TailSlot;    ///< a call's op and tail seen, and what they mean
-  struct CommSlot;
-  struct DescriptorSlot;
+  struct Thread;      ///< a `host:pid:tid [dev` seen, and its writer
+  struct Kind;        ///< a thread's call seen, and what it means
+  struct Comm;        ///< a communicator that a writer named
+  struct Descriptor;
 
-  static bool ParseFields(const char* message, std::size_t op_size, const char* line_end, Fields& out);
-  /// nullptr: no prefix stands there. Not an optional number: building one on the stack stalls this path.
-  Writer* WriterOf(std::string_view line, std::size_t bracket);
-  Writer* NewPrefix(std::string_view line, std::size_t bracket, PrefixSlot* slot);
+  static bool ParseFields(std::string_view message, std::size_t op_size, Fields& out);
+  const Kind* KindOf(const Line& line) const;
+  CallLine AddSlowly(const Line& line);
+  /// nullopt: no prefix stands there.
+  std::optional<std::uint32_t> ThreadOf(const Line& line);
   void Enter(Writer& writer, const char* bracket);
-  std::uint32_t InBatch(Writer& writer, const char* bracket, std::uint32_t piece);
-  std::uint32_t CommOf(std::uint32_t process, std::uint64_t pointer, std::int32_t nranks);
+  void Wrote(Writer& writer, const Line& line);
+  void Remember(const Kind& kind);
+  std::size_t PlaceOf(std::uint64_t hash) const;
+  std::uint32_t CommOf(std::uint32_t writer, const Fields& fields);
   std::uint32_t DescriptorOf(std::string_view op, const Fields& fields);
-  CallLine AddSlowly(std::string_view line, std::size_t bracket, std::size_t op_size, std::uint32_t line_number, std::uint32_t piece);
   void Forget();
 
-  CallBatch batch_;
-  std::vector<std::uint32_t> last_pieces_;
+  CallBatch batch_;  ///< its calls hold numbers of this folder until Take()
+  std::vector<std::uint32_t> last_pieces_, batch_writers_;
   std::vector<Writer> writers_;
-  std::map<std::string, std::uint32_t, std::less<>> writer_by_name_;
-  std::vector<PrefixSlot> prefixes_;
-  std::vector<TailSlot> tails_;
-  std::vector<CommSlot> comms_;
-  std::vector<DescriptorSlot> descriptors_;
+  std::vector<Thread> threads_;
+  std::vector<Comm> comms_;
+  std::vector<Descriptor> descriptors_;
+  std::unordered_map<std::string, std::uint32_t> writer_by_name_, thread_by_prefix_;
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t>, std::uint32_t> comm_by_pointer_;
+  std::map<std::tuple<std::string, std::uint64_t, std::int32_t, std::int32_t, std::int32_t>, std::uint32_t> descriptor_by_fields_;
+  std::vector<Kind> kinds_;
+  struct Place { std::uint16_t tag = 0, kind = 0; };  ///< of the kind's hash, the lowest bits; its number from 1, 0: free
+  std::vector<Place> places_;  ///< by the highest bits of the hash; the next one where that is taken
+  std::size_t calls_known_ = 0;  ///< calls of known kinds since all kinds were last forgotten
   std::uint32_t stamp_ = 0;
 };
 

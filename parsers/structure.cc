@@ -1,7 +1,9 @@
-// Where a block's lines end and where its bytes are damaged, 32 bytes at a time.
+// Where a block's lines end, where NCCL's prefix may stand and where bytes are damaged, in one pass over the block.
 #include "parsers/structure.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -10,61 +12,139 @@
 namespace inquest {
 namespace {
 
-void Classify(unsigned char byte, std::uint32_t at, Structure& structure) {
-  switch (byte) {
-    case '\n':
-    case '\r': structure.ends.push_back(at); break;
-    case '\t':
-    case '\b':
-    case '\f':
-    case 0x1b: break;
-    default: structure.odd.push_back(at);
-  }
+constexpr std::size_t kChunk = 64;
+constexpr std::size_t kStretch = 64 * kChunk;  ///< marked at once: what is looked at twice is in the first cache still
+constexpr std::uint64_t kEachByte = 0x0101010101010101U;
+
+/// Whether one of eight bytes may be below 0x20, or ']': no false no.
+bool MayTell(const char* at) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, at, sizeof bytes);
+  const std::uint64_t bracket = bytes ^ kEachByte * ']';
+  return ((((bytes - kEachByte * 0x20) & ~bytes) | ((bracket - kEachByte) & ~bracket)) & kEachByte * 0x80) != 0;
 }
 
-void FindFrom(std::string_view block, std::size_t begin, Structure& structure) {
-  for (std::size_t i = begin; i < block.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(block[i]);
-    if (byte < 0x20) Classify(byte, static_cast<std::uint32_t>(i), structure);
-  }
-}
+bool Tells(const char* at) { return static_cast<unsigned char>(*at) < 0x20 || (at[0] == ']' && at[2] == 'N'); }
 
-#if defined(__x86_64__)
-// Text is almost free of bytes below 0x20 but for line ends, so one comparison a chunk finds both.
-__attribute__((target("avx2,bmi"))) void FindAvx2(std::string_view block, Structure& structure) {
-  const __m256i limit = _mm256_set1_epi8(0x1f);
-  const char* data = block.data();
-  std::size_t i = 0;
-  for (; i + 64 <= block.size(); i += 64) {
-    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i));
-    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i + 32));
-    const auto mask_low = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(low, limit), low)));
-    const auto mask_high = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(high, limit), high)));
-    std::uint64_t mask = (static_cast<std::uint64_t>(mask_high) << 32) | mask_low;
-    while (mask != 0) {
-      const auto at = i + static_cast<std::size_t>(std::countr_zero(mask));
-      mask &= mask - 1;
-      if (data[at] == '\n') [[likely]] {
-        structure.ends.push_back(static_cast<std::uint32_t>(at));
-      } else {
-        Classify(static_cast<unsigned char>(data[at]), static_cast<std::uint32_t>(at), structure);
-      }
-    }
-  }
-  FindFrom(block, i, structure);
-}
-#endif
+bool IsOdd(char byte) { return byte != '\t' && byte != '\b' && byte != '\f' && byte != '\x1b'; }
 
 }  // namespace
 
-void FindStructure(std::string_view block, Structure& structure) {
-  structure.ends.clear();
-  structure.odd.clear();
+Structure::Structure(Code code) : code_(code), marks_(kStretch + kChunk) {
 #if defined(__x86_64__)
-  static const bool kAvx2 = __builtin_cpu_supports("avx2") != 0;
-  if (kAvx2) return FindAvx2(block, structure);
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("popcnt")) code_ = Code::kPortable;
+#else
+  code_ = Code::kPortable;
 #endif
-  FindFrom(block, 0, structure);
+}
+
+template <class T>
+void Structure::MakeRoom(std::vector<T>& list, std::size_t size) {
+  if (size > list.size()) list.resize(std::max(size, 2 * list.size()));
+}
+
+void Structure::Mark(std::size_t begin, std::size_t end) {
+  for (const char* data = block_.data(); begin < end;) {
+    if (begin + 8 <= end && !MayTell(data + begin)) {
+      begin += 8;
+      continue;
+    }
+    for (const std::size_t stop = std::min(begin + 8, end); begin < stop; ++begin) {
+      marks_[mark_count_] = static_cast<std::uint32_t>(begin);
+      mark_count_ += Tells(data + begin) ? 1 : 0;
+    }
+  }
+}
+
+#if defined(__x86_64__)
+namespace {
+
+__attribute__((target("avx2"))) inline __m256i Load(const char* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
+
+__attribute__((target("avx2"))) inline std::uint32_t Telling(const char* at) {
+  const __m256i bytes = Load(at);
+  const __m256i control = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes);
+  const __m256i bracket = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(']')), _mm256_cmpeq_epi8(Load(at + 2), _mm256_set1_epi8('N')));
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(control, bracket)));
+}
+
+}  // namespace
+
+// Where the next mark stands cannot be predicted, so two are written whether or not there are any, and only the count
+// says which are. Chunks with more are rare.
+__attribute__((target("avx2,bmi,popcnt"))) void Structure::MarkAvx2(std::size_t begin, std::size_t end) {
+  std::uint32_t* mark = marks_.data();
+  for (; begin + kChunk <= end; begin += kChunk) {
+    const char* at = block_.data() + begin;
+    const std::uint64_t first = Telling(at) | static_cast<std::uint64_t>(Telling(at + 32)) << 32;
+    const std::uint64_t second = first & (first - 1), third = second & (second - 1);
+    const auto place = [begin](std::uint64_t bits) { return static_cast<std::uint32_t>(begin) + static_cast<std::uint32_t>(std::countr_zero(bits)); };
+    mark[0] = place(first);
+    mark[1] = place(second);
+    std::uint32_t* more = mark + 2;
+    for (std::uint64_t bits = third; bits != 0; bits &= bits - 1) *more++ = place(bits);
+    mark += std::popcount(first);
+  }
+  mark_count_ = static_cast<std::size_t>(mark - marks_.data());
+  Mark(begin, end);
+}
+#else
+void Structure::MarkAvx2(std::size_t begin, std::size_t end) { Mark(begin, end); }
+#endif
+
+void Structure::TakeMarks() {
+  MakeRoom(ends_, count_ + mark_count_ + 1);
+  MakeRoom(brackets_, bracket_count_ + mark_count_);
+  std::uint32_t* end = ends_.data() + count_;
+  Bracket* bracket = brackets_.data() + bracket_count_;
+  for (std::size_t i = 0; i < mark_count_; ++i) {
+    const std::uint32_t at = marks_[i];
+    const char byte = block_[at];
+    const auto piece = static_cast<std::uint32_t>(end - ends_.data());
+    if (byte == '\n') {
+      *end++ = at;
+    } else if (byte == ']') {
+      *bracket++ = {at, piece};
+    } else if (byte == '\r') {
+      if (at + 1 < block_.size() && block_[at + 1] == '\n') continue;
+      returns_.push_back(piece);
+      *end++ = at;
+    } else if (IsOdd(byte) && (odd_.empty() || odd_.back() != piece)) {
+      odd_.push_back(piece);
+    }
+  }
+  count_ = static_cast<std::size_t>(end - ends_.data());
+  bracket_count_ = static_cast<std::size_t>(bracket - brackets_.data());
+}
+
+void Structure::Find(std::string_view block) {
+  block_ = block;
+  count_ = bracket_count_ = 0;
+  returns_.clear();
+  odd_.clear();
+  MakeRoom(ends_, 1);
+  for (std::size_t begin = 0; begin < block.size(); begin += kStretch) {
+    const std::size_t end = std::min(begin + kStretch, block.size());
+    mark_count_ = 0;
+    if (code_ == Code::kBest)
+      MarkAvx2(begin, end);
+    else
+      Mark(begin, end);
+    TakeMarks();
+  }
+  const auto end = static_cast<std::uint32_t>(block.size());
+  size_ = count_;
+  last_next_ = end;
+  if (begin(count_) != end) ends_[size_++] = end;
+}
+
+std::uint32_t Structure::line(std::size_t piece) const {
+  const auto before = std::lower_bound(returns_.begin(), returns_.end(), static_cast<std::uint32_t>(piece)) - returns_.begin();
+  return static_cast<std::uint32_t>(piece) - static_cast<std::uint32_t>(before);
+}
+
+std::size_t Structure::PieceAt(std::uint32_t offset) const {
+  return static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(size_), offset) - ends_.begin());
 }
 
 }  // namespace inquest

@@ -1,18 +1,64 @@
-// Where a block's lines end and where its bytes are damaged, 32 bytes at a time.
+// Where a block's lines end, where NCCL's prefix may stand and where bytes are damaged, in one pass over the block.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
 namespace inquest {
 
-struct Structure {
-  std::vector<std::uint32_t> ends;  ///< offsets of '\n' and '\r'
-  std::vector<std::uint32_t> odd;   ///< offsets of control bytes that no text has: NUL and its like, not tab, ESC, BS, FF
-};
+/// A block cut into pieces, numbered from 0: lines, or parts of one that a progress bar overwrote ('\r' ends a piece;
+/// "\r\n" ends it once). Its memory is reused from block to block.
+class Structure {
+ public:
+  enum class Code : std::uint8_t { kBest, kPortable };  ///< the fastest this machine can run; what any machine can run
+  explicit Structure(Code code = Code::kBest);
 
-/// Overwrites `structure`, whose capacity is reused from block to block.
-void FindStructure(std::string_view block, Structure& structure);
+  /// The block must live as long as it is asked about, and be followed by kPadding readable bytes.
+  void Find(std::string_view block);
+
+  std::size_t size() const { return size_; }
+  std::uint32_t begin(std::size_t piece) const { return piece == 0 ? 0 : ends_[piece - 1] + 1; }
+  /// Where the next piece begins.
+  std::uint32_t next(std::size_t piece) const { return piece + 1 == size_ ? last_next_ : ends_[piece] + 1; }
+  /// Without its terminator.
+  std::string_view text(std::size_t piece) const {
+    const std::uint32_t from = begin(piece), to = ends_[piece];
+    return {block_.data() + from, to - from - (to > from && block_[to - 1] == '\r' ? 1 : 0)};
+  }
+  /// The line of the block that the piece is part of, from 0.
+  std::uint32_t line(std::size_t piece) const;
+  /// Lines that end in the block.
+  std::uint32_t lines() const { return static_cast<std::uint32_t>(count_ - returns_.size()); }
+  /// The piece that holds the byte at `offset`.
+  std::size_t PieceAt(std::uint32_t offset) const;
+
+  struct Bracket { std::uint32_t offset = 0, piece = 0; };
+  /// Places of `]` where `] NCCL INFO ` may stand, in order; most of them do.
+  std::span<const Bracket> brackets() const { return {brackets_.data(), bracket_count_}; }
+  /// Pieces that hold control bytes that no text has (NUL and its like, not tab, ESC, BS, FF), in order, each once.
+  const std::vector<std::uint32_t>& odd() const { return odd_; }
+
+ private:
+  void Mark(std::size_t begin, std::size_t end);
+  void MarkAvx2(std::size_t begin, std::size_t end);
+  void TakeMarks();
+  template <class T>
+  static void MakeRoom(std::vector<T>& list, std::size_t size);
+
+  Code code_;
+  std::string_view block_;
+  // Longer than what is in use, so that the fast path writes without asking whether there is room, or anything to write.
+  std::vector<std::uint32_t> marks_;  ///< of one stretch: places of bytes that are looked at one by one
+  std::vector<std::uint32_t> ends_;   ///< of terminators: '\n', or '\r' that no '\n' follows
+  std::vector<Bracket> brackets_;
+  std::size_t mark_count_ = 0, count_ = 0, bracket_count_ = 0;  ///< in use
+  std::size_t size_ = 0;
+  std::uint32_t last_next_ = 0;
+  std::vector<std::uint32_t> returns_;  ///< pieces that a '\r' ends
+  std::vector<std::uint32_t> odd_;
+};
 
 }  // namespace inquest

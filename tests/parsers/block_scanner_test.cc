@@ -236,6 +236,47 @@ TEST_CASE("block: what was scanned before does not matter", "[block]") {
       }
 }
 
+// A call that was seen before is compared with the one remembered, any other is parsed. Both must say the same of every
+// line, also of those that differ from a remembered one by a byte or are cut or joined.
+TEST_CASE("block: a remembered call and a parsed one are read alike", "[block]") {
+  const auto call = [](int rank, const std::string& op, const std::string& count, const std::string& send) {
+    return fmt::format("alder{:02}:41234:{} [{}] NCCL INFO {}: opCount 2a sendbuff {} recvbuff 0x7f1c42000000 count {} datatype 7 op 0 root 0 comm "
+                       "0x55d0c2a4{:04x} [nranks=16] stream 0x55d0bf3312a0",
+                       rank, 41777 + rank, rank, op, send, count, rank);
+  };
+  std::vector<std::string> calls;
+  for (int rank = 0; rank < 3; ++rank)
+    for (const std::string op : {"AllReduce", "Send", "ReduceScatter"})
+      for (const std::string count : {"1", "1048576", "17179869184"})
+        for (const std::string send : {"0x7f1c40000000", "(nil)", "0xa06000000"}) calls.push_back(call(rank, op, count, send));
+  std::string all;
+  for (const std::string& line : calls) all += line + "\n";
+  BlockScanner used(BuiltInSieve());
+  ScanWith(used, all);
+  CHECK(ShowCalls(ScanWith(used, all)) == ShowCalls(ScanBlock(all)));
+
+  std::uint32_t seed = 20310405;
+  const auto below = [&seed](std::size_t limit) {
+    seed = seed * 1664525 + 1013904223;
+    return static_cast<std::size_t>(seed >> 8) % limit;
+  };
+  const std::string bytes("0123456789abcdefx ]:[\0\r\n\t\x80g", 30);
+  for (int round = 0; round < 3000; ++round) {
+    std::string line = calls[below(calls.size())];
+    switch (below(4)) {
+      case 0: line[below(line.size())] = bytes[below(bytes.size())]; break;
+      case 1: line.insert(below(line.size()), 1, bytes[below(bytes.size())]); break;
+      case 2: line.erase(below(line.size()), 1 + below(3)); break;
+      default: line = line.substr(0, below(line.size())) + calls[below(calls.size())].substr(below(170));
+    }
+    if (below(3) == 0) line = "2031-04-05T06:07:08.123456789Z " + line;
+    line += "\n";
+    const std::string known = Show(ScanWith(used, line)), anew = Show(ScanBlock(line));
+    CAPTURE(line);
+    CHECK((known == anew));
+  }
+}
+
 TEST_CASE("block: where a line's prefix is found does not depend on the line before", "[block]") {
   const std::string torn = "alder04:41234:41777 [3] NCCL INFO ";  // then another process wrote
   const std::string before = std::string(torn.size() - 20, '-') + std::string(20, '.') + kCall + "\n";
