@@ -111,6 +111,7 @@ void AppendThreads(std::string& text, const RunOutcome& run, const TextStyle& st
       begin = output.rfind('\n', begin - 1);
       if (begin == std::string_view::npos) begin = 0;
     }
+    if (!rank.backtrace.empty()) text += "  gdb's backtrace of every thread is in --format json\n";
     if (output.empty()) continue;
     text += "  printed last:\n";
     for (output.remove_prefix(begin); !output.empty();) {
@@ -149,6 +150,14 @@ void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& 
   }
 }
 
+/// How many of the combinations of what is assumed bring it back.
+std::string CombinationsText(const ReplayReport& report) {
+  const auto passed = std::ranges::count_if(report.trials, [](const TrialOutcome& trial) { return trial.run.verdict == RunVerdict::kPassed; });
+  const std::size_t failed = report.trials.size() - static_cast<std::size_t>(passed);
+  if (failed == 0) return fmt::format("It did not come back with any of {} combinations of what is assumed.", report.trials.size());
+  return fmt::format("{} of {} combinations of what is assumed did not pass.", failed, report.trials.size());
+}
+
 }  // namespace
 
 std::string NcclTestsCommand(const Plan& plan) {
@@ -162,6 +171,7 @@ std::string NcclTestsCommand(const Plan& plan) {
 
 std::string ReplayText(const ReplayReport& report, const TextStyle& style) {
   std::string text;
+  if (report.trials.size() > 1) text += Bold(CombinationsText(report), style) + "\n\n";
   for (const TrialOutcome& trial : report.trials) {
     AppendTrial(text, trial, style);
     text += "\n";

@@ -208,7 +208,9 @@ Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chr
     if (auto links = OfLinks(run)) return *links;
     return OfHang(run, plan, waited);
   }
-  return {RunVerdict::kPassed, fmt::format("{} passed on {} rank{}, data verified.", Capital(Describe(CallOf(plan))), run.ranks.size(), run.ranks.size() == 1 ? "" : "s"), {}};
+  return {RunVerdict::kPassed, fmt::format("{} passed on {} rank{}{}.", Capital(Describe(CallOf(plan))), run.ranks.size(), run.ranks.size() == 1 ? "" : "s",
+                                             plan.operation.value == Operation::kBarrier ? "" : ", data verified"),
+          {}};
 }
 
 Step StepAfter(const Step& step, const Plan& plan) {

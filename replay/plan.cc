@@ -10,7 +10,7 @@
 namespace inquest {
 namespace {
 
-constexpr int kMostRanks = 1024;
+constexpr int kMostRanks = 256;  // Gloo's list of all addresses has to fit into a packet of wire.h
 
 template <class T>
 void Give(Argument<T>& argument, const std::optional<T>& value, const char* option) {

@@ -13,6 +13,7 @@
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <atomic>
@@ -89,6 +90,7 @@ class Runner {
 
  private:
   void Run() {
+    ::prctl(PR_SET_NAME, "gloo-call");
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait(lock, [this] { return ended_ || job_; });

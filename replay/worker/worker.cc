@@ -2,6 +2,7 @@
 #include "replay/worker/worker.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -143,6 +144,7 @@ void Worker::Beat() {
 }
 
 void Worker::Listen() {
+  ::prctl(PR_SET_NAME, "heartbeat");  // what a picture of the threads shows
   std::string packet(kPacketBytes, '\0');
   Clock::time_point next = Clock::now();
   while (true) {

@@ -41,3 +41,8 @@ grep -q '"schema": "inquest-verdict-1"' out.txt || fail 'no verdict document'
 expect 3 no-such-file.log
 [[ -s err.txt ]] || fail 'nothing said about a missing file'
 expect 2 /dev/null
+
+# Its worker is found from where it was installed; a build without Gloo says what is missing.
+status=0
+env -i "$prefix/usr/bin/inquest" replay --op broadcast --count 1000 --ranks 2 >out.txt 2>err.txt </dev/null || status=$?
+((status == 0)) || grep -q libgloo-dev err.txt || fail "inquest replay: exit status $status"

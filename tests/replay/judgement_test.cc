@@ -1,0 +1,144 @@
+// From tables of ranks to sentences: what outranks what, without a process.
+#include "replay/judgement.h"
+
+#include "tests/catch.h"
+
+using namespace inquest;
+using namespace std::chrono_literals;
+
+namespace {
+
+Plan ThreeRanks() {
+  Plan plan;
+  plan.operation.value = Operation::kBroadcast;
+  plan.count.value = 7;
+  plan.ranks.value = 3;
+  return plan;
+}
+
+RunOutcome At(std::vector<Step> doing) {
+  RunOutcome run;
+  for (std::size_t i = 0; i < doing.size(); ++i) {
+    RankOutcome rank;
+    rank.rank = static_cast<int>(i);
+    rank.doing = doing[i];
+    run.ranks.push_back(rank);
+  }
+  return run;
+}
+
+constexpr Step kDone1{Phase::kCompleted, 1}, kDone2{Phase::kCompleted, 2}, kAgree2{Phase::kDescriptorAgreed, 2};
+
+LinkRow Link(int from, int to, std::uint64_t queued) {
+  LinkRow link;
+  link.from = from;
+  link.to = to;
+  link.queued = queued;
+  link.retransmits = 4;
+  link.since_ack = 3s;
+  return link;
+}
+
+}  // namespace
+
+TEST_CASE("judgement: the rank that is behind, by iteration and phase", "[unit][replay]") {
+  struct Row {
+    std::vector<Step> doing;
+    std::vector<int> blamed;
+    const char* sentence;
+  };
+  const Row rows[] = {
+      {{kDone2, kDone2, kDone1}, {2}, "Rank 2 did not get through completed #1 within 5.0 s; ranks 0, 1 wait in completed #2."},
+      {{kAgree2, kDone1, kAgree2}, {1}, "Rank 1 did not get through completed #1 within 5.0 s; ranks 0, 2 wait in descriptor-agreed #2."},
+      {{{Phase::kCommInit, 0}, {Phase::kDeviceSet, 0}, {Phase::kDeviceSet, 0}}, {1, 2}, "Ranks 1, 2 did not get through device-set within 5.0 s; rank 0 waits in comm-init."},
+      {{kDone1, kDone1, kDone1}, {}, "All 3 ranks wait in completed #1, none came through within 5.0 s; no rank is behind and no connection between them holds bytes."},
+  };
+  for (const Row& row : rows) {
+    const Judgement judgement = Judge(At(row.doing), ThreeRanks(), Ending::kDeadline, 5s);
+    CHECK(judgement.verdict == RunVerdict::kHung);
+    CHECK(judgement.sentence == row.sentence);
+    std::vector<int> blamed;
+    for (const Blamed& one : judgement.blamed) blamed.push_back(*one.rank);
+    CHECK(blamed == row.blamed);
+  }
+}
+
+TEST_CASE("judgement: a death explains errors, a frozen rank explains waits, errors explain nothing", "[unit][replay]") {
+  RunOutcome run = At({kDone1, kDone1, kDone1});
+  run.ranks[0].error = "Gloo: Connection closed by peer [127.0.0.1]:4711";
+  run.ranks[0].ended_at = 1s;
+  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).verdict == RunVerdict::kEngineError);
+  run.ranks[2].stopped = "stopped";
+  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).blamed[0].rank == 2);
+  run.ranks[1].signal = 9;
+  run.ranks[1].ended_at = 2s;
+  const Judgement judgement = Judge(run, ThreeRanks(), Ending::kEvent, 0s);
+  CHECK(judgement.verdict == RunVerdict::kRankDied);
+  CHECK(judgement.blamed[0].rank == 1);
+  run.ranks[0].exit_code = 1;  // the earlier of two deaths
+  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).blamed[0].rank == 0);
+}
+
+TEST_CASE("judgement: links that hold bytes, and the rank that they share", "[unit][replay]") {
+  RunOutcome run = At({kDone1, kDone1, kDone1});
+  run.links = {Link(0, 2, 3'400'000), Link(1, 2, 100), Link(0, 1, 0)};
+  Judgement judgement = Judge(run, ThreeRanks(), Ending::kDeadline, 5s);
+  CHECK(judgement.verdict == RunVerdict::kLinkDead);
+  CHECK(judgement.blamed.size() == 2);
+  CHECK(judgement.sentence ==
+        "Link 0->2 holds 3.4 MB that do not move (sent again 4 times, last sign of life 3.0 s ago); link 1->2 holds 100 B that do not move (sent again 4 "
+        "times, last sign of life 3.0 s ago). All of them end at rank 2.");
+  // The nearest look-alike: the bytes arrived, and the receiver does not read them.
+  run.links = {Link(0, 2, 3'400'000)};
+  run.links[0].unread = 65536;
+  CHECK(Judge(run, ThreeRanks(), Ending::kDeadline, 5s).verdict == RunVerdict::kHung);
+  run.links[0].unread = 0;
+  run.links[0].moves = true;
+  CHECK(Judge(run, ThreeRanks(), Ending::kDeadline, 5s).verdict == RunVerdict::kHung);
+}
+
+TEST_CASE("judgement: an error names the peer whose address it holds", "[unit][replay]") {
+  RunOutcome run = At({{Phase::kConnected, 0}, {Phase::kConnected, 0}, {Phase::kConnected, 0}});
+  run.listeners = {{"10.0.0.2:36597", 1}};
+  for (const char* error : {"connect [10.0.0.2]:36597: No route to host", "connect [10.0.0.2]:62862: No route to host", "Connect to 10.0.0.2<36597> failed"}) {
+    CAPTURE(error);
+    run.ranks[2].error = error;
+    const Judgement judgement = Judge(run, ThreeRanks(), Ending::kEvent, 0s);
+    CHECK(judgement.verdict == RunVerdict::kLinkDead);
+    CHECK(judgement.blamed[0].rank == 2);
+    CHECK(judgement.blamed[0].to == 1);
+  }
+  run.ranks[2].error = "connect [10.0.0.2]:1: No route to host";
+  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).verdict == RunVerdict::kEngineError);
+}
+
+TEST_CASE("judgement: bandwidth as nccl-tests defines it, by the slowest rank", "[unit][replay]") {
+  Plan plan = ThreeRanks();
+  plan.operation.value = Operation::kAllGather;
+  plan.count.value = 1'000'000;
+  RunOutcome run = At({kDone1, kDone1, kDone1});
+  for (RankOutcome& rank : run.ranks) rank.times = {1ms, 3ms};
+  run.ranks[1].times = {2ms, 4ms};
+  const auto bandwidth = BandwidthOf(run, plan);
+  REQUIRE(bandwidth);
+  CHECK(bandwidth->bytes == 12'000'000);
+  CHECK(bandwidth->best == 2ms);
+  CHECK(bandwidth->mean == 3ms);
+  CHECK(bandwidth->algorithm == Approx(4.0));
+  CHECK(bandwidth->bus == Approx(4.0 * 2 / 3));
+  run.ranks[0].times.clear();
+  CHECK_FALSE(BandwidthOf(run, plan));
+}
+
+TEST_CASE("exit status: 0 passed, 1 reproduced, 2 undecided, 3 could not run", "[unit][replay]") {
+  const auto status = [](std::vector<RunVerdict> verdicts) {
+    std::vector<TrialOutcome> trials(verdicts.size());
+    for (std::size_t i = 0; i < verdicts.size(); ++i) trials[i].run.verdict = verdicts[i];
+    return ExitStatus(trials);
+  };
+  CHECK(status({RunVerdict::kPassed, RunVerdict::kPassed}) == 0);
+  CHECK(status({RunVerdict::kPassed, RunVerdict::kHung}) == 1);
+  CHECK(status({RunVerdict::kPassed, RunVerdict::kInterrupted}) == 2);
+  CHECK(status({RunVerdict::kPassed, RunVerdict::kCouldNotRun}) == 2);
+  CHECK(status({RunVerdict::kCouldNotRun}) == 3);
+}
