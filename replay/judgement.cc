@@ -34,7 +34,7 @@ string Others(const RunOutcome& run, const std::vector<int>& but) {
   std::vector<int> done;
   for (const RankOutcome& rank : run.ranks) {
     if (Finished(rank)) done.push_back(rank.rank);
-    if (Died(rank) || Finished(rank) || std::ranges::find(but, rank.rank) != but.end()) continue;
+    if (Died(rank) || Finished(rank) || !rank.error.empty() || std::ranges::find(but, rank.rank) != but.end()) continue;
     const auto found = std::ranges::find(steps, rank.doing, &std::pair<Step, std::vector<int>>::first);
     if (found == steps.end())
       steps.push_back({rank.doing, {rank.rank}});
@@ -111,17 +111,29 @@ std::optional<int> RankAt(const string& error, const RunOutcome& run) {
   return std::nullopt;
 }
 
-Judgement OfError(const RunOutcome& run, const RankOutcome& rank) {
+std::optional<int> PeerOf(const RankOutcome& rank, const RunOutcome& run) {
+  const auto peer = RankAt(rank.error, run);
+  return peer == rank.rank ? std::nullopt : peer;
+}
+
+/// The first to fail, but for one that fails at nearly the same moment and says who it could not reach.
+const RankOutcome& Telling(const RunOutcome& run, const RankOutcome& first) {
+  if (PeerOf(first, run)) return first;
+  const auto telling = std::ranges::find_if(run.ranks, [&](const RankOutcome& rank) { return !rank.error.empty() && rank.doing == first.doing && PeerOf(rank, run); });
+  return telling == run.ranks.end() ? first : *telling;
+}
+
+Judgement OfError(const RunOutcome& run, const RankOutcome& first) {
+  const RankOutcome& rank = Telling(run, first);
   // Before anyone spoke to another the host or the installation is at fault, not the collective.
   const bool alone = rank.doing.phase <= Phase::kDeviceSet || rank.doing.phase == Phase::kBuffersReady;
   string error = rank.error;
   while (!error.empty() && (error.back() == '.' || error.back() == '\n')) error.pop_back();
-  const auto peer = alone ? std::nullopt : RankAt(error, run);
-  const bool connecting = rank.doing.phase == Phase::kCommInit || rank.doing.phase == Phase::kConnected;
-  const string link = peer && *peer != rank.rank ? fmt::format(" That is the address of rank {}: link {}->{}{}.", *peer, rank.rank, *peer, connecting ? " does not connect" : "") : "";
-  return {alone ? RunVerdict::kCouldNotRun : !link.empty() && connecting ? RunVerdict::kLinkDead : RunVerdict::kEngineError,
-          fmt::format("Rank {} failed in {}: {}{}.{}", rank.rank, Text(rank.doing), error, Others(run, {rank.rank}), link),
-          {{.rank = rank.rank, .to = link.empty() ? std::nullopt : peer}}};
+  const auto peer = alone ? std::nullopt : PeerOf(rank, run);
+  const bool connecting = peer && (rank.doing.phase == Phase::kCommInit || rank.doing.phase == Phase::kConnected);
+  string sentence = fmt::format("Rank {} failed in {}: {}{}.", rank.rank, Text(rank.doing), error, Others(run, {rank.rank}));
+  if (peer) sentence += fmt::format(" That is the address of rank {}: link {}->{}{}.", *peer, rank.rank, *peer, connecting ? " does not connect" : "");
+  return {alone ? RunVerdict::kCouldNotRun : connecting ? RunVerdict::kLinkDead : RunVerdict::kEngineError, sentence, {{.rank = rank.rank, .to = peer}}};
 }
 
 string LinkText(const LinkRow& link) {

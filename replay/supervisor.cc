@@ -276,6 +276,8 @@ class Run {
     Of(rank).ended_at = Now();
     Of(rank).wrong_data = failed.wrong_data;
     if (!failed.wrong_data) Of(rank).error = failed.error.empty() ? "no reason given" : failed.error;
+    // Now: those that fail next will not listen any more where this rank looked for them.
+    if (!ending_ && !failed.wrong_data) out_.listeners = LinksBetween(Pids(), milliseconds(0)).listeners;
     Note(Ending::kEvent, kSettleError);
   }
 
@@ -345,20 +347,26 @@ class Run {
     if (*ending_ == Ending::kDeadline) TakeBacktraces();
   }
 
-  void TakePicture() {
+  std::map<int, pid_t> Pids() const {
     std::map<int, pid_t> pids;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (ranks_[rank].alive) pids.emplace(static_cast<int>(rank), ranks_[rank].process.pid);
+    }
+    return pids;
+  }
+
+  void TakePicture() {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (!ranks_[rank].alive) continue;
       const pid_t pid = ranks_[rank].process.pid;
-      pids.emplace(static_cast<int>(rank), pid);
       Of(rank).process_state = StateText(pid);
       Of(rank).threads = ThreadsOf(pid);
     }
     const bool failed = std::ranges::any_of(out_.ranks, [](const RankOutcome& rank) { return !rank.error.empty(); });
     if (*ending_ != Ending::kDeadline && !failed) return;
-    LinkPicture picture = LinksBetween(pids, kLinksApart);
+    LinkPicture picture = LinksBetween(Pids(), kLinksApart);
     out_.links = std::move(picture.links);
-    out_.listeners = std::move(picture.listeners);
+    out_.listeners.merge(picture.listeners);
   }
 
   /// Of those blamed first.

@@ -109,6 +109,11 @@ TEST_CASE("judgement: an error names the peer whose address it holds", "[unit][r
     CHECK(judgement.blamed[0].to == 1);
   }
   run.ranks[2].error = "connect [10.0.0.2]:1: No route to host";
+  run.ranks[1].error = "connect [10.0.0.1]:4711: No route to host";
+  run.ranks[1].ended_at = 1s;
+  run.listeners = {{"10.0.0.1:4711", 0}};
+  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).blamed[0].rank == 1);  // not the first, but it tells whom it could not reach
+  run.listeners.clear();
   CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).verdict == RunVerdict::kEngineError);
 }
 
