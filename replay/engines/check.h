@@ -1,6 +1,7 @@
 // The data of a replay: what each rank hands in and what must come out. Plain arithmetic on indices, so that a GPU kernel computes the same.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "replay/call.h"
@@ -75,6 +76,68 @@ INQUEST_ON_DEVICE constexpr Provenance MovedFrom(Operation operation, int root, 
     case Operation::kScatter: return {root, own + byte};
     default: return {root, byte};
   }
+}
+
+/// Eight bytes of a rank's moved pattern, from any byte on.
+INQUEST_ON_DEVICE constexpr std::uint64_t MovedBytes(int rank, int iteration, std::uint64_t byte) {
+  const std::uint64_t word = byte / 8, shift = byte % 8 * 8;
+  const std::uint64_t low = MovedWord(rank, iteration, word);
+  return shift == 0 ? low : (low >> shift) | (MovedWord(rank, iteration, word + 1) << (64 - shift));
+}
+
+/// Bits of a floating-point datatype.
+struct FloatFormat {
+  int bias = 0, fraction_bits = 0, bits = 0;  ///< bits == 0: no floating-point type
+};
+INQUEST_ON_DEVICE constexpr FloatFormat FormatOf(Datatype type) {
+  switch (type) {
+    case Datatype::kFloat16: return {15, 10, 16};
+    case Datatype::kBfloat16: return {127, 7, 16};
+    case Datatype::kFloat32: return {127, 23, 32};
+    case Datatype::kFloat64: return {1023, 52, 64};
+    case Datatype::kFloat8E4M3: return {7, 3, 8};
+    case Datatype::kFloat8E5M2: return {15, 2, 8};
+    default: return {};
+  }
+}
+/// The number that the bits are; infinities and the like come out as large numbers.
+INQUEST_ON_DEVICE inline double FloatOf(FloatFormat format, std::uint64_t bits) {
+  const std::uint64_t fraction = bits & ((1ULL << format.fraction_bits) - 1);
+  const int exponent = static_cast<int>((bits >> format.fraction_bits) & ((1ULL << (format.bits - 1 - format.fraction_bits)) - 1));
+  const double value = exponent == 0 ? ldexp(static_cast<double>(fraction), 1 - format.bias - format.fraction_bits)
+                                     : ldexp(1 + ldexp(static_cast<double>(fraction), -format.fraction_bits), exponent - format.bias);
+  return (bits >> (format.bits - 1)) != 0 ? -value : value;
+}
+
+/// All that one element's bits depend on; see PatternOf.
+struct ElementPattern {
+  Operation operation = Operation::kAllReduce;
+  Datatype type = Datatype::kFloat32;
+  RedOp redop = RedOp::kSum;
+  int bytes = 4, rank = 0, nranks = 1, root = 0, iteration = 1;
+  bool reduced = false;
+  std::uint64_t part = 0, own = 0;  ///< bytes, as in MovedFrom
+  double tolerance = 0;             ///< relative
+};
+INQUEST_ON_DEVICE constexpr std::uint64_t LowBytes(std::uint64_t bits, int bytes) { return bytes == 8 ? bits : bits & ((1ULL << (bytes * 8)) - 1); }
+/// Element `index` of what the rank hands in.
+INQUEST_ON_DEVICE constexpr std::uint64_t InputElement(const ElementPattern& of, std::uint64_t index) {
+  if (of.reduced) return BitsOf(of.type, ReducedInput(of.redop, of.rank, of.nranks, of.iteration, index));
+  return LowBytes(MovedBytes(of.rank, of.iteration, index * static_cast<std::uint64_t>(of.bytes)), of.bytes);
+}
+/// Element `index` of what must come out on the rank.
+INQUEST_ON_DEVICE constexpr std::uint64_t OutputElement(const ElementPattern& of, std::uint64_t index) {
+  const auto bytes = static_cast<std::uint64_t>(of.bytes);
+  if (of.reduced) return BitsOf(of.type, Weight(of.iteration, (of.operation == Operation::kReduceScatter ? of.own / bytes : 0) + index));
+  const Provenance from = MovedFrom(of.operation, of.root, of.part, of.own, index * bytes);
+  return LowBytes(MovedBytes(from.rank, of.iteration, from.byte), of.bytes);
+}
+INQUEST_ON_DEVICE inline bool IsRight(const ElementPattern& of, std::uint64_t index, std::uint64_t got) {
+  const std::uint64_t wanted = OutputElement(of, index);
+  if (got == wanted) return true;
+  if (of.tolerance == 0) return false;
+  const double value = FloatOf(FormatOf(of.type), wanted);
+  return fabs(FloatOf(FormatOf(of.type), got) - value) <= value * of.tolerance;
 }
 
 }  // namespace inquest

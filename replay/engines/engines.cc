@@ -16,8 +16,19 @@ static const Engine kGloo{.name = "gloo",
                           .probe = nullptr};
 #endif
 
+#ifdef INQUEST_WITH_NCCL
+extern const Engine kNccl;
+#else
+static const Engine kNccl{.name = "nccl",
+                          .library = "NCCL",
+                          .tests = "",
+                          .missing = "this build has no NCCL engine; install the CUDA toolkit and nccl.h and build again, or use --engine gloo, which needs no GPU",
+                          .make = nullptr,
+                          .probe = nullptr};
+#endif
+
 std::span<const Engine* const> Engines() {
-  static constexpr std::array kEngines = {&kGloo};
+  static constexpr std::array kEngines = {&kGloo, &kNccl};
   return kEngines;
 }
 

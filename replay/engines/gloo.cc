@@ -13,22 +13,17 @@
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <new>
-#include <thread>
 
 #include "replay/engine.h"
 #include "replay/engines/host_data.h"
+#include "replay/engines/runner.h"
 #include "replay/ops.h"
 
 namespace inquest {
@@ -56,65 +51,6 @@ class GlooStore final : public gloo::rendezvous::Store {
  private:
   inquest::Store& store_;
   milliseconds patience_;
-};
-
-/// Does what blocks, one job after the other, so that the worker's main thread never does.
-class Runner {
- public:
-  ~Runner() {
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
-  void Begin(std::function<void()> job) {
-    {
-      const std::lock_guard lock(mutex_);
-      job_ = std::move(job);
-      state_ = {StepState::State::kPending, ""};
-      running_ = false;
-    }
-    wake_.notify_one();
-  }
-  StepState state() const {
-    const std::lock_guard lock(mutex_);
-    return state_;
-  }
-  bool running() const {
-    const std::lock_guard lock(mutex_);
-    return running_;
-  }
-
- private:
-  void Run() {
-    ::prctl(PR_SET_NAME, "gloo-call");
-    std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [this] { return ended_ || job_; });
-      if (ended_) return;
-      const std::function<void()> job = std::exchange(job_, nullptr);
-      running_ = true;
-      lock.unlock();
-      StepState end{StepState::State::kDone, ""};
-      try {
-        job();
-      } catch (const std::exception& error) {
-        end = {StepState::State::kFailed, std::string("Gloo: ") + error.what()};
-      }
-      lock.lock();
-      state_ = end;
-    }
-  }
-
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::function<void()> job_;
-  StepState state_;
-  bool running_ = false, ended_ = false;
-  std::thread thread_{[this] { Run(); }};
 };
 
 class Buffer {
@@ -488,7 +424,7 @@ class GlooSession final : public Session {
   Buffer input_, output_, whole_, scratch_;  ///< `whole_`: of a reduce-scatter, the result for all ranks
   std::optional<WrongData> wrong_data_;
   std::chrono::nanoseconds time_{};
-  Runner runner_;  ///< last: it ends first
+  Runner runner_{"Gloo"};  ///< last: it ends first
 };
 
 std::unique_ptr<Session> MakeGloo(const SessionSetup& setup, inquest::Store& store) { return std::make_unique<GlooSession>(setup, store); }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "replay/engine.h"
+#include "replay/engines/check.h"
 
 namespace inquest {
 
@@ -16,6 +17,7 @@ struct DataShape {
 };
 std::uint64_t BytesIn(const DataShape& shape);
 std::uint64_t BytesOut(const DataShape& shape);
+ElementPattern PatternOf(const DataShape& shape, int iteration);
 
 /// What the rank hands in. `input` holds BytesIn.
 void FillInput(const DataShape& shape, int iteration, std::span<std::byte> input);

@@ -1,0 +1,81 @@
+// The thread in which an engine calls its library, so that the worker's main thread never blocks.
+#pragma once
+
+#include <sys/prctl.h>
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "replay/engine.h"
+
+namespace inquest {
+
+/// Does what blocks, one job after the other, so that the worker's main thread never does.
+class Runner {
+ public:
+  /// What a job throws ends it as failed, with the library's name in front.
+  explicit Runner(std::string_view library) : library_(library), thread_([this] { Run(); }) {}
+  ~Runner() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  void Begin(std::function<void()> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = std::move(job);
+      state_ = {StepState::State::kPending, ""};
+      running_ = false;
+    }
+    wake_.notify_one();
+  }
+  StepState state() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  bool running() const {
+    const std::lock_guard lock(mutex_);
+    return running_;
+  }
+
+ private:
+  void Run() {
+    ::prctl(PR_SET_NAME, "engine-call");
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return ended_ || job_; });
+      if (ended_) return;
+      const std::function<void()> job = std::exchange(job_, nullptr);
+      running_ = true;
+      lock.unlock();
+      StepState end{StepState::State::kDone, ""};
+      try {
+        job();
+      } catch (const std::exception& error) {
+        end = {StepState::State::kFailed, library_ + ": " + error.what()};
+      }
+      lock.lock();
+      state_ = end;
+    }
+  }
+
+  std::string library_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::function<void()> job_;
+  StepState state_;
+  bool running_ = false, ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace inquest
