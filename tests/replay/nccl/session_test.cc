@@ -1,0 +1,197 @@
+// The NCCL engine's session, phase by phase, over a fake CUDA runtime and a fake libnccl: no GPU is needed.
+#include <dlfcn.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "replay/engines/engines.h"
+#include "replay/ops.h"
+#include "tests/catch.h"
+#include "tests/replay/nccl/fake_gpu.h"
+
+namespace inquest {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+class SharedStore final : public Store {
+ public:
+  void Set(const std::string& key, const std::string& bytes) override {
+    const std::lock_guard lock(mutex_);
+    values_[key] = bytes;
+    changed_.notify_all();
+  }
+  std::optional<std::string> Get(const std::string& key, milliseconds limit) override {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, limit, [&] { return values_.contains(key); })) return std::nullopt;
+    return values_[key];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+};
+
+/// How the fake library shall behave from here on.
+void Script(FakeNccl what) {
+  void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW);
+  REQUIRE(library != nullptr);
+  reinterpret_cast<void (*)(FakeNccl)>(::dlsym(library, "FakeNcclScript"))(what);
+}
+
+StepState Await(Session& session, StepState state, milliseconds limit) {
+  const auto end = steady_clock::now() + limit;
+  while (state.state == StepState::State::kPending && steady_clock::now() < end) {
+    std::this_thread::sleep_for(milliseconds(1));
+    state = session.Poll();
+  }
+  return state;
+}
+
+constexpr Phase kOnce[] = {Phase::kLibsLoaded, Phase::kDeviceSet, Phase::kIdReceived, Phase::kCommInit, Phase::kConnected, Phase::kBuffersReady, Phase::kWarmedUp};
+constexpr Phase kRepeated[] = {Phase::kDescriptorAgreed, Phase::kEnqueued, Phase::kStarted, Phase::kCompleted, Phase::kVerified};
+
+/// Where a rank's session ended: the step it could not finish and its state, or kFinalized.
+struct End {
+  Step step;
+  StepState state;
+  std::optional<WrongData> wrong;
+};
+
+End RunSession(Session& session, int iterations, milliseconds limit, int corrupted = 0) {
+  const auto reach = [&](const Step& step) { return Await(session, session.Begin(step), limit); };
+  for (const Phase phase : kOnce) {
+    const StepState state = reach({phase, 0});
+    if (state.state != StepState::State::kDone) return {{phase, 0}, state, {}};
+  }
+  for (int iteration = 1; iteration <= iterations; ++iteration) {
+    for (const Phase phase : kRepeated) {
+      if (phase == Phase::kVerified && iteration == corrupted) session.Corrupt();
+      const StepState state = reach({phase, iteration});
+      if (state.state != StepState::State::kDone) return {{phase, iteration}, state, {}};
+    }
+    if (session.wrong_data()) return {{Phase::kVerified, iteration}, {}, session.wrong_data()};
+  }
+  return {{Phase::kFinalized, 0}, reach({Phase::kFinalized, 0}), {}};
+}
+
+struct Job {
+  explicit Job(const Call& call, int nranks) {
+    const Engine* engine = FindEngine("nccl");
+    REQUIRE(engine != nullptr);
+    for (int rank = 0; rank < nranks; ++rank)
+      sessions.push_back(engine->make({.rank = rank, .nranks = nranks, .call = call, .options = {{"library", FAKE_NCCL}}, .patience = milliseconds(5000)}, store));
+  }
+  /// A session whose thread still waits would never end.
+  ~Job() {
+    for (auto& session : sessions) session->Abort();
+  }
+  std::vector<End> Run(int iterations, milliseconds limit = milliseconds(5000)) {
+    std::vector<End> ends(sessions.size());
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < sessions.size(); ++rank)
+      threads.emplace_back([&, rank] { ends[rank] = RunSession(*sessions[rank], iterations, limit, rank == 1 ? corrupted : 0); });
+    for (std::thread& thread : threads) thread.join();
+    return ends;
+  }
+  SharedStore store;
+  std::vector<std::unique_ptr<Session>> sessions;
+  int corrupted = 0;
+};
+
+TEST_CASE("nccl engine: every operation and datatype, data verified", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  for (const ReplayOp& op : ReplayOps()) {
+    for (const DatatypeRow& type : kDatatypes) {
+      for (const bool in_place : {false, true}) {
+        CAPTURE(op.name, type.name, in_place);
+        Job job({.operation = op.operation, .count = op.operation == Operation::kBarrier ? 1U : 37U, .datatype = type.type, .root = op.needs_root ? 2 : 0, .peer = op.needs_peer ? 1 : 0, .in_place = in_place}, 3);
+        for (const End& end : job.Run(2)) {
+          CHECK(end.state.error == "");
+          CHECK(end.step == Step{Phase::kFinalized, 0});
+          CHECK_FALSE(end.wrong);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("nccl engine: reductions of every kind, and uneven splits", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  for (const RedOp redop : {RedOp::kSum, RedOp::kProd, RedOp::kMax, RedOp::kMin, RedOp::kAvg}) {
+    CAPTURE(Name(redop));
+    for (const End& end : Job({.operation = Operation::kReduceScatter, .count = 11, .redop = redop}, 4).Run(1)) CHECK(end.step == Step{Phase::kFinalized, 0});
+  }
+  for (const End& end : Job({.operation = Operation::kAllToAll, .splits = {3, 0, 5}}, 3).Run(2)) {
+    CHECK(end.state.error == "");
+    CHECK(end.step == Step{Phase::kFinalized, 0});
+  }
+}
+
+TEST_CASE("nccl engine: one changed byte is found and named", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  Job job({.operation = Operation::kAllReduce, .count = 100, .datatype = Datatype::kFloat32}, 3);
+  job.corrupted = 2;
+  const auto ends = job.Run(2);
+  REQUIRE(ends[1].wrong);
+  CHECK(ends[1].step == Step{Phase::kVerified, 2});
+  CHECK(ends[1].wrong->elements == 1);
+  CHECK(ends[1].wrong->first == 50);
+  CHECK(ends[1].wrong->wanted != ends[1].wrong->got);
+  CHECK_FALSE(ends[0].wrong);
+}
+
+TEST_CASE("nccl engine: what hangs stays pending, can be asked and aborted", "[unit][replay]") {
+  struct Row {
+    FakeNccl script;
+    Step at;
+  };
+  for (const Row& row : {Row{FakeNccl::kInitHangs, {Phase::kCommInit, 0}}, Row{FakeNccl::kNeverCompletes, {Phase::kCompleted, 1}}}) {
+    Script(row.script);
+    Job job({.operation = Operation::kBroadcast, .count = 10}, 2);
+    for (const End& end : job.Run(1, milliseconds(300))) {
+      CHECK(end.step == row.at);
+      CHECK(end.state.state == StepState::State::kPending);
+    }
+    CHECK(job.sessions[0]->View().async_error.empty());
+    for (auto& session : job.sessions) session->Abort();
+    for (auto& session : job.sessions) {
+      const StepState state = Await(*session, {StepState::State::kPending, ""}, milliseconds(2000));
+      CHECK(state.state == StepState::State::kFailed);
+      CHECK(state.error.find("aborted") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("nccl engine: the library's errors come with its own words", "[unit][replay]") {
+  Script(FakeNccl::kAsyncError);
+  for (const End& end : Job({.operation = Operation::kAllReduce, .count = 10}, 2).Run(1)) {
+    CHECK(end.state.state == StepState::State::kFailed);
+    CHECK(end.state.error.find("remote process exited or there was a network error (6): socketProgress: Connection closed by remote peer") != std::string::npos);
+  }
+  Script(FakeNccl::kInitFails);
+  const End failed = Job({.operation = Operation::kAllReduce, .count = 10}, 1).Run(1)[0];
+  CHECK(failed.step == Step{Phase::kCommInit, 0});
+  CHECK(failed.state.error.find("NCCL: ncclCommInitRankConfig: some error (1)") == 0);
+}
+
+TEST_CASE("nccl engine: a library that is missing, too old or none is said before anything runs", "[unit][replay]") {
+  const Engine* engine = FindEngine("nccl");
+  Script(FakeNccl::kRight);
+  const auto found = engine->probe({{"library", FAKE_NCCL}});
+  REQUIRE(found);
+  CHECK(found->starts_with("NCCL 2.28.9 of "));
+  Script(FakeNccl::kOld);
+  const auto old = engine->probe({{"library", FAKE_NCCL}});
+  REQUIRE_FALSE(old);
+  CHECK(old.error().message.find("NCCL 2.13.4") == 0);
+  CHECK_FALSE(engine->probe({{"library", "/nowhere/libnccl.so.2"}}));
+  CHECK_FALSE(engine->probe({{"library", "libm.so.6"}}));
+  Script(FakeNccl::kRight);
+}
+
+}  // namespace
+}  // namespace inquest
