@@ -166,8 +166,11 @@ std::span<const Command> Commands() {
        .run = RunCollect},
       {.name = "replay",
        .summary = "Run a failed collective again, one supervised process a rank, and name the rank or link that breaks it.",
-       .usage = "inquest replay --op OP --count N --ranks N [OPTIONS]",
-       .examples = "inquest replay --op broadcast --count 253440000 --ranks 3\n"
+       .usage = "inquest replay [OPTIONS] PATH...        the collective that these logs, or a verdict's JSON, name\n"
+                "inquest replay --op OP --count N --ranks N [OPTIONS]",
+       .examples = "inquest replay job.log --dry-run\n"
+                   "inquest replay verdict.json --nccl-lib /venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2\n"
+                   "inquest replay --op broadcast --count 253440000 --ranks 3 --engine gloo\n"
                    "inquest replay --op all-reduce --count 1000000 --dtype bfloat16 --ranks 8 --iterations 20\n"
                    "inquest replay --op broadcast --count 253440000 --ranks 3 --dry-run\n"
                    "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
@@ -213,7 +216,9 @@ std::span<const Option> OptionTable() {
       {"root", 0, "N", {}, "Root rank; of send-recv, the rank that sends [0]", "replay", SetNumber<&Options::root>},
       {"peer", 0, "N", {}, "The rank that receives in a send-recv [1]", "replay", SetNumber<&Options::peer>},
       {"ranks", 0, "N", {}, "Ranks: one process each, on this host", "replay", SetNumber<&Options::ranks>},
-      {"engine", 0, "ENGINE", kEngineWords, "The library that runs it [gloo]: gloo needs no GPU", "replay", SetText<&Options::engine>},
+      {"engine", 0, "ENGINE", kEngineWords, "The library that runs it [nccl]; gloo needs no GPU", "replay", SetText<&Options::engine>},
+      {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [libnccl.so.2 of the system]", "replay", SetText<&Options::nccl_library>},
+      {"share-gpu", 0, "", {}, "All ranks on one GPU, over sockets; says what that does not test", "replay", SetFlag<&Options::share_gpu>},
       {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", SetText<&Options::timeout>},
       {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", SetNumber<&Options::iterations>},
       {"interface", 0, "NAME", {}, "Network interface [loopback]", "replay", SetText<&Options::interface>},

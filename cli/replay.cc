@@ -7,13 +7,18 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <variant>
 
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/replay_report.h"
 #include "replay/faults.h"
+#include "replay/infer.h"
 #include "replay/ops.h"
+#include "replay/recipes.h"
 #include "replay/supervisor.h"
 #include "report/terminal.h"
 
@@ -26,6 +31,16 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMostTrials = 16;
+constexpr int kFirstRasPort = 30'000;
+
+/// Up to what a verdict's JSON may be; empty: larger, or not to be read.
+std::string ReadSmallFile(const std::string& path) {
+  constexpr std::uintmax_t kMost = 64U << 20U;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMost) return "";
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
 std::optional<int> Small(const std::optional<std::uint64_t>& number) {
   return number ? std::optional(static_cast<int>(std::min<std::uint64_t>(*number, 1U << 30U))) : std::nullopt;
@@ -40,11 +55,26 @@ std::optional<milliseconds> DurationOf(std::string_view text) {
   return milliseconds(static_cast<milliseconds::rep>(std::max(1.0, unit == "ms" ? number : number * 1000)));
 }
 
-/// What is assumed where nothing says otherwise. A plan inferred from a log or a verdict takes its place.
-Result<Plan> BasePlan(const Options& options) {
-  if (!options.arguments.empty())
-    return Error{"replay cannot read its arguments from a log yet", "inquest FILE prints the command to run, with --op, --count and --ranks", options.arguments[0]};
-  if (options.operation.empty()) return Error{"replay needs --op, --count and --ranks", "take the line that the report prints", ""};
+/// A verdict's JSON is read; anything else is analysed.
+std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
+  if (options.arguments.size() == 1) {
+    if (const std::string text = ReadSmallFile(options.arguments[0]); LooksLikeVerdict(text)) {
+      const Result<Plan> plan = PlanFromVerdict(text, options.arguments[0]);
+      if (!plan) return CouldNotRun(plan.error());
+      return *plan;
+    }
+  }
+  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options, options.arguments);
+  if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
+  const auto& [timeline, verdict] = std::get<Analysis>(analyzed);
+  if (!verdict.collective) return CouldNotRun({"the logs speak of no collective that failed", "name one with --op, --count and --ranks", ""});
+  return PlanFrom(timeline, *verdict.collective);
+}
+
+/// What is assumed where neither a log nor an option says otherwise.
+std::variant<Plan, CommandResult> BasePlan(const Options& options) {
+  if (!options.arguments.empty()) return PlanFromFiles(options);
+  if (options.operation.empty()) return CouldNotRun({"replay needs logs, a verdict's JSON, or --op, --count and --ranks", "inquest replay --help shows all three", ""});
   Plan plan;
   plan.datatype.rule = "the commonest";
   plan.redop.rule = "the commonest";
@@ -53,15 +83,15 @@ Result<Plan> BasePlan(const Options& options) {
   return plan;
 }
 
-Result<Plan> PlanOf(const Options& options) {
-  Result<Plan> base = BasePlan(options);
-  if (!base) return base.error();
+/// What the options change of it.
+Result<Plan> PlanOf(Plan base, const Options& options) {
   GivenArguments given{.count = options.count, .datatype = FindDatatype(options.datatype), .redop = FindRedOp(options.redop),
                        .root = Small(options.root), .peer = Small(options.peer), .ranks = Small(options.ranks)};
   if (const ReplayOp* op = FindOp(options.operation)) given.operation = op->operation;
-  Plan plan = WithGiven(std::move(*base), given);
+  Plan plan = WithGiven(std::move(base), given);
   plan.engine = options.engine;
   if (!options.interface.empty()) plan.options["interface"] = options.interface;
+  if (!options.nccl_library.empty()) plan.options["library"] = options.nccl_library;
   plan.iterations = Small(options.iterations).value_or(1);
   if (plan.iterations < 1) return Error{"--iterations must be 1 or more", "", ""};
   if (!options.timeout.empty()) {
@@ -73,6 +103,7 @@ Result<Plan> PlanOf(const Options& options) {
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
   plan.faults = std::move(*faults);
+  if (options.share_gpu && plan.engine == "nccl") plan = SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), kFirstRasPort + static_cast<int>(::getpid() % 20'000));
   return plan;
 }
 
@@ -160,7 +191,9 @@ RunSetup SetupOf(const std::string& worker) {
 }  // namespace
 
 CommandResult RunReplay(const Options& options) {
-  const Result<Plan> plan = PlanOf(options);
+  std::variant<Plan, CommandResult> base = BasePlan(options);
+  if (CommandResult* failed = std::get_if<CommandResult>(&base)) return std::move(*failed);
+  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), options);
   if (!plan) return CouldNotRun(plan.error());
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{status, options.format == "json" ? ReplayJson(report, INQUEST_VERSION) : ReplayText(report, StyleOfOutput(options)), ""};

@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import jsonschema
 
@@ -13,7 +14,8 @@ call = ["--op", "broadcast", "--count", "1000", "--ranks", "3"]
 
 
 def run(*arguments):
-    return subprocess.run([inquest, "replay", *arguments], capture_output=True, text=True, timeout=120)
+    engine = () if "--engine" in arguments else ("--engine", "gloo")
+    return subprocess.run([inquest, "replay", *engine, *arguments], capture_output=True, text=True, timeout=120)
 
 
 def document(*arguments):
@@ -43,6 +45,32 @@ could_not_run(*call, "--root", "3", says="root 3 is none of 3 ranks")
 could_not_run(*call, "--timeout", "soon", says="--timeout")
 could_not_run(*call, "--fault", "9:hang", says="bad fault")
 could_not_run(*call, "--fault", "1:dance", says="bad fault")
+
+# The arguments come from a log, or from the verdict that it gives; both say from which line.
+with tempfile.TemporaryDirectory() as folder:
+    log = pathlib.Path(folder) / "job.log"
+    log.write_text("".join(f"[E ProcessGroupNCCL.cpp:523] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=BROADCAST, "
+                           f"NumelIn=5000, NumelOut=5000, Timeout(ms)=600000) ran for 60041{rank} milliseconds before timing out.\n" for rank in range(3)))
+    verdict = pathlib.Path(folder) / "verdict.json"
+    verdict.write_text(subprocess.run([inquest, "--format", "json", str(log)], capture_output=True, text=True, timeout=120).stdout)
+    for path in log, verdict:
+        status, plan = document(str(path), "--dry-run")
+        count = plan["plan"]["count"]
+        assert status == 0 and (count["value"], count["basis"], count["source"], count["line"]) == (5000, "observed", str(log), 1), plan
+        assert plan["plan"]["root"]["tried"] == [0, 1, 2] and plan["plan"]["ranks"]["value"] == 3, plan
+    status, plan = document(str(log), "--dry-run", "--root", "1", "--dtype", "bfloat16")
+    assert plan["plan"]["root"] | {"rule": None} == {"value": 1, "basis": "given", "rule": None, "source": None, "line": None, "tried": []}, plan
+    if gloo:
+        status, tried = document(str(log), "--dtype", "float32")
+        assert status == 0 and [trial["call"][-1] for trial in tried["trials"]] == ["0", "1", "2"], tried
+    log.write_text("nothing of the kind\n")
+    could_not_run(str(log), says="speak of no collective")
+    could_not_run(folder + "/nowhere", says="nowhere")
+
+# Without NCCL the engine says so, and names the way out.
+done = run(*call, "--engine", "nccl", "--nccl-lib", "/nowhere/libnccl.so.2")
+assert done.returncode == 3 and done.stdout == "" and re.search("libnccl|NCCL engine", done.stderr) and re.search("--nccl-lib|--engine gloo", done.stderr), done
+
 if not gloo:
     could_not_run(*call, says="libgloo-dev")
     sys.exit(0)
