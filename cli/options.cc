@@ -219,6 +219,8 @@ std::span<const Option> OptionTable() {
       {"engine", 0, "ENGINE", kEngineWords, "The library that runs it [nccl]; gloo needs no GPU", "replay", SetText<&Options::engine>},
       {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [libnccl.so.2 of the system]", "replay", SetText<&Options::nccl_library>},
       {"share-gpu", 0, "", {}, "All ranks on one GPU, over sockets; says what that does not test", "replay", SetFlag<&Options::share_gpu>},
+      {"isolate", 0, "", {}, "Find the path that breaks it: run it again with one part of the transport off at a time", "replay", SetFlag<&Options::isolate>},
+      {"logs", 0, "DIR", {}, "Keep NCCL's own logs of the runs there", "replay", SetText<&Options::logs>},
       {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", SetText<&Options::timeout>},
       {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", SetNumber<&Options::iterations>},
       {"interface", 0, "NAME", {}, "Network interface [loopback]", "replay", SetText<&Options::interface>},

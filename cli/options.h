@@ -26,9 +26,9 @@ struct Options {
   std::string output;     ///< `collect -o`; empty: a name by host and time
   unsigned threads = 0;   ///< 0: every core
   // `replay`; what is not given is inferred or assumed
-  std::string operation, datatype, redop, engine = "nccl", timeout, interface, faults, nccl_library;
+  std::string operation, datatype, redop, engine = "nccl", timeout, interface, faults, nccl_library, logs;
   std::optional<std::uint64_t> count, ranks, root, peer, iterations;  ///< `count`: elements as NCCL counts them
-  bool dry_run = false, share_gpu = false;
+  bool dry_run = false, share_gpu = false, isolate = false;
   When color = When::kAuto;
   bool quiet = false, help = false, version = false;
 };

@@ -14,6 +14,7 @@
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/nccl_logs.h"
 #include "cli/replay_report.h"
 #include "replay/faults.h"
 #include "replay/infer.h"
@@ -188,6 +189,16 @@ RunSetup SetupOf(const std::string& worker) {
   return setup;
 }
 
+RunOutcome RunLogged(const Plan& plan, const RunSetup& setup, NcclLogs& logs) { return RunPlan(plan.engine == "nccl" ? logs.Attach(plan) : plan, setup); }
+
+IsolationSetup IsolationOf(const RunSetup& setup, NcclLogs& logs, const Options& options) {
+  IsolationSetup isolation;
+  isolation.run = [&](const Plan& plan) { return RunLogged(plan, setup, logs); };
+  isolation.used = [&] { return logs.Read(options).used; };
+  if (ErrorIsTerminal()) isolation.progress = [](std::string_view what) { WriteErr(fmt::format("\r\x1b[K{}\n", what)); };
+  return isolation;
+}
+
 }  // namespace
 
 CommandResult RunReplay(const Options& options) {
@@ -206,12 +217,19 @@ CommandResult RunReplay(const Options& options) {
   if (!words) return CouldNotRun(words.error());
   report.engine = words->version;
   report.engine_tests = words->tests;
+  Result<NcclLogs> logs = NcclLogs::In(options.logs);
+  if (!logs) return CouldNotRun(logs.error());
   const RunSetup setup = SetupOf(*worker);
   const CatchInterrupt guard;
+  if (options.isolate) {
+    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(setup, *logs, options));
+    return print(report, ExitStatus(*report.isolation));
+  }
   for (Plan& one : Combinations(*plan, kMostTrials)) {
-    RunOutcome run = RunPlan(one, setup);
+    RunOutcome run = RunLogged(one, setup, *logs);
     const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun;
-    report.trials.push_back({std::move(one), std::move(run)});
+    NcclLogs::Reading reading = one.engine == "nccl" ? logs->Read(options) : NcclLogs::Reading();
+    report.trials.push_back({std::move(one), std::move(run), std::move(reading.used), std::move(reading.says)});
     if (over) break;
   }
   return print(report, ExitStatus(report.trials));

@@ -114,11 +114,29 @@ Json ToJson(const TrialOutcome& trial) {
           {"decided_s", Seconds(run.decided_at)},
           {"ranks", ranks},
           {"links", links},
-          {"dumps", run.dumps}};
+          {"dumps", run.dumps},
+          {"used", trial.used},
+          {"log_says", OrNull(trial.log_says)}};
+}
+
+Json ToJson(const IsolationOutcome& isolation) {
+  Json variants = Json::array(), pairs = Json::array();
+  for (const VariantOutcome& tried : isolation.variants)
+    variants.push_back({{"id", tried.id},
+                        {"runs", tried.runs},
+                        {"broken", tried.broken},
+                        {"could_not_run", tried.could_not_run},
+                        {"used", tried.used},
+                        {"changed_nothing", tried.changed_nothing},
+                        {"verdict", Name(tried.verdict)},
+                        {"sentence", OrNull(tried.sentence)}});
+  for (const PairOutcome& pair : isolation.pairs) pairs.push_back({{"from", pair.from}, {"to", pair.to}, {"broken", pair.broken}, {"sentence", OrNull(pair.sentence)}});
+  return {{"finding", isolation.finding}, {"hint", OrNull(isolation.hint)}, {"variants", variants}, {"pairs", pairs}};
 }
 
 std::string_view OutcomeOf(const ReplayReport& report) {
   constexpr std::string_view kOutcomes[] = {"passed", "reproduced", "undecided", "could-not-run"};
+  if (report.isolation) return kOutcomes[ExitStatus(*report.isolation)];
   return report.trials.empty() ? "dry-run" : kOutcomes[ExitStatus(report.trials)];
 }
 
@@ -134,7 +152,8 @@ std::string ReplayJson(const ReplayReport& report, std::string_view tool_version
                          {"plan", ToJson(report.plan)},
                          {"engine", {{"name", report.plan.engine}, {"version", OrNull(report.engine)}, {"tests", OrNull(report.engine_tests)}}},
                          {"nccl_tests", OrNull(command)},
-                         {"trials", trials}};
+                         {"trials", trials},
+                         {"isolation", report.isolation ? ToJson(*report.isolation) : Json(nullptr)}};
   return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,9 +1,11 @@
 // What `inquest replay` prints: one screen for a person, or one document.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "replay/isolate.h"
 #include "replay/outcome.h"
 #include "report/report.h"
 
@@ -13,7 +15,8 @@ struct ReplayReport {
   Plan plan;                        ///< as inferred and given, with its sweeps
   std::string engine;               ///< the worker's own words: `Gloo 0.5.0 over 127.0.0.1`
   std::string engine_tests;         ///< what a pass of it shows
-  std::vector<TrialOutcome> trials; ///< empty: a dry run
+  std::vector<TrialOutcome> trials; ///< empty: a dry run, or an isolation
+  std::optional<IsolationOutcome> isolation = {};
 };
 
 /// Ends in a newline. What a library printed is sanitised.

@@ -138,6 +138,8 @@ void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& 
   text += Bold(fmt::format("{}  {}, {} ranks", Headline(run.verdict), Describe(CallOf(trial.plan)), trial.plan.ranks.value), style) + "\n";
   AppendWrapped(text, run.sentence, style);
   for (const std::string& note : run.notes) AppendWrapped(text, note, style);
+  if (!trial.used.empty()) AppendWrapped(text, fmt::format("NCCL used {}.", fmt::join(trial.used, ", ")), style);
+  if (!trial.log_says.empty()) AppendWrapped(text, "Its log says " + trial.log_says, style);
   if (run.bandwidth) {
     const Bandwidth& b = *run.bandwidth;
     text += fmt::format("{} in {:.3f} ms (best {:.3f} ms), slowest rank: algorithm bandwidth {:.3f} GB/s, bus bandwidth {:.3f} GB/s\n", SizeText(b.bytes),
@@ -158,6 +160,21 @@ std::string CombinationsText(const ReplayReport& report) {
   return fmt::format("{} of {} combinations of what is assumed did not pass.", failed, report.trials.size());
 }
 
+void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const TextStyle& style) {
+  AppendWrapped(text, isolation.interrupted ? "Interrupted. " + isolation.finding : isolation.finding, style);
+  if (!isolation.hint.empty()) AppendWrapped(text, "Known causes: " + isolation.hint + ".", style);
+  text += fmt::format("\n  {:<14} {:>7}  {}\n", "variant", "broken", "");
+  for (const VariantOutcome& tried : isolation.variants) {
+    std::string line = fmt::format("  {:<14} {:>7}  ", tried.id, tried.runs == 0 ? "-" : fmt::format("{} of {}", tried.broken, tried.runs));
+    if (tried.changed_nothing) line += "changed nothing: the same transports; ";
+    if (!tried.used.empty()) line += fmt::format("{}; ", fmt::join(tried.used, ", "));
+    text += Cut(Sanitize(line + tried.sentence), style.width) + "\n";
+  }
+  for (const PairOutcome& pair : isolation.pairs)
+    if (pair.broken) text += Cut(Sanitize(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} to {}", pair.from, pair.to), "broken", pair.sentence)), style.width) + "\n";
+  text += "\n";
+}
+
 }  // namespace
 
 std::string NcclTestsCommand(const Plan& plan) {
@@ -176,9 +193,11 @@ std::string ReplayText(const ReplayReport& report, const TextStyle& style) {
     AppendTrial(text, trial, style);
     text += "\n";
   }
-  text += report.trials.empty() ? "Would run\n" : "What was run\n";
+  if (report.isolation) AppendIsolation(text, *report.isolation, style);
+  const bool is_dry = report.trials.empty() && !report.isolation;
+  text += is_dry ? "Would run\n" : "What was run\n";
   AppendPlan(text, report, style);
-  if (report.trials.empty()) {
+  if (is_dry) {
     const std::string command = NcclTestsCommand(report.plan);
     if (!command.empty()) text += fmt::format("\nOn one host with {} GPUs nccl-tests does the same:\n  {}\n", report.plan.ranks.value, command);
   }

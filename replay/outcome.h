@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,6 +109,8 @@ struct RunOutcome {
 struct TrialOutcome {
   Plan plan;  ///< without sweeps
   RunOutcome run;
+  std::set<std::string> used = {};  ///< transports, of NCCL's own lines: `P2P/IPC`
+  std::string log_says = {};        ///< the analyzer's verdict over the logs of this run; empty: nothing wrong, or none
 };
 
 /// 0 passed, 1 reproduced, 2 could not decide, 3 could not run.

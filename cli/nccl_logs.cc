@@ -1,0 +1,61 @@
+// A folder a run, a file a rank.
+#include "cli/nccl_logs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "cli/commands.h"
+#include "replay/recipes.h"
+
+namespace inquest {
+
+namespace fs = std::filesystem;
+
+Result<NcclLogs> NcclLogs::In(const std::string& kept) {
+  std::error_code error;
+  if (!kept.empty()) {
+    fs::create_directories(kept, error);
+    if (error) return Error{fmt::format("the folder for NCCL's logs cannot be made: {}", error.message()), "name another with --logs", kept};
+    return NcclLogs(fs::absolute(kept, error).string(), true);
+  }
+  std::string name = (fs::temp_directory_path(error) / "inquest-replay-XXXXXX").string();
+  if (error || ::mkdtemp(name.data()) == nullptr) return Error{"there is no folder for temporary files", "name one with --logs", name};
+  return NcclLogs(name, false);
+}
+
+NcclLogs::NcclLogs(NcclLogs&& other) noexcept
+    : folder_(std::exchange(other.folder_, "")), current_(std::move(other.current_)), is_kept_(other.is_kept_), runs_(other.runs_) {}
+
+NcclLogs::~NcclLogs() {
+  std::error_code error;
+  if (!folder_.empty() && !is_kept_) fs::remove_all(folder_, error);
+}
+
+Plan NcclLogs::Attach(Plan plan) {
+  std::error_code error;
+  if (!current_.empty() && !is_kept_) fs::remove_all(current_, error);
+  current_ = fmt::format("{}/run-{}", folder_, ++runs_);
+  fs::create_directories(current_, error);
+  return LoggedTo(std::move(plan), current_);
+}
+
+NcclLogs::Reading NcclLogs::Read(const Options& options) const {
+  std::error_code error;
+  if (current_.empty() || fs::is_empty(current_, error) || error) return {};
+  Options quiet = options;
+  quiet.quiet = true;
+  const auto analyzed = AnalyzeWith(quiet, {current_});
+  const auto* analysis = std::get_if<Analysis>(&analyzed);
+  if (analysis == nullptr) return {};
+  Reading reading;
+  for (const Event& event : analysis->timeline.events)
+    if (const auto* channels = std::get_if<ChannelsVia>(&event.what)) reading.used.insert(channels->via);
+  const Verdict& verdict = analysis->verdict;
+  if (verdict.outcome == Outcome::kFailed) reading.says = fmt::format("{}: {}", verdict.cause, verdict.summary);
+  return reading;
+}
+
+}  // namespace inquest

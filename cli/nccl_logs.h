@@ -1,0 +1,38 @@
+// What NCCL itself writes during a replay, read back by the analyzer that reads a job's logs.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "cli/options.h"
+#include "replay/plan.h"
+
+namespace inquest {
+
+/// A folder that is gone at the end, unless the user named it.
+class NcclLogs {
+ public:
+  /// `kept` empty: a new one among the temporary files. Fails where it cannot be made.
+  static Result<NcclLogs> In(const std::string& kept);
+  NcclLogs(NcclLogs&& other) noexcept;
+  NcclLogs& operator=(NcclLogs&&) = delete;
+  ~NcclLogs();
+
+  /// The plan, writing into a folder of its own below this one; the logs of the run before stay only in a named folder.
+  Plan Attach(Plan plan);
+
+  struct Reading {
+    std::set<std::string> used;  ///< `P2P/IPC`, `NET/Socket`: the transports that channels went over
+    std::string says;            ///< the analyzer's verdict in words; empty: nothing is wrong in them, or there are none
+  };
+  /// Of the plan attached last.
+  Reading Read(const Options& options) const;
+
+ private:
+  NcclLogs(std::string folder, bool is_kept) : folder_(std::move(folder)), is_kept_(is_kept) {}
+  std::string folder_, current_;
+  bool is_kept_;
+  int runs_ = 0;
+};
+
+}  // namespace inquest
