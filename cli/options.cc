@@ -158,7 +158,7 @@ std::span<const Command> Commands() {
        .usage = "inquest collect [-o FILE.tar.zst] [PATH...]",
        .examples =
            "inquest collect                           kernel log, nvidia-smi, links, limits, versions, NCCL_* and the like\n"
-           "inquest collect -o node07.tar.zst logs/   and the logs, NCCL_DEBUG_FILEs and Flight Recorder dumps in a folder\n"
+           "inquest collect -o node07.tar.zst logs/   and the files in a folder, as they are\n"
            "ssh node07 inquest collect -o - > node07.tar.zst\n"
            "inquest node*.tar.zst                     reads them back",
        .words = {},
@@ -209,6 +209,8 @@ std::span<const Option> OptionTable() {
        "",
        SetThreads},
       {"output", 'o', "FILE", {}, "Where to write the bundle: .tar.zst, .tar.gz or .tar; - for standard output", "collect", SetText<&Options::output>},
+      {"time-limit", 0, "SECONDS", {}, "For each program [10 to 60, by what it does]", "collect", SetNumber<&Options::time_limit>},
+      {"stacks", 0, "", {}, "Also stacks of the processes on GPUs, by py-spy and gdb: stops each for a moment", "collect", SetFlag<&Options::stacks>},
       {"op", 0, "OP", kOperationWords, "The collective", "replay", SetText<&Options::operation>},
       {"count", 0, "N", {}, "Elements, as NCCL counts them for that operation", "replay", SetNumber<&Options::count>},
       {"dtype", 0, "TYPE", kDatatypeWords, "Its datatype [float32]", "replay", SetText<&Options::datatype>},

@@ -30,6 +30,8 @@ struct Options {
   std::optional<std::uint64_t> count, ranks, root, peer, iterations;  ///< `count`: elements as NCCL counts them
   bool dry_run = false, share_gpu = false, isolate = false;
   When color = When::kAuto;
+  std::uint64_t time_limit = 0;  ///< `collect --time-limit`, seconds; 0: each program's own
+  bool stacks = false;    ///< `collect --stacks`
   bool quiet = false, help = false, version = false;
 };
 

@@ -446,12 +446,19 @@ struct PcieLink {
   int width = 0, capable_width = 0;
 };
 
+/// What `inquest collect` could not get whole on a node. Says what was not seen, and nothing about the job.
+struct NotCollected {
+  static constexpr std::string_view kKind = "not-collected";
+  std::string name;    ///< of the file in the bundle
+  std::string reason;
+};
+
 using What = std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                           WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
                           MonitoredBarrierFailed, UniqueIdWait, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
                           SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuProcess, XidReported, SxidReported, DriverFault, KernelKill,
                           KernelFault, TaskStuck, PcieError, KernelNotice, NetworkUsed, LinkPort,
-                          PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink>;
+                          PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink, NotCollected>;
 
 /// One thing that a record says happened.
 struct Event {

@@ -6,7 +6,7 @@ namespace inquest {
 std::span<const Format* const> Formats() {
   static const Format* const kFormats[] = {
       &kNccl, &kWatchdog, &kC10dErrors, &kTorchelastic, &kTraceback, &kLaunchers, &kKernelLog, &kCrash, &kFramework, &kNvidiaSmi,
-      &kRdmaPorts, &kInterfaces, &kHostLimits, &kEnvironment, &kLspci, &kElasticErrorFile,
+      &kRdmaPorts, &kInterfaces, &kHostLimits, &kEnvironment, &kLspci, &kElasticErrorFile, &kBundleManifest,
   };
   return kFormats;
 }

@@ -8,7 +8,7 @@
 namespace inquest {
 
 extern const Format kNccl, kWatchdog, kC10dErrors, kTorchelastic, kElasticErrorFile, kTraceback, kLaunchers, kKernelLog, kCrash, kFramework, kNvidiaSmi,
-    kRdmaPorts, kInterfaces, kHostLimits, kEnvironment, kLspci;
+    kRdmaPorts, kInterfaces, kHostLimits, kEnvironment, kLspci, kBundleManifest;
 
 /// The marks of all line formats, in table order: `mark_format[i]` is the format of `marks[i]`.
 struct MarkTable {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "report/report.h"
@@ -227,15 +228,27 @@ Json RankTimelineToJson(const Timeline& timeline, const RankRow& row) {
               {"final_state", row.final_state.empty() ? Json("unknown") : Json(row.final_state)}};
 }
 
-Json InputToJson(const InputSummary& input) {
+/// What the manifests of bundles say is not in them, by input.
+std::map<std::uint32_t, Json> Missing(const Timeline& timeline) {
+  std::map<std::uint32_t, Json> missing;
+  for (const Event& event : timeline.events)
+    if (const auto* lack = std::get_if<NotCollected>(&event.what)) missing[event.where.input].push_back(Json{{"name", lack->name}, {"reason", lack->reason}});
+  return missing;
+}
+
+Json InputToJson(const InputSummary& input, Json missing) {
   return Json{{"path", input.path},       {"bytes", input.bytes}, {"lines", input.lines},    {"kinds", input.kinds},
               {"claimed", input.claimed}, {"plain", input.plain}, {"damaged", input.damaged},
-              {"problem", OrNull(input.problem)}};
+              {"problem", OrNull(input.problem)},
+              {"missing", missing.is_null() ? Json::array() : std::move(missing)}};
 }
 
 }  // namespace
 
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version) {
+  auto missing = Missing(timeline);
+  Json inputs = Json::array();
+  for (std::uint32_t i = 0; i < timeline.inputs.size(); ++i) inputs.push_back(InputToJson(timeline.inputs[i], std::move(missing[i])));
   const Json document{
       {"schema", "inquest-verdict-1"},
       {"tool", {{"name", "inquest"}, {"version", tool_version}}},
@@ -245,7 +258,7 @@ std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::st
       {"findings", List(verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); })},
       {"job", JobToJson(timeline)},
       {"timeline", List(timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); })},
-      {"inputs", List(timeline.inputs, InputToJson)}};
+      {"inputs", std::move(inputs)}};
   // ASCII only: neither a C1 control nor a bidirectional override of a log reaches a terminal as itself.
   return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }

@@ -315,6 +315,25 @@ std::string Size(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", size, unit);
 }
 
+/// What `inquest collect` could not get, by host and reason: `Not collected on node07: a.txt, b.txt (it is not installed)`.
+void NotCollectedOn(Page& page, const Timeline& timeline) {
+  constexpr int kRows = 6;
+  std::map<std::string, std::map<std::string, std::string>> hosts;
+  for (const Event& event : timeline.events)
+    if (const auto* lack = std::get_if<NotCollected>(&event.what)) {
+      std::string& names = hosts[timeline.HostOf(event).value_or("its node")][lack->reason];
+      names += (names.empty() ? "" : ", ") + lack->name;
+    }
+  std::size_t shown = 0;
+  for (const auto& [host, reasons] : hosts) {
+    if (++shown > kProblemsShown) break;
+    std::string text;
+    for (const auto& [reason, names] : reasons) text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", names, reason);
+    page.Paragraph("  ", fmt::format("Not collected on {}: {}", host, text), kRows);
+  }
+  page.More(hosts.size(), kProblemsShown);
+}
+
 void Coverage(Page& page, const Timeline& timeline) {
   InputSummary sum;
   for (const InputSummary& input : timeline.inputs) {
@@ -334,6 +353,7 @@ void Coverage(Page& page, const Timeline& timeline) {
     if (++problems <= kProblemsShown) page.Paragraph("  ", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
   }
   page.More(problems, kProblemsShown);
+  NotCollectedOn(page, timeline);
 }
 
 }  // namespace

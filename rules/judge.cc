@@ -300,15 +300,21 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
   verdict.summary = symptoms.empty() || (verdict.collective && top.claim.find("waited") != std::string::npos) ? top.claim : top.claim + " " + symptoms;
 }
 
-/// Where nothing tells, what was printed last is all there is to show: the end of each input, and each rank's last call.
+/// Whether the job wrote it, as far as one can tell: no kernel log, no tool's table, no file of a host's own folder.
+bool IsOfJob(const InputSummary& input, const Event& event) {
+  static const std::set<std::string_view> kOfJobs = {"nccl", "pytorch-watchdog", "pytorch-c10d", "torchelastic", "torchelastic-error-file", "python-traceback", "launcher", "framework", "crash"};
+  if (input.kinds.empty()) return !input.host || event.origin.rank || event.origin.pid;
+  return std::any_of(input.kinds.begin(), input.kinds.end(), [](const std::string& kind) { return kOfJobs.contains(kind); });
+}
+
+/// Where nothing tells, what was printed last is all there is to show: the end of each input of the job's, and each
+/// rank's last call.
 std::vector<Citation> LastWords(const Timeline& timeline) {
+  std::vector<std::optional<EventIndex>> last(timeline.inputs.size());
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) last[timeline.events[i].where.input] = i;
   std::vector<Citation> out;
-  for (std::uint32_t input = 0; input < timeline.inputs.size() && out.size() < 4; ++input)
-    for (EventIndex i = static_cast<EventIndex>(timeline.events.size()); i-- > 0;)
-      if (timeline.events[i].where.input == input) {
-        out.push_back(Cite(timeline, i, "context"));
-        break;
-      }
+  for (const auto& index : last)
+    if (index && out.size() < 4 && IsOfJob(timeline.inputs[timeline.events[*index].where.input], timeline.events[*index])) out.push_back(Cite(timeline, *index, "context"));
   for (const CommunicatorRow& row : timeline.communicators)
     for (const auto& member : row.members)
       if (member.last_op_count && out.size() < 8) out.push_back({0, "context", member.last_call_at, member.last_call_time, std::nullopt, member.last_call_text});

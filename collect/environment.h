@@ -11,4 +11,7 @@ namespace inquest {
 /// All others are only counted.
 std::string PublicEnvironment(std::span<const std::string_view> entries);
 
+/// The same text with every word masked that looks like a secret, or like `password=...`.
+std::string MaskSecrets(std::string_view text);
+
 }  // namespace inquest

@@ -1,5 +1,5 @@
 // Runs one program with a time limit and keeps what it printed.
-#include "cli/child.h"
+#include "collect/child.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 
 namespace inquest {
@@ -47,14 +46,6 @@ class Pipe {
   bool opened_ = false;
 };
 
-// Programs of the administrator (ibstat, ldconfig) are often not in a user's PATH. Words shall be English.
-void SetEnvironment() {
-  const char* path = std::getenv("PATH");
-  const std::string longer = std::string(path == nullptr ? "/usr/bin:/bin" : path) + ":/usr/sbin:/sbin";
-  ::setenv("PATH", longer.c_str(), 1);
-  ::setenv("LC_ALL", "C", 1);
-}
-
 /// In the new process, of which this was the only thread. Returns only through exec; errno goes to `failure`.
 [[noreturn]] void Become(const std::vector<char*>& words, int output, int failure) {
   ::setpgid(0, 0);
@@ -64,7 +55,6 @@ void SetEnvironment() {
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
-  SetEnvironment();
   ::execvp(words[0], words.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t told = ::write(failure, &error, sizeof error);
@@ -76,7 +66,7 @@ class Watch {
   Watch(pid_t child, int output, const ChildLimits& limits) : child_(child), output_(output), limits_(limits), begin_(Clock::now()) {}
 
   ChildEnd Run() {
-    while (!Ended()) {
+    while (!end_.cut && !Ended()) {
       if (Elapsed() >= limits_.time) {
         end_.timed_out = true;
         break;
@@ -122,7 +112,7 @@ class Watch {
       const std::size_t room = limits_.output_bytes - std::min(limits_.output_bytes, end_.output.size());
       end_.output.append(piece.data(), std::min(room, static_cast<std::size_t>(got)));
       end_.cut = end_.cut || static_cast<std::size_t>(got) > room;
-      if (Elapsed() >= limits_.time) return;
+      if (end_.cut || Elapsed() >= limits_.time) return;
       wait = 0;
     }
   }
@@ -134,6 +124,20 @@ class Watch {
   ChildEnd end_;
   bool output_closed_ = false;
 };
+
+/// The errno of a child that could not become the program; 0: it did; nullopt: not in time, as from a disk that hangs.
+std::optional<int> WaitForExec(int failure, milliseconds time) {
+  pollfd ready{failure, POLLIN, 0};
+  int code = 0;
+  do code = ::poll(&ready, 1, static_cast<int>(time.count()));
+  while (code < 0 && errno == EINTR);
+  if (code == 0) return std::nullopt;
+  int error = 0;
+  ssize_t told = 0;
+  do told = ::read(failure, &error, sizeof error);
+  while (told < 0 && errno == EINTR);
+  return told == sizeof error ? error : 0;
+}
 
 std::string WhyNotStarted(const std::string& program, int error) {
   return error == ENOENT ? program + " is not installed" : fmt::format("{} did not start: {}", program, std::strerror(error));
@@ -156,13 +160,10 @@ ChildEnd RunChild(const std::vector<std::string>& command, const ChildLimits& li
   ::setpgid(child, child);  // by whoever is first
   output.CloseWrite();
   failure.CloseWrite();
-  int error = 0;
-  ssize_t told = 0;
-  do told = ::read(failure.read(), &error, sizeof error);
-  while (told < 0 && errno == EINTR);
-  if (told != sizeof error) return Watch(child, output.read(), limits).Run();
+  const auto error = WaitForExec(failure.read(), limits.time);
+  if (!error || *error == 0) return Watch(child, output.read(), error ? limits : ChildLimits{}).Run();
   ::waitpid(child, nullptr, 0);
-  end.missing = WhyNotStarted(command[0], error);
+  end.missing = WhyNotStarted(command[0], *error);
   return end;
 }
 

@@ -18,8 +18,16 @@ class BundleWriter {
   static Result<std::unique_ptr<BundleWriter>> Open(const std::string& path);
   virtual ~BundleWriter() = default;
   virtual std::optional<Error> Add(const std::string& name, std::string_view content) = 0;
-  /// A plain file as long as it is now. Its bytes, or what is wrong with it; what is wrong with the bundle, Finish tells.
-  virtual Result<std::uint64_t> AddFile(const std::string& name, const std::string& path) = 0;
+  struct Copied {
+    std::uint64_t bytes = 0;
+    bool cut = false;  ///< there was more
+  };
+  struct CopyLimits {
+    std::uint64_t bytes;
+    std::optional<std::uint32_t> owner = {};  ///< only if the file is this user's
+  };
+  /// A plain file as long as it is now. What is wrong with it is an error; what is wrong with the bundle, Finish tells.
+  virtual Result<Copied> AddFile(const std::string& name, const std::string& path, const CopyLimits& limits) = 0;
   /// Bytes of the bundle.
   virtual Result<std::uint64_t> Finish() = 0;
 };

@@ -1,5 +1,5 @@
 // What a bundle says of itself: manifest.json.
-#include "cli/manifest.h"
+#include "collect/manifest.h"
 
 #include <nlohmann/json.hpp>
 
@@ -18,7 +18,8 @@ Json ToJson(const CollectedItem& item) {
   return Json{{"name", item.name},
               {"command", item.command.empty() ? Json() : Json(item.command)},
               {"source", OrNull(item.source)},
-              {"missing", OrNull(item.missing)},
+              {"problem", OrNull(item.problem)},
+              {"kept", item.kept},
               {"exit_code", OrNull(item.exit_code)},
               {"signal", OrNull(item.signal)},
               {"timed_out", item.timed_out},

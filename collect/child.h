@@ -9,8 +9,8 @@
 namespace inquest {
 
 struct ChildLimits {
-  std::chrono::milliseconds time;
-  std::size_t output_bytes = 0;  ///< what it prints beyond is thrown away
+  std::chrono::milliseconds time{};
+  std::size_t output_bytes = 0;  ///< where it prints more it is stopped
 };
 
 /// How it ended. Neither `exit_code` nor `signal`: it did not start, or could not be killed.

@@ -13,7 +13,8 @@ struct CollectedItem {
   std::string name;                  ///< in the bundle
   std::vector<std::string> command;  ///< empty: a file
   std::string source;                ///< the file; empty: a command
-  std::string missing;               ///< why there is none; empty: there is
+  std::string problem;               ///< why there is none of it, or not all; empty: it is whole
+  bool kept = false;                 ///< the bundle has what there is of it
   std::optional<int> exit_code, signal;
   bool timed_out = false, cut = false;
   double seconds = 0;
@@ -25,6 +26,7 @@ struct Manifest {
   std::vector<CollectedItem> items;
 };
 
+/// parsers/formats/bundle_manifest.cc reads it back.
 std::string RenderManifest(const Manifest& manifest);
 
 }  // namespace inquest

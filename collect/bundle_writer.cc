@@ -1,5 +1,5 @@
 // Writes a compressed tar. The only door to libarchive's writing half.
-#include "cli/bundle_writer.h"
+#include "collect/bundle_writer.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -54,19 +54,23 @@ class TarWriter final : public BundleWriter {
     return error_;
   }
 
-  Result<std::uint64_t> AddFile(const std::string& name, const std::string& path) override {
-    const int from = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (from < 0) return FileError(path, errno);
+  // What is no plain file is not even opened: that alone can block, or set something off.
+  Result<Copied> AddFile(const std::string& name, const std::string& path, const CopyLimits& limits) override {
     struct stat status {};
-    const bool plain = ::fstat(from, &status) == 0 && S_ISREG(status.st_mode);
-    const auto size = plain ? static_cast<std::uint64_t>(status.st_size) : 0;
+    if (::stat(path.c_str(), &status) != 0) return FileError(path, errno);
+    if (!S_ISREG(status.st_mode)) return Error{"not a plain file", "", path};
+    const int from = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (from < 0) return FileError(path, errno);
+    const bool plain = ::fstat(from, &status) == 0 && S_ISREG(status.st_mode) && limits.owner.value_or(status.st_uid) == status.st_uid;
+    const auto whole = plain ? static_cast<std::uint64_t>(status.st_size) : 0;
+    const std::uint64_t size = std::min(whole, limits.bytes);
     if (plain) {
       BeginEntry(name, size, status.st_mtime);
       Copy(from, size);
     }
     ::close(from);
-    if (!plain) return Error{"not a plain file", "", path};
-    return size;
+    if (!plain) return Error{"not a plain file, or another user's", "", path};
+    return Copied{size, size < whole};
   }
 
   Result<std::uint64_t> Finish() override {

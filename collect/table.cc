@@ -1,7 +1,7 @@
 // What `inquest collect` gathers on a node: the table. Nothing here changes anything or needs more than it says.
-#include <array>
+#include "collect/table.h"
 
-#include "cli/collect.h"
+#include <array>
 
 namespace inquest {
 namespace {
@@ -12,17 +12,27 @@ using std::string_view;
 // The kernel's log. Where only root may read the ring, the journal may still tell members of its group.
 constexpr std::array<string_view, 3> kDmesg = {"dmesg", "--time-format", "iso"};
 constexpr std::array<string_view, 1> kPlainDmesg = {"dmesg"};
-constexpr std::array<string_view, 7> kJournal = {"journalctl", "--dmesg", "--boot", "--output", "short-iso", "--no-pager", "--quiet"};
+constexpr std::array<string_view, 9> kJournal = {"journalctl", "--dmesg", "--boot", "--output", "short-iso", "--no-pager", "--quiet", "--lines", "200000"};
 
 constexpr std::array<string_view, 1> kSmi = {"nvidia-smi"};
 constexpr std::array<string_view, 2> kSmiQuery = {"nvidia-smi", "-q"};
 constexpr std::array<string_view, 3> kSmiXml = {"nvidia-smi", "-q", "-x"};
 constexpr std::array<string_view, 3> kSmiTopology = {"nvidia-smi", "topo", "-m"};
+constexpr std::array<string_view, 4> kSmiPeerReads = {"nvidia-smi", "topo", "-p2p", "r"};
+constexpr std::array<string_view, 4> kSmiPeerWrites = {"nvidia-smi", "topo", "-p2p", "w"};
 constexpr std::array<string_view, 3> kSmiLinks = {"nvidia-smi", "nvlink", "-s"};
 constexpr std::array<string_view, 3> kSmiLinkErrors = {"nvidia-smi", "nvlink", "-e"};
+constexpr std::array<string_view, 3> kSmiApps = {"nvidia-smi", "--query-compute-apps=gpu_uuid,gpu_bus_id,pid,process_name,used_memory", "--format=csv"};
+constexpr std::array<string_view, 2> kRas = {"ncclras", "-v"};
 
 constexpr std::array<string_view, 1> kIbstat = {"ibstat"};
+constexpr std::array<string_view, 1> kIbDevices = {"ibv_devinfo"};
 constexpr std::array<string_view, 2> kRdma = {"rdma", "link"};
+constexpr std::array<string_view, 1> kGids = {"show_gids"};
+constexpr std::array<string_view, 4> kIpLink = {"ip", "-s", "-d", "link"};
+constexpr std::array<string_view, 2> kIpAddress = {"ip", "address"};
+constexpr std::array<string_view, 2> kPci = {"lspci", "-vvv"};
+
 constexpr std::array<string_view, 3> kShm = {"df", "-h", "/dev/shm"};
 constexpr std::array<string_view, 3> kBashLimits = {"bash", "-c", "ulimit -a"};
 constexpr std::array<string_view, 3> kShLimits = {"sh", "-c", "ulimit -a"};
@@ -47,15 +57,26 @@ constexpr CollectRow kRows[] = {
     {"nvidia-smi-q.txt", kSmiQuery, "", kLong},
     {"nvidia-smi-q.xml", kSmiXml, "", kLong},
     {"nvidia-smi-topo.txt", kSmiTopology, "", kLong},
+    {"nvidia-smi-p2p-read.txt", kSmiPeerReads, "", kLong},
+    {"nvidia-smi-p2p-write.txt", kSmiPeerWrites, "", kLong},
     {"nvidia-smi-nvlink-s.txt", kSmiLinks, "", kLong},
     {"nvidia-smi-nvlink-e.txt", kSmiLinkErrors, "", kLong},
+    {"nvidia-smi-compute-apps.csv", kSmiApps, "", kLong},
+    {"fabricmanager.log", {}, "/var/log/fabricmanager.log", kShort, OnFailure::kDrop},
+    {"ncclras.txt", kRas, "", kLong, OnFailure::kDrop},
     {"ibstat.txt", kIbstat, "", kShort},
-    {"rdma-link.txt", kRdma, "", kShort},
+    {"ibv_devinfo.txt", kIbDevices, "", kShort},
+    {"rdma-link.txt", kRdma, "", kShort, OnFailure::kDrop},
+    {"show_gids.txt", kGids, "", kShort},
+    {"ip-link.txt", kIpLink, "", kShort, OnFailure::kDrop},
+    {"ip-address.txt", kIpAddress, "", kShort, OnFailure::kDrop},
+    {"lspci.txt", kPci, "", kLong, OnFailure::kDrop},
     {"df-shm.txt", kShm, "", kShort},
     {"ulimit.txt", kBashLimits, "", kShort, OnFailure::kDrop},
     {"ulimit.txt", kShLimits, "", kShort, OnFailure::kDrop},
     {"uname.txt", kUname, "", kShort},
-    {"cmdline.txt", {}, "/proc/cmdline", kShort},
+    {"cmdline.txt", {}, "/proc/cmdline", kShort, OnFailure::kDrop, Secrets::kMask},
+    {"nccl.conf", {}, "/etc/nccl.conf", kShort, OnFailure::kDrop, Secrets::kMask},
     {"version-driver.txt", {}, "/proc/driver/nvidia/version", kShort, OnFailure::kDrop},
     {"version-torch.txt", kTorch, "", kImport, OnFailure::kDrop},
     {"version-python-packages.txt", kPackages, "", kLong, OnFailure::kDrop},

@@ -1,0 +1,57 @@
+// `inquest collect`: makes a bundle and says what is in it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "collect/collect.h"
+#include "report/terminal.h"
+
+namespace inquest {
+namespace {
+
+std::string Summary(const Collected& collected) {
+  const std::string path = Sanitize(collected.output);
+  std::string missing;
+  std::size_t whole = 0;
+  for (const CollectedItem& item : collected.items) {
+    if (item.problem.empty())
+      ++whole;
+    else
+      missing += fmt::format("  {:<28} {}\n", Sanitize(item.name), Sanitize(item.problem));
+  }
+  std::string text = fmt::format("{}: {} of {} items, {} bytes. Nothing was sent anywhere.\n", path, whole, collected.items.size(), collected.bytes);
+  if (!missing.empty()) text += "Missing or not whole:\n" + missing;
+  if (path != "-") text += fmt::format("Look inside: tar -tf {0}\nRead it:     inquest {0}\n", path);
+  return text;
+}
+
+// Programs of the administrator (ibstat, ldconfig) are often not in a user's PATH. Words shall be English.
+void PrepareForPrograms() {
+  const char* path = std::getenv("PATH");
+  ::setenv("PATH", (std::string(path == nullptr ? "/usr/bin:/bin" : path) + ":/usr/sbin:/sbin").c_str(), 1);
+  ::setenv("LC_ALL", "C", 1);
+}
+
+}  // namespace
+
+CommandResult RunCollect(const Options& options) {
+  if (std::ranges::find(options.arguments, "-") != options.arguments.end())
+    return CouldNotRun({"collect reads no standard input", "name the files to put in", ""});
+  if (options.output == "-" && OutputIsTerminal()) return CouldNotRun({"a terminal shows no bundle", "send standard output to a file, or give -o FILE", ""});
+  CollectRequest request{.output = options.output, .paths = options.arguments, .environment = {}, .time_limit = {}, .stacks = options.stacks, .tool_version = INQUEST_VERSION};
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
+  constexpr std::uint64_t kDay = 86400;
+  if (options.time_limit > 0) request.time_limit = std::chrono::seconds(std::min(options.time_limit, kDay));
+  PrepareForPrograms();
+  const auto collected = Collect(request);
+  if (!collected) return CouldNotRun(collected.error());
+  CommandResult result;
+  (options.output == "-" ? result.err : result.out) = Summary(*collected);
+  return result;
+}
+
+}  // namespace inquest

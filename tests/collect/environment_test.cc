@@ -1,0 +1,48 @@
+// What of an environment leaves the node, and what is masked.
+#include "collect/environment.h"
+
+#include "tests/catch.h"
+
+using namespace inquest;
+
+TEST_CASE("of an environment only the job's own settings leave, and no secrets", "[unit][collect]") {
+  struct Row {
+    std::string_view entry, kept;  ///< empty: counted alone
+  };
+  const Row rows[] = {
+      {"NCCL_SOCKET_IFNAME=eth0,^lo", "NCCL_SOCKET_IFNAME=eth0,^lo"},
+      {"CUDA_VISIBLE_DEVICES=GPU-5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60,1", "CUDA_VISIBLE_DEVICES=GPU-5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60,1"},
+      {"TORCHELASTIC_RUN_ID=9b2f1f0e-7c1d-4a47-b2ab-0c6d2f3e4a5b", "TORCHELASTIC_RUN_ID=9b2f1f0e-7c1d-4a47-b2ab-0c6d2f3e4a5b"},
+      {"SLURM_JOB_NODELIST=node[0001-0128,0200-0312]", "SLURM_JOB_NODELIST=node[0001-0128,0200-0312]"},
+      {"SLURM_TASKS_PER_NODE=8(x00000000000000000000000000000000000128)", "SLURM_TASKS_PER_NODE=8(x00000000000000000000000000000000000128)"},
+      {"NCCL_TOPO_FILE=/opt/Microsoft/NDv5-Topology/ndv5-topo-With-A-Very-Long-Name-2031.xml", "NCCL_TOPO_FILE=/opt/Microsoft/NDv5-Topology/ndv5-topo-With-A-Very-Long-Name-2031.xml"},
+      {"RANK=3", "RANK=3"},
+      {"NCCL_EMPTY=", "NCCL_EMPTY="},
+      {"NCCL_NO_EQUALS", "NCCL_NO_EQUALS="},
+      {"SLURM_JWT=eyJhbGciOiJIUzI1NiJ9", "SLURM_JWT=<masked>"},
+      {"NCCL_API_Key=x", "NCCL_API_Key=<masked>"},
+      {"NCCL_NET_PLUGIN=hf_abcdefghijklmnop", "NCCL_NET_PLUGIN=<masked>"},
+      {"TORCH_X=0123456789abcdef0123456789abcdef01234567", "TORCH_X=<masked>"},
+      {"TORCH_X=a8Jk2lQp0ZxV7mNb3Tt5Rr1Ss9Ww4Ee6Yy", "TORCH_X=<masked>"},
+      {"TORCH_URL=https://me:pass@host/x", "TORCH_URL=<masked>"},
+      {"TORCH_URL=https://host/x?sig=abc&api_key=1", "TORCH_URL=<masked>"},
+      {"TORCH_URL=https://host/me@x", "TORCH_URL=https://host/me@x"},
+      {"NCCL_X=a\nLD_PRELOAD=b", "NCCL_X=a LD_PRELOAD=b"},
+      {"AWS_SECRET_ACCESS_KEY=x", ""},
+      {"HOME=/root", ""},
+      {"", ""},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.entry);
+    const std::string_view entries[] = {row.entry};
+    const std::string text = PublicEnvironment(entries);
+    CHECK(text == (row.kept.empty() ? "# 1 other variables were left out\n" : std::string(row.kept) + "\n# 0 other variables were left out\n"));
+  }
+}
+
+TEST_CASE("words that look like secrets are masked in a text", "[unit][collect]") {
+  CHECK(MaskSecrets("BOOT_IMAGE=/vmlinuz-6.1.0 root=UUID=5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60 iommu=pt\n") ==
+        "BOOT_IMAGE=/vmlinuz-6.1.0 root=UUID=5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60 iommu=pt\n");
+  CHECK(MaskSecrets("quiet ds=nocloud;s=http://u:p@seed/ token=abc ghp_0123456789ab x\n") == "quiet ds=<masked> token=<masked> <masked> x\n");
+  CHECK(MaskSecrets("") == "");
+}
