@@ -9,6 +9,7 @@
 //   noise    no NCCL output. Metrics lines of eight training programs, progress bars that end in \r, loggers,
 //            warnings, sampled text; hardly two lines alike. Then the same time-outs.
 //   mixed    both, half the bytes each.
+//   journal  the culprit's node: its journal as JSON, with an Xid 79 at the end.
 //   timeout  the densest evidence: nothing but starts and time-outs, as a launcher leaves them that restarts the job
 //            until the size is reached.
 // The same options give the same bytes on every machine. The size is met to within the length of the ending.
@@ -22,6 +23,7 @@
 #include "bench/chatter.h"
 #include "bench/collectives.h"
 #include "bench/job.h"
+#include "bench/journal.h"
 
 namespace inquest::bench {
 namespace {
@@ -47,8 +49,15 @@ void WriteRestarts(Job job, std::uint64_t bytes, LogWriter& log) {
   } while (log.good() && log.bytes() < bytes);
 }
 
+void WriteJournal(const Job& job, std::uint64_t bytes, LogWriter& log) {
+  Journal journal(job);
+  while (log.good() && log.bytes() < bytes) journal.Write(log);
+  journal.WriteEnd(job, log);
+}
+
 void WriteLog(const Job& job, std::string_view kind, std::uint64_t bytes, LogWriter& log) {
   if (kind == "timeout") return WriteRestarts(job, bytes, log);
+  if (kind == "journal") return WriteJournal(job, bytes, log);
   const std::uint64_t ending = EndingBytes(job), body = bytes > ending ? bytes - ending : 1;
   Collectives collectives(job);
   Chatter chatter(job);
@@ -73,7 +82,7 @@ int Main(int argc, char** argv) {
   std::string kind = "coll", era = "2.21", path;
   std::uint64_t bytes = 1 << 30;
   app.add_option("--kind", kind, "what fills the log")
-      ->check(CLI::IsMember({"coll", "noise", "mixed", "timeout"}))
+      ->check(CLI::IsMember({"coll", "noise", "mixed", "timeout", "journal"}))
       ->capture_default_str();
   app.add_option("--bytes", bytes, "size, such as 1MiB or 16GiB")
       ->transform(CLI::AsSizeValue(false))

@@ -8,9 +8,12 @@ usage() {
   cat <<'TEXT'
 bench/run.sh [OPTION...] [SECTION...]
 
-Sections: coll noise mixed timeout pipe rules memory small startup; all but mixed and timeout by default.
+Sections: coll noise mixed timeout pipe rules memory journal archive small startup; all but mixed, timeout, journal and
+archive by default.
   --size SIZE       of the logs (1GiB)
   --big SIZE        of the long log of the section memory (16GiB; it goes through a pipe, never to disk)
+  --journal SIZE    of the journal of that section, before it is compressed (5GiB)
+  --archive SIZE    of the logs in the tar.zst of that section (8GiB)
   --repeat N        runs of each command; the median counts (5)
   --threads 'N...'  what inquest is run with (1 2 4)
   --nccl VERSION    whose spelling: 2.21 or 2.27 (2.21)
@@ -21,11 +24,11 @@ Sections: coll noise mixed timeout pipe rules memory small startup; all but mixe
 TEXT
 }
 
-size=1GiB big=16GiB repeat=5 threads='1 2 4' nccl=2.21 tmp='' csv='' inquest='' generator=''
+size=1GiB big=16GiB journal=5GiB archive=8GiB repeat=5 threads='1 2 4' nccl=2.21 tmp='' csv='' inquest='' generator=''
 sections=()
 while (($#)); do
   case $1 in
-    --size | --big | --repeat | --threads | --nccl | --tmp | --csv | --inquest | --generator)
+    --size | --big | --journal | --archive | --repeat | --threads | --nccl | --tmp | --csv | --inquest | --generator)
       (($# > 1)) || { usage >&2; exit 2; }
       printf -v "${1#--}" '%s' "$2"
       shift 2
@@ -135,6 +138,38 @@ measure_memory() {
   repeat=$keep
 }
 
+# against DECOMPRESSOR FILE: what decompression and counting lines alone cost, and inquest on as many threads.
+against() {
+  local n
+  rows+=("$1 | wc -l=$1 $2 | wc -l")
+  for n in $threads; do rows+=("inquest --threads $n=$inquest --threads $n --format json $2"); done
+}
+
+measure_journal() {
+  local file=$tmp/journal-$journal.json rows how
+  logs+=("$file.gz" "$file.zst")
+  for how in zst gz; do
+    local pack='zstd -q -3' unpack='zstd -dc'
+    [[ $how == zst ]] || { pack='gzip -4' unpack=zcat; }
+    [[ -e $file.$how ]] || "$generator" --kind journal --bytes "$journal" --culprit 37 | $pack >"$file.$how"
+    cat "$file.$how" >/dev/null
+    rows=()
+    against "$unpack" "$file.$how"
+    measure --section "a node's journal as JSON, $journal, as .$how of $(($(bytes_of "$file.$how") >> 20)) MiB (GB/s are of the latter)" \
+      --bytes "$(bytes_of "$file.$how")" "${rows[@]}"
+  done
+}
+
+measure_archive() {
+  local file=$tmp/job-$archive.tar.zst rows=()
+  logs+=("$file")
+  [[ -e $file ]] || python3 "$here/pack.py" "$generator" "$(numfmt --from=iec-i --suffix=B "$archive" | tr -d B)" 8 | zstd -q -3 >"$file"
+  cat "$file" >/dev/null
+  against 'zstd -dc' "$file"
+  measure --section "tar.zst of $archive of logs of 8 nodes, $(($(bytes_of "$file") >> 20)) MiB (GB/s are of the latter)" \
+    --bytes "$(bytes_of "$file")" "${rows[@]}"
+}
+
 measure_small() {
   local log
   keep_track coll 1MiB
@@ -154,7 +189,7 @@ printf 'rules: %s expressions; %s; %s\n' "$(wc -l <"$patterns")" "$("$inquest" -
 for section in "${sections[@]}"; do
   case $section in
     coll | noise | mixed | timeout) compare "$section" ;;
-    pipe | rules | memory | small | startup) "measure_$section" ;;
+    pipe | rules | memory | journal | archive | small | startup) "measure_$section" ;;
     *) echo "bench: no section '$section'" >&2; usage >&2; exit 2 ;;
   esac
 done

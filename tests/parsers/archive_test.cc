@@ -153,8 +153,13 @@ TEST_CASE("a compressed log is the log", "[unit][archive]") {
     CHECK(empty.reads[0].tally.bytes == 0);
     CHECK(empty.reads[0].problem.empty());
   }
-  const std::string two = Compressed("first\n", "gz") + Compressed("second\n", "gz");
-  CHECK(ScanBytes("rotated.gz", two).reads[0].tally.lines == 2);
+  for (const char* const how : {"gz", "zst", "xz", "bz2", "lz4"}) CHECK(ScanBytes("rotated", Compressed("first\n", how) + Compressed("second\n", how)).reads[0].tally.lines == 2);
+  // A log that was truncated while its writer went on begins with zeros, as a tar of no members does.
+  const std::string late = std::string(4096, '\0') + "\n" + Log();
+  const Scan after_zeros = ScanBytes("late.gz", Compressed(late, "gz"));
+  REQUIRE(Paths(after_zeros) == Names{"late.gz"});
+  CHECK(after_zeros.reads[0].tally.bytes == late.size());
+  CHECK(after_zeros.events.size() >= plain.events.size());
 }
 
 TEST_CASE("members of an archive are inputs in its order", "[unit][archive]") {
@@ -187,7 +192,73 @@ TEST_CASE("one level of nesting is opened", "[unit][archive]") {
   CHECK(scan.reads[0].tally.lines == 2);
   CHECK(scan.reads[2].tally.bytes == Log().size());
   CHECK(scan.reads[3].tally.bytes == Compressed(Log(), "gz").size());
+  CHECK(scan.reads[3].problem == "packed once more than is opened; unpack it and give the folder");
   CHECK(scan.reads[4].tally.bytes == 2);
+}
+
+TEST_CASE("zips and tars nest in each other, two members may share a name, and there may be thousands", "[unit][archive]") {
+  const auto zip = [](const std::vector<Member>& members) { return Pack(::archive_write_set_format_zip, ::archive_write_add_filter_none, members); };
+  const std::string gz = Compressed(Tar({{"a", "1\n", AE_IFREG, {}}, {"a", "2\n2\n", AE_IFREG, {}}}), "gz");
+  const Scan in_zip = ScanBytes("x", zip({{"t.tgz", gz, AE_IFREG, {}}, {"b", "3\n", AE_IFREG, {}}}));
+  REQUIRE(Paths(in_zip) == Names{"x:t.tgz:a", "x:t.tgz:a", "x:b"});
+  CHECK(in_zip.reads[0].tally.lines == 1);
+  CHECK(in_zip.reads[1].tally.lines == 2);
+  CHECK(Paths(ScanBytes("x", Tar({{"z", zip({{"a", "1\n", AE_IFREG, {}}}), AE_IFREG, {}}}))) == Names{"x:z:a"});
+  CHECK(Paths(ScanBytes("x", Compressed(zip({{"a", "1\n", AE_IFREG, {}}}), "xz"))) == Names{"x:a"});
+
+  std::vector<Member> many;
+  for (int i = 0; i < 4000; ++i) many.push_back({fmt::format("rank{}.log", i), i == 3999 ? Log() : "line\n", AE_IFREG, {}});
+  const Scan scan = ScanBytes("x", Compressed(Tar(many), "zst"));
+  REQUIRE(scan.reads.size() == 4000);
+  CHECK(scan.reads.back().path == "x:rank3999.log");
+  CHECK(scan.reads.back().tally.bytes == Log().size());
+}
+
+TEST_CASE("what is encrypted is told, and what stands beside it is read", "[unit][archive]") {
+  const auto encrypted = [](archive* out) {
+    REQUIRE(::archive_write_set_format_zip(out) == ARCHIVE_OK);
+    REQUIRE(::archive_write_set_passphrase(out, "secret") == ARCHIVE_OK);
+    return ::archive_write_set_option(out, "zip", "encryption", "traditional");
+  };
+  const Scan both = ScanBytes("x", Tar({{"z.zip", Pack(encrypted, ::archive_write_add_filter_none, {{"a.log", Log(), AE_IFREG, {}}}), AE_IFREG, {}}, {"b", "3\n", AE_IFREG, {}}}));
+  REQUIRE(Paths(both) == Names{"x:z.zip:a.log", "x:b"});
+  CHECK(both.reads[0].problem == "encrypted: unpack it with its password and give the folder");
+  CHECK(both.reads[0].tally.bytes == 0);
+  CHECK(both.reads[1].problem.empty());
+}
+
+TEST_CASE("a sparse member has its holes, within the limits", "[unit][archive]") {
+  const auto sparse = [](std::uint64_t size) {
+    std::string packed;
+    archive* out = ::archive_write_new();
+    ::archive_write_set_format_pax(out);
+    REQUIRE(::archive_write_open(out, &packed, nullptr, Append, nullptr) == ARCHIVE_OK);
+    archive_entry* entry = ::archive_entry_new();
+    ::archive_entry_set_pathname(entry, "s");
+    ::archive_entry_set_filetype(entry, AE_IFREG);
+    ::archive_entry_set_size(entry, static_cast<la_int64_t>(size));
+    ::archive_entry_sparse_add_entry(entry, 0, 4096);
+    ::archive_entry_sparse_add_entry(entry, static_cast<la_int64_t>(size - 4096), 4096);
+    REQUIRE(::archive_write_header(out, entry) == ARCHIVE_OK);
+    const std::string piece = std::string(4095, 'x') + "\n", hole(1 << 20, '\0');
+    ::archive_write_data(out, piece.data(), piece.size());
+    for (std::uint64_t left = size - 8192; left > 0;) left -= static_cast<std::uint64_t>(::archive_write_data(out, hole.data(), std::min<std::uint64_t>(left, hole.size())));
+    ::archive_write_data(out, piece.data(), piece.size());
+    ::archive_entry_free(entry);
+    ::archive_write_close(out);
+    ::archive_write_free(out);
+    return packed;
+  };
+  const std::string bytes = sparse(3'000'000);
+  REQUIRE(bytes.size() < 100'000);
+  const Scan scan = ScanBytes("x", bytes);
+  REQUIRE(Paths(scan) == Names{"x:s"});
+  CHECK(scan.reads[0].tally.bytes == 3'000'000);
+  CHECK(scan.reads[0].tally.lines == 2);
+  CHECK(scan.reads[0].problem.empty());
+  const Scan wide = ScanBytes("x", sparse(64 << 20), {.threads = 1, .expansion = {.ratio = 100, .dense_bytes = 1 << 20}});
+  CHECK(wide.reads[0].tally.bytes < (8 << 20));
+  CHECK(wide.reads[0].problem == "expands to far more than a log does; the rest was not read");
 }
 
 TEST_CASE("names in archives are labels, and nothing is written", "[unit][archive]") {
@@ -201,9 +272,12 @@ TEST_CASE("names in archives are labels, and nothing is written", "[unit][archiv
                                             {"._here", "junk\n", AE_IFREG, {}},
                                             {".cache/x", "junk\n", AE_IFREG, {}},
                                             {"n\x1b[31m\nx", "d\n", AE_IFREG, {}}})}});
-  Names paths = Paths(ScanPath(folder.Files().front()));
+  const Scan scan = ScanPath(folder.Files().front());
+  Names paths = Paths(scan);
+  const std::string problem = scan.reads.back().problem;
   for (std::string& path : paths) path.erase(0, folder.Files().front().size() + 1);
-  CHECK(paths == Names{"../../outside", "/absolute", "here", "n\x1b[31m\nx"});
+  CHECK(paths == Names{"../../outside", "/absolute", "here", "n\x1b[31m\nx", ""});
+  CHECK(problem == "passed over: 2 links, 1 hidden file, 2 devices");
   std::size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) files += entry.is_regular_file() ? 1 : 0;
   CHECK(files == 1);
@@ -303,6 +377,10 @@ TEST_CASE("what expands without end is left", "[unit][archive]") {
     CHECK(scan.reads[0].tally.bytes < (8 << 20));
     CHECK(scan.reads[0].problem == "expands to far more than a log does; the rest was not read");
   }
+  // Not even on the way past a member that nobody reads.
+  const Scan hidden = ScanBytes("x", Compressed(Tar({{"a", "before\n", AE_IFREG, {}}, {".hidden", flood, AE_IFREG, {}}, {"b", "after\n", AE_IFREG, {}}}), "zst"), options);
+  CHECK(Paths(hidden) == Names{"x:a", "x"});
+  CHECK(hidden.reads.back().problem == "expands to far more than a log does; the rest was not read");
   CHECK(ScanBytes("x", bomb, {.threads = 1, .expansion = {.ratio = 1000, .dense_bytes = 64 << 20}}).reads[0].problem.empty());
   CHECK_FALSE(ScanBytes("x", Tar({{"a", flood, AE_IFREG, {}}}), {.threads = 1, .expansion = {.bytes = 4 << 20}}).reads[0].problem.empty());
 
@@ -348,9 +426,19 @@ TEST_CASE("folders of a bundle name hosts", "[unit][archive]") {
       {{"run-1/dmesg.txt", "run-2/dmesg.txt"}, "- -"},
       {{"rank0/dmesg.txt", "rank1/dmesg.txt"}, "- -"},
       {{"20310405/dmesg.txt", "20310406/dmesg.txt"}, "- -"},
-      {{"node07/job.log", "node08/job.log"}, "- -"},
+      {{"trial7/job.log", "trial8/job.log", "a7/job.log", "a8/job.log"}, "- - - -"},
+      {{"node07/job.log", "node08/job.log"}, "node07 node08"},
+      {{"node07/job.log"}, "-"},
+      {{"logs/node07/rank_3/stderr.log", "logs/node08/rank_11/stderr.log", "logs/all.log"}, "node07 node08 -"},
+      {{"logs/dgx-12/0.log", "logs/dgx-7/0.log", "logs/ip-10-0-0-7/1.log", "logs/ip-10-0-0-8/1.log"}, "dgx-12 dgx-7 ip-10-0-0-7 ip-10-0-0-8"},
+      {{"10.0.0.7/rank0.log", "10.0.0.300/rank0.log", "1.2.3/x", "10.0.0.7.8/x", "1..2.3/x"}, "10.0.0.7 - - - -"},
+      {{"gpu0/dmesg.txt", "gpu1/dmesg.txt"}, "- -"},
+      {{"node_0/job.log", "node_1/job.log"}, "- -"},
+      {{"attempt_0/0/stderr.log", "attempt_0/1/stderr.log", "rank_0/x.log", "rank_1/x.log"}, "- - - -"},
+      {{"/tmp/sosreport-node07-2031-04-05-abcdefg/sos_commands/kernel/dmesg", "b.tar.xz:sosreport-gpu-a1.example.org-0123456-2031-04-05-xyz/var/log/messages", "sosreport-x/dmesg"}, "node07 gpu-a1 -"},
+      {{"must-gather.local.12/quay-io/nodes/worker-3.ec2.internal/journal.log", "must-gather.local.12/quay-io/nodes/logs/x", "must-gather.local.12/version"}, "worker-3 - -"},
       {{"node07/dmesg.txt", "node08/dmesg.txt", "shared/slurm.out"}, "node07 node08 -"},
-      {{"x.tar.zst:inquest-bundle/node07/dmesg.txt", "x.tar.zst:inquest-bundle/node07/files/logs/slurm.out"}, "node07 -"},
+      {{"x.tar.zst:inquest-bundle/node07/dmesg.txt", "x.tar.zst:inquest-bundle/node07/files/logs/slurm.out", "x.tar.zst:inquest-bundle/node07/dumps/nccl_trace_rank_9"}, "node07 - -"},
       {{"dmesg.txt", "/dmesg.txt", "a:dmesg.txt", ""}, "- - - -"},
   };
   for (const Row& row : rows) {
