@@ -166,7 +166,7 @@ measure_archive() {
   [[ -e $file ]] || python3 "$here/pack.py" "$generator" "$(numfmt --from=iec-i --suffix=B "$archive" | tr -d B)" 8 | zstd -q -3 >"$file"
   cat "$file" >/dev/null
   against 'zstd -dc' "$file"
-  measure --section "tar.zst of $archive of logs of 8 nodes, $(($(bytes_of "$file") >> 20)) MiB (GB/s are of the latter)" \
+  measure --section "tar.zst of $archive, a log of 64 ranks and the journals of 8 nodes, $(($(bytes_of "$file") >> 20)) MiB (GB/s are of the latter)" \
     --bytes "$(bytes_of "$file")" "${rows[@]}"
 }
 
