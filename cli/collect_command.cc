@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -29,13 +28,6 @@ std::string Summary(const Collected& collected) {
   return text;
 }
 
-// Programs of the administrator (ibstat, ldconfig) are often not in a user's PATH. Words shall be English.
-void PrepareForPrograms() {
-  const char* path = std::getenv("PATH");
-  ::setenv("PATH", (std::string(path == nullptr ? "/usr/bin:/bin" : path) + ":/usr/sbin:/sbin").c_str(), 1);
-  ::setenv("LC_ALL", "C", 1);
-}
-
 }  // namespace
 
 CommandResult RunCollect(const Options& options) {
@@ -46,7 +38,6 @@ CommandResult RunCollect(const Options& options) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   constexpr std::uint64_t kDay = 86400;
   if (options.time_limit > 0) request.time_limit = std::chrono::seconds(std::min(options.time_limit, kDay));
-  PrepareForPrograms();
   const auto collected = Collect(request);
   if (!collected) return CouldNotRun(collected.error());
   CommandResult result;

@@ -11,11 +11,11 @@
 #include <iterator>
 #include <variant>
 
-#include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/nccl_logs.h"
 #include "cli/replay_report.h"
+#include "collect/child.h"
 #include "replay/faults.h"
 #include "replay/infer.h"
 #include "replay/ops.h"

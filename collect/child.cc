@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 namespace inquest {
@@ -46,6 +47,14 @@ class Pipe {
   bool opened_ = false;
 };
 
+// Programs of the administrator (ibstat, ldconfig) are often not in a user's PATH. Words shall be English.
+void SetEnvironment() {
+  const char* path = std::getenv("PATH");
+  const std::string longer = std::string(path == nullptr ? "/usr/bin:/bin" : path) + ":/usr/sbin:/sbin";
+  ::setenv("PATH", longer.c_str(), 1);
+  ::setenv("LC_ALL", "C", 1);
+}
+
 /// In the new process, of which this was the only thread. Returns only through exec; errno goes to `failure`.
 [[noreturn]] void Become(const std::vector<char*>& words, int output, int failure) {
   ::setpgid(0, 0);
@@ -55,6 +64,7 @@ class Pipe {
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
+  SetEnvironment();
   ::execvp(words[0], words.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t told = ::write(failure, &error, sizeof error);

@@ -135,7 +135,7 @@ TEST_CASE("only cli reads the environment, prints and exits", "[layering]") {
   static const Pattern kCall(R"(\b(getenv|printf|puts|exit|_exit)\s*\(|std::(cout|cerr|clog)\b)");
   for (const std::string& file : Sources()) {
     // result.h aborts with a message; the build-time tool is a program of its own, as is the replay's worker; a child
-    // that cannot become another program must end.
+    // sets its own environment, and ends if it cannot become another program.
     if (file.starts_with("cli/") || file == "core/result.h" || file == "rules/embed.cc" || file == "collect/child.cc" ||
         file.starts_with("replay/worker/"))
       continue;
