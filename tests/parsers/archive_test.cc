@@ -91,7 +91,7 @@ const std::string& Log() {
 /// More than some blocks, with evidence at both ends.
 std::string LongLog() {
   std::string text = Log();
-  for (int i = 0; text.size() < 1'500'000; ++i) text += fmt::format("step {} loss {} tokens {}\n", i, i * 7919 % 10007, i * 104729 % 1000003);
+  for (std::int64_t i = 0; text.size() < 1'500'000; ++i) text += fmt::format("step {} loss {} tokens {}\n", i, i * 7919 % 10007, i * 104729 % 1000003);
   return text + Log();
 }
 
