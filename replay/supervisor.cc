@@ -344,7 +344,9 @@ class Run {
     out_.blamed = judgement.blamed;
     out_.decided_at = out_.took = Now();
     if (setup_.decided) setup_.decided(out_);
-    if (*ending_ == Ending::kDeadline) TakeBacktraces();
+    if (*ending_ != Ending::kDeadline) return;
+    if (setup_.look) out_.dumps = setup_.look(out_);
+    TakeBacktraces();
   }
 
   std::map<int, pid_t> Pids() const {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct RunSetup {
   std::function<void(const RunOutcome&)> decided = {};
   /// Runs a program that looks at a process (gdb) and returns what it printed; empty: none is run.
   std::function<std::string(const std::vector<std::string>& command, std::chrono::milliseconds limit)> run_program = {};
+  /// Further texts for the picture at a deadline, by name (NCCL's RAS), while every worker still stands.
+  std::function<std::map<std::string, std::string>(const RunOutcome&)> look = {};
   std::function<bool()> interrupted = {};
 };
 
