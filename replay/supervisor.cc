@@ -290,7 +290,7 @@ class Run {
   }
 
   // ---- what workers do not say -------------------------------------------------------------------------------------
-  /// Once all ranks have begun a step: who fell behind in it, against the median.
+  /// Once all ranks have begun a step: who fell behind in it, against the median. After the operation it matters no more.
   void NoteLateness(std::size_t rank, const Step& step) {
     auto& begun = begun_[{step.phase, step.iteration}];
     begun[rank] = Now();
@@ -302,7 +302,7 @@ class Run {
     for (const auto& [each, at] : begun) {
       const auto late = std::chrono::duration_cast<milliseconds>(at - median);
       const milliseconds more = late - ranks_[each].late;
-      if (more >= kLate) out_.notes.push_back(fmt::format("Rank {} was {:.1f} s late at {}.", each, std::chrono::duration<double>(more).count(), Text(step)));
+      if (more >= kLate && step.phase <= Phase::kCompleted) out_.notes.push_back(fmt::format("Rank {} was {:.1f} s late at {}.", each, std::chrono::duration<double>(more).count(), Text(step)));
       ranks_[each].late = late;
     }
     begun_.erase({step.phase, step.iteration});

@@ -40,6 +40,7 @@ int Probe(int argc, char** argv) {
 int Work(const char* supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != std::atol(supervisor)) return kOrphaned;
+  ::prctl(PR_SET_PTRACER, std::atol(supervisor));  // and its children: gdb, where only ancestors may look (yama 1)
   Worker(kWorkerSocket).Run();
 }
 
