@@ -43,18 +43,24 @@ bool Differ(std::string_view name, const std::string& a, const std::string& b) {
   return !is_local(a) && !is_local(b) && IsAddress(a) == IsAddress(b) && a.substr(0, a.find('.')) != (IsAddress(b) ? std::string() : b.substr(0, b.find('.')));
 }
 
-/// The latest value that each host or process printed: what a shell sets and sets again is not a difference.
+/// The latest value that each host or process printed: what a shell sets and sets again is not a difference. WORLD_SIZE
+/// counts pods for a launcher and ranks for those that it starts: a host that shows both says neither.
 std::map<std::string, EventIndex> Latest(const Timeline& timeline, std::string_view name) {
   const std::set<std::string> hosts = JobHosts(timeline);
   std::map<std::string, EventIndex> latest;
+  std::set<std::string> several;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
     const auto* variable = std::get_if<EnvironmentSet>(&event.what);
     if (variable == nullptr || variable->name != name) continue;
     const auto host = JobHostOf(timeline, hosts, event);
     if (!host && !event.origin.rank) continue;  // of nobody that is known
-    latest[host && !host->empty() ? *host : fmt::format("rank {}", event.origin.rank ? event.origin.rank->value.value : -1)] = i;
+    const std::string who = host && !host->empty() ? *host : fmt::format("rank {}", event.origin.rank ? event.origin.rank->value.value : -1);
+    const auto [known, is_new] = latest.emplace(who, i);
+    if (!is_new && std::get<EnvironmentSet>(timeline.events[known->second].what).value != variable->value) several.insert(who);
+    known->second = i;
   }
+  if (name == "WORLD_SIZE") std::erase_if(latest, [&](const auto& entry) { return several.contains(entry.first); });
   return latest;
 }
 
