@@ -64,24 +64,15 @@ std::optional<EventIndex> FirstTimeOutOf(const Timeline& timeline) {
 }
 
 bool SawFailure(const Evidence& evidence) {
-  const Timeline& timeline = evidence.timeline;
-  std::optional<EventIndex> ending;
-  for (const LineMatch& match : evidence.matches)
-    if (evidence.book.rules[match.rule].kind == Rule::Kind::kEnding) ending = match.event;
-  // What came before a good end was not fatal.
-  const auto counts = [&](EventIndex event) { return !ending || timeline.Order(event, *ending) != std::partial_ordering::less; };
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const What& what = timeline.events[i].what;
-    const auto* exit = std::get_if<ProcessExit>(&what);
-    const bool failed = std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) || std::holds_alternative<ExceptionRaised>(what) ||
-                        (exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0));
-    if (failed && counts(i)) return true;
+  for (const Event& event : evidence.timeline.events) {
+    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what) || std::holds_alternative<ExceptionRaised>(event.what)) return true;
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return true;
   }
-  return std::any_of(evidence.matches.begin(), evidence.matches.end(), [&](const LineMatch& match) {
-    const Rule& rule = evidence.book.rules[match.rule];
-    const bool tells = rule.kind == Rule::Kind::kSymptom || (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint);
-    return tells && counts(match.event);
-  });
+  return FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kSymptom || (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint); }).has_value();
+}
+
+bool SawEnding(const Evidence& evidence) {
+  return FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kEnding; }).has_value();
 }
 
 std::vector<Culprit> BlameHost(const std::string& host, std::string why) {

@@ -178,7 +178,7 @@ Culprit BlameRank(const Timeline& timeline, GlobalRank rank, std::string why) {
   Culprit culprit;
   culprit.rank = rank;
   culprit.why = std::move(why);
-  if (timeline.hosts.size() == 1 && timeline.inputs.size() == 1) culprit.host = timeline.hosts.front();
+  if (timeline.hosts.size() == 1 && timeline.logs == 1) culprit.host = timeline.hosts.front();
   const RankRow* row = timeline.FindRank(rank);
   if (row == nullptr || !row->process) return culprit;
   const ProcessRow& process = timeline.processes[*row->process];

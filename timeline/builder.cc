@@ -92,6 +92,15 @@ bool IsContext(const Event& event) {
   return message != nullptr && message->hits.empty();
 }
 
+/// Inputs that are more than states of hosts with the plain lines around them.
+std::size_t CountLogs(const Timeline& timeline) {
+  std::set<std::uint32_t> states, others;
+  for (const Event& event : timeline.events)
+    if (!IsContext(event)) (IsOfHost(event.what) ? states : others).insert(event.where.input);
+  std::erase_if(states, [&](std::uint32_t input) { return others.contains(input); });
+  return timeline.inputs.size() - states.size();
+}
+
 /// Where an event stands is known only when all are sorted; until then a birth is known by its line.
 void PlaceBirths(Timeline& timeline, const std::vector<SourcePos>& births) {
   const auto before = [](const Event& event, const SourcePos& where) { return event.where < where; };
@@ -200,6 +209,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   // A line may stand both before a telling one and last of its writer; several events of one line are several facts.
   const auto same = [](const Event& a, const Event& b) { return a.where == b.where && IsContext(a) && IsContext(b); };
   timeline.events.erase(std::unique(timeline.events.begin(), timeline.events.end(), same), timeline.events.end());
+  timeline.logs = CountLogs(timeline);
   GiveYears(timeline.events);
   GiveHosts(timeline);
   timeline.communicators = s.ledger.Take();

@@ -38,7 +38,7 @@ std::optional<std::string> Timeline::HostOf(const Event& event) const {
   if (event.origin.host) return event.origin.host->value;
   if (const auto rank = RankOf(event); rank)
     if (const RankRow* row = FindRank(rank->value); row != nullptr && row->process && processes[*row->process].host) return processes[*row->process].host;
-  if (hosts.size() == 1 && inputs.size() == 1) return hosts.front();  // the only host that the only log names
+  if (hosts.size() == 1 && logs == 1) return hosts.front();  // the only host that the only log names
   return std::nullopt;
 }
 

@@ -106,6 +106,7 @@ struct CollectiveRow {
 
 struct Timeline {
   std::vector<InputSummary> inputs;
+  std::size_t logs = 0;  ///< inputs that are more than what tools print of a host
   std::vector<Event> events;  ///< in input and line order
   std::vector<std::string> hosts;
   std::vector<ProcessRow> processes;

@@ -78,6 +78,7 @@ std::optional<Finding> JudgeRow(const Evidence& evidence, const Row& row, std::s
   if (other == latest.end()) return std::nullopt;
   const auto failure = FirstLineFor(evidence, row.failures);
   const bool stall = row.cause != "rendezvous" && EverybodyWaits(timeline);
+  if (!failure && !stall && SawEnding(evidence)) return std::nullopt;
   Finding finding;
   finding.rule = "environment-differs";
   finding.cause = std::string(row.cause);

@@ -136,7 +136,7 @@ std::optional<Finding> JudgeSlow(const Evidence& evidence, const Fabric& fabric)
   const Timeline& timeline = evidence.timeline;
   const auto error = FirstLineFor(evidence, {"ib-fault"});
   const auto shown = error ? error : FirstTimeOutOf(timeline);
-  if (!shown) return std::nullopt;
+  if (!shown || SawEnding(evidence)) return std::nullopt;
   std::map<std::string, double> fastest;  // by link layer
   const auto rate_of = [&](const PortKey& key, EventIndex event) {
     const auto used = fabric.used.find(key.first);

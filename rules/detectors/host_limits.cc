@@ -120,8 +120,8 @@ bool TooSmall(const ShmSize& shm, std::int64_t asked) {
 std::optional<Finding> JudgeShm(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::set<std::string> hosts = JobHosts(timeline);
-  const auto failure = FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus", "torch-shm-object"});
-  const bool failed = failure || SawFailure(evidence);
+  const auto failure = FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus"});
+  const bool failed = failure || (SawFailure(evidence) && !SawEnding(evidence));
   for (EventIndex i = 0; i < timeline.events.size() && failed; ++i) {
     const auto* shm = std::get_if<ShmSize>(&timeline.events[i].what);
     const auto host = shm != nullptr ? JobHostOf(timeline, hosts, timeline.events[i]) : std::nullopt;

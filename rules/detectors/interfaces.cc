@@ -139,7 +139,7 @@ void FindApart(const Evidence& evidence, const Job& job, std::vector<Finding>& o
     const auto* init = std::get_if<CommInit>(&event.what);
     return init != nullptr && init->complete && init->nranks > 1;
   });
-  if (networks.size() < 2 || complete || !SawFailure(evidence)) return;
+  if (networks.size() < 2 || complete || !SawFailure(evidence) || SawEnding(evidence)) return;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
   Finding finding = NewFinding("hosts-on-different-networks", failure ? Strength::kSupporting : Strength::kHint, failure ? 0.66 : 0.42);
   const auto& [first, second] = std::pair(*networks.begin(), *std::next(networks.begin()));
@@ -163,7 +163,7 @@ void FindMtu(const Evidence& evidence, const Job& job, std::vector<Finding>& out
     if (event == shown->second.names.end()) continue;
     if (const auto mtu = std::get<LinkPort>(timeline.events[event->second].what).mtu) by_mtu.emplace(*mtu, std::pair(host, event->second));
   }
-  if (!failure || by_mtu.size() < 2) return;
+  if (!failure || by_mtu.size() < 2 || SawEnding(evidence)) return;
   Finding finding = NewFinding("mtu-differs", Strength::kHint, 0.3);
   finding.explains.clear();
   const auto& [small, one] = *by_mtu.begin();
