@@ -46,9 +46,15 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const Options& options, const 
   if (!sieve) return CouldNotRun(sieve.error());
 
   std::atomic<std::uint64_t> done = 0;
+  std::vector<GivenHost> hosts;
+  for (const std::string& host : options.hosts) {
+    const std::size_t name = host.rfind('=') + 1;
+    hosts.push_back({.path = name == 0 ? std::string() : host.substr(0, name - 1), .host = host.substr(name)});
+  }
   std::optional<Progress> progress;
   if (ErrorIsTerminal() && !options.quiet) progress.emplace(done, TotalBytes(paths));
-  Result<Analysis> analysis = Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done});
+  Result<Analysis> analysis =
+      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done, .hosts = std::move(hosts)});
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
   return *std::move(analysis);

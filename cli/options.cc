@@ -60,6 +60,13 @@ std::optional<std::string> SetText(Options& options, const std::string& value) {
   return std::nullopt;
 }
 
+std::optional<std::string> AddHost(Options& options, const std::string& value) {
+  const std::size_t name = value.rfind('=') + 1;
+  if (name == value.size() || name == 1 || value.find_first_of("/ ", name) != std::string::npos) return "a host's name, or PATH=NAME: --host dmesg.txt=node07";
+  options.hosts.push_back(value);
+  return std::nullopt;
+}
+
 /// The first argument that is no option names the command, if it is one: `inquest --rules DIR rules test`.
 std::optional<std::size_t> FindCommandWord(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -200,6 +207,7 @@ std::span<const Option> OptionTable() {
        "Add the rules of a folder; an id that is taken replaces ours",
        "*",
        SetText<&Options::rules_dir>},
+      {"host", 0, "[PATH=]NAME", {}, "The host whose logs these are, or those of one file or folder; as often as needed", "", AddHost},
       {"cause", 0, "CODE", {}, "Only rules that speak for this cause", "rules", SetText<&Options::cause>},
       {"threads",
        'j',
@@ -285,7 +293,9 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   }
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (parsed[i] == nullptr || parsed[i]->count() == 0) continue;
-    if (const auto error = Apply(options, table[i], values[i])) return *error;
+    // All of them, in their order: --host adds, of any other the last one stays.
+    for (const std::string& value : parsed[i]->results())
+      if (const auto error = Apply(options, table[i], value)) return *error;
   }
   return options;
 }

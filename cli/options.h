@@ -24,6 +24,7 @@ struct Options {
   std::string rules_dir;  ///< empty: the embedded rules alone
   std::string cause;      ///< `rules list --cause`; empty: all
   std::string output;     ///< `collect -o`; empty: a name by host and time
+  std::vector<std::string> hosts;  ///< `--host [PATH=]NAME`, each
   unsigned threads = 0;   ///< 0: every core
   // `replay`; what is not given is inferred or assumed
   std::string operation, datatype, redop, engine = "nccl", timeout, interface, faults, nccl_library, logs;

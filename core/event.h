@@ -320,7 +320,7 @@ struct DriverFault {
   std::optional<std::chrono::microseconds> uptime;
 };
 
-/// The OOM killer's victim.
+/// The OOM killer's victim, or, with pid 0, that it was called: `process` is then who asked for memory.
 struct KernelKill {
   static constexpr std::string_view kKind = "kernel-kill";
   std::int64_t pid = 0;  ///< the host's
@@ -330,10 +330,13 @@ struct KernelKill {
   std::optional<std::chrono::microseconds> uptime;
 };
 
+/// How a process ends whose page the memory lost: by SIGBUS.
+inline constexpr std::string_view kHardwareMemory = "hardware memory error";
+
 /// A process crashed on a CPU exception.
 struct KernelFault {
   static constexpr std::string_view kKind = "kernel-fault";
-  std::string how;       ///< `segfault`, `general protection`, `trap invalid opcode`, ...
+  std::string how;       ///< `segfault`, `general protection`, `trap invalid opcode`, ..., kHardwareMemory
   std::int64_t pid = 0;  ///< of the thread, on the host
   std::string process;   ///< the thread's name
   std::string library;   ///< where it happened; empty: not in a mapped file
@@ -348,6 +351,8 @@ struct TaskStuck {
   std::optional<std::int64_t> pid;
   std::string process;
   std::optional<int> seconds;
+  std::string waits_on;  ///< `nfs`, `lustre`, `ext4`, `nvme`, `block`, `nvidia`, ...: by its stack; empty: it names nothing known
+  bool stack = false;    ///< a stack was printed
   std::optional<std::chrono::microseconds> uptime;
 };
 

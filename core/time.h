@@ -17,7 +17,8 @@ struct Timestamp {
   std::chrono::sys_time<std::chrono::nanoseconds> at{};
   Date date = Date::kFull;
   bool zone_known = false;
-  /// The unit of the last digit printed: 1 s or finer. Order below it means nothing.
+  /// The unit of the last digit printed: 1 s or finer; of a derived moment, how far off it may be. Order below it means
+  /// nothing.
   std::chrono::nanoseconds resolution = std::chrono::seconds(1);
 };
 

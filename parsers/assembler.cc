@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "parsers/envelope.h"
 #include "parsers/folder_hosts.h"
@@ -67,7 +68,7 @@ struct Assembler::Stream {
   }
 };
 
-Assembler::Assembler(std::uint32_t first_mark_id, EventSink& sink) : first_mark_id_(first_mark_id), sink_(sink) {}
+Assembler::Assembler(std::uint32_t first_mark_id, const std::vector<GivenHost>& hosts, EventSink& sink) : first_mark_id_(first_mark_id), hosts_(hosts), sink_(sink) {}
 Assembler::~Assembler() = default;
 
 void Assembler::Begin(std::uint32_t input, const std::string& path) {
@@ -75,11 +76,13 @@ void Assembler::Begin(std::uint32_t input, const std::string& path) {
   read_.path = path;
   input_ = input;
   lines_ = bytes_ = 0;
+  open_ = nullptr;
   streams_.clear();
   kinds_.clear();
   file_rank_ = RankInName(path);
   file_host_.reset();
   if (auto host = BundleHost(path)) file_host_ = Known<std::string>{std::move(*host), Basis::kFileName, kByFolder};
+  if (auto host = HostGiven(path, hosts_)) file_host_ = Known<std::string>{std::move(*host), Basis::kGiven, kByOption};
 }
 
 bool Assembler::OfferDocument(std::string_view text) {
@@ -120,7 +123,10 @@ bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yi
   if (line.nccl) candidates.push_back(&kNccl);
   const auto marked = [&](const Format* format) { return std::find(candidates.begin(), candidates.end(), format) != candidates.end(); };
   const auto offer = [&](const Format* format) {
-    if (!stream.Get(format).Consume(record, sink_)) return false;
+    Parser& parser = stream.Get(format);
+    if (!parser.Consume(record, sink_)) return false;
+    open_ = parser.Unfinished() ? &parser : nullptr;
+    open_line_ = record.where.line + 1;
     stream.last = format;
     kinds_.insert(std::string(format->name));
     return true;
@@ -139,8 +145,9 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
   AddNcclOrigin(record);
-  if (!line.context || line.nccl) {
-    const bool claimed = Offer(StreamOf(record.origin), record, yield, line);
+  Parser* const goes_on = where.line == open_line_ && line.context ? std::exchange(open_, nullptr) : nullptr;
+  if (!line.context || line.nccl || goes_on != nullptr) {
+    const bool claimed = goes_on != nullptr ? goes_on->Consume(record, sink_) : Offer(StreamOf(record.origin), record, yield, line);
     (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
   } else {
     (line.damaged ? read_.tally.damaged : read_.tally.plain) += line.bytes;

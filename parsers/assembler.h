@@ -17,7 +17,7 @@ namespace inquest {
 /// Consumes the yields of an input's blocks in order. One per run.
 class Assembler {
  public:
-  Assembler(std::uint32_t first_mark_id, EventSink& sink);
+  Assembler(std::uint32_t first_mark_id, const std::vector<GivenHost>& hosts, EventSink& sink);
   ~Assembler();
   /// A new input begins; `path` is given back in its InputRead.
   void Begin(std::uint32_t input, const std::string& path);
@@ -34,12 +34,15 @@ class Assembler {
   Stream& StreamOf(const Origin& origin);
 
   std::uint32_t first_mark_id_;
+  const std::vector<GivenHost>& hosts_;
   EventSink& sink_;
   InputRead read_;
   std::uint32_t input_ = 0;
   std::uint64_t lines_ = 0, bytes_ = 0;
   std::map<std::string, std::unique_ptr<Stream>> streams_;
   std::set<std::string> kinds_;
+  Parser* open_ = nullptr;      ///< whose record goes on in line open_line_
+  std::uint64_t open_line_ = 0;
   std::optional<Known<GlobalRank>> file_rank_;   ///< of `rank3.log`
   std::optional<Known<std::string>> file_host_;  ///< of `inquest-bundle/node07/`
 };

@@ -146,6 +146,17 @@ std::optional<std::string> BundleHost(string_view path) {
   return end > 0 ? std::optional(ShortName(inside.substr(0, end))) : std::nullopt;
 }
 
+std::optional<std::string> HostGiven(string_view path, const std::vector<GivenHost>& given) {
+  const GivenHost* nearest = nullptr;
+  for (const GivenHost& one : given) {
+    string_view folder = one.path;
+    while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
+    const bool is_in = folder.empty() || path == folder || (path.starts_with(folder) && (path[folder.size()] == '/' || path[folder.size()] == ':'));
+    if (is_in && (nearest == nullptr || one.path.size() >= nearest->path.size())) nearest = &one;
+  }
+  return nearest != nullptr ? std::optional(ShortName(nearest->host)) : std::nullopt;
+}
+
 std::vector<std::optional<std::string>> FolderHosts(const std::vector<std::string>& paths) {
   const auto folders = FoldersOfHosts(paths);
   std::map<std::string, std::set<std::string>> shapes;

@@ -19,6 +19,8 @@ class Parser {
   virtual ~Parser() = default;
   /// True: the record was ours, and what it says went to `out`.
   virtual bool Consume(const Record& record, EventSink& out) = 0;
+  /// The record just taken goes on in the input's next line, whatever marks that has.
+  virtual bool Unfinished() const { return false; }
   /// The stream ended, perhaps in the middle of a message.
   virtual void Finish(EventSink&) {}
 };

@@ -15,6 +15,9 @@
 namespace inquest {
 namespace {
 
+/// Room for the longest line that is read whole, and one byte that tells a longer one from it.
+std::size_t BlockBytes(const ScanOptions& options) { return std::max(options.block_bytes, kLineCap + 1); }
+
 /// A scanned block on its way to the consumer, with its text only where a document format may want it.
 struct Scanned {
   Block block;
@@ -26,8 +29,8 @@ struct Scanned {
 // more than two blocks a thread ahead of the consumer waits, so that memory is bounded by threads.
 class Pipeline {
  public:
-  Pipeline(SourceReader& reader, const Sieve& sieve, std::size_t block_bytes, unsigned threads, EventSink& sink)
-      : reader_(reader), sieve_(sieve), block_bytes_(block_bytes), threads_(threads), assembler_(sieve.first_mark_id(), sink) {}
+  Pipeline(SourceReader& reader, const Sieve& sieve, const ScanOptions& options, unsigned threads, EventSink& sink)
+      : reader_(reader), sieve_(sieve), block_bytes_(BlockBytes(options)), threads_(threads), assembler_(sieve.first_mark_id(), options.hosts, sink) {}
 
   Result<std::vector<InputRead>> Run() {
     if (threads_ <= 1) {
@@ -110,9 +113,6 @@ class Pipeline {
   std::optional<Error> error_;
 };
 
-/// Room for the longest line that is read whole, and one byte that tells a longer one from it.
-std::size_t BlockBytes(const ScanOptions& options) { return std::max(options.block_bytes, kLineCap + 1); }
-
 unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options) {
   unsigned threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   std::uint64_t bytes = 0;
@@ -131,21 +131,24 @@ std::optional<Error> DamageThatLeftNothing(const std::vector<InputRead>& reads) 
 Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
   const std::size_t block_bytes = BlockBytes(options);
   SourceReader reader(inputs, block_bytes, options.progress_bytes, options.expansion);
-  auto reads = Pipeline(reader, sieve, block_bytes, ThreadsFor(inputs, options), sink).Run();
+  auto reads = Pipeline(reader, sieve, options, ThreadsFor(inputs, options), sink).Run();
   if (!reads) return reads;
   if (const auto damage = DamageThatLeftNothing(*reads)) return *damage;
   std::vector<std::string> paths;
   for (const InputRead& read : *reads) paths.push_back(read.path);
   const auto hosts = FolderHosts(paths);
   for (std::size_t i = 0; i < hosts.size(); ++i)
-    if (hosts[i]) (*reads)[i].host = Known<std::string>{*hosts[i], Basis::kFileName, kByFolder};
+    if (auto given = HostGiven(paths[i], options.hosts))
+      (*reads)[i].host = Known<std::string>{std::move(*given), Basis::kGiven, kByOption};
+    else if (hosts[i])
+      (*reads)[i].host = Known<std::string>{*hosts[i], Basis::kFileName, kByFolder};
   return reads;
 }
 
 InputRead ScanText(std::string_view text, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
   const std::size_t block_bytes = BlockBytes(options);
   SourceReader reader(text, block_bytes);
-  auto reads = Pipeline(reader, sieve, block_bytes, std::max(1u, options.threads), sink).Run();
+  auto reads = Pipeline(reader, sieve, options, std::max(1u, options.threads), sink).Run();
   INQUEST_CHECK(reads && reads->size() == 1);
   return reads->front();
 }

@@ -31,18 +31,24 @@ struct ExpansionLimits {
   std::uint64_t members = 100'000;
 };
 
+/// A host that the user names: of the input or folder `path`, or of all where it is empty.
+struct GivenHost {
+  std::string path, host;
+};
+
 struct ScanOptions {
   unsigned threads = 0;                  ///< 0: every core
   std::size_t block_bytes = 512 * 1024;
   std::atomic<std::uint64_t>* progress_bytes = nullptr;  ///< bytes read so far, for a progress line
   ExpansionLimits expansion = {};
+  std::vector<GivenHost> hosts = {};
 };
 
 /// What was read of one input: a file, or a member of an archive, whose bytes are counted as they come out.
 struct InputRead {
   std::string path;     ///< `bundle.tar.zst:node07/dmesg.txt` for a member
   std::string problem;  ///< why it was not read whole; empty: it was
-  std::optional<Known<std::string>> host;  ///< of the folder it is in
+  std::optional<Known<std::string>> host;  ///< of the folder it is in, or given
   Tally tally;
   std::vector<std::string> kinds;  ///< names of the formats seen, sorted
 };

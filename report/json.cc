@@ -240,6 +240,7 @@ Json InputToJson(const InputSummary& input, Json missing) {
   return Json{{"path", input.path},       {"bytes", input.bytes}, {"lines", input.lines},    {"kinds", input.kinds},
               {"claimed", input.claimed}, {"plain", input.plain}, {"damaged", input.damaged},
               {"problem", OrNull(input.problem)},
+              {"clock", OrNull(input.clock)},
               {"missing", missing.is_null() ? Json::array() : std::move(missing)}};
 }
 

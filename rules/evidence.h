@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/pattern.h"
+#include "rules/kernel_scope.h"
 #include "rules/rule_book.h"
 #include "rules/verdict.h"
 #include "timeline/timeline.h"
@@ -33,6 +34,7 @@ struct Evidence {
   const RuleBook& book;
   std::vector<LineMatch> matches;  ///< by event, then rule
   std::vector<PhaseSeen> phases;   ///< by event
+  KernelScope scope;
 };
 
 /// Confirms the sieve's hits by RE2 and captures.

@@ -194,6 +194,8 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.cause.empty() || finding.strength == Strength::kHint) continue;
     const auto event = FirstEvent(finding);
+    // Trouble of a host that no line of the job complains of did the job no harm.
+    if (event && IsOfKernel(timeline.events[*event].what) && !evidence.scope.failed()) continue;
     if (!event || later(*event)) return false;
   }
   return true;
@@ -247,15 +249,28 @@ void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::
 /// A finding that names nobody borrows from another one of the same cause: the line that says why and the report that
 /// says who are seldom the same. One that names hosts borrows their ranks only.
 std::vector<Culprit> Borrowed(const Finding& top, const std::vector<Finding>& findings) {
-  const auto elsewhere = [&](const Culprit& culprit) {
-    return culprit.host && std::none_of(top.culprits.begin(), top.culprits.end(), [&](const Culprit& own) { return !own.host || own.host == culprit.host; });
-  };
   std::vector<Culprit> hosts;
+  const auto there = [&](const Culprit& culprit) {
+    return culprit.host && std::any_of(top.culprits.begin(), top.culprits.end(), [&](const Culprit& own) { return own.host == culprit.host; });
+  };
+  const auto elsewhere = [&](const Culprit& culprit) {
+    const auto same = [&](const Culprit& own) { return !own.host || !culprit.host || own.host == culprit.host; };
+    return !top.culprits.empty() && std::none_of(top.culprits.begin(), top.culprits.end(), same);
+  };
   for (const Finding& finding : findings) {
     if (&finding == &top || finding.cause != top.cause) continue;
-    if (!top.culprits.empty() && std::any_of(finding.culprits.begin(), finding.culprits.end(), elsewhere)) continue;
-    if (std::any_of(finding.culprits.begin(), finding.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); })) return finding.culprits;
-    if (hosts.empty() && top.culprits.empty()) hosts = finding.culprits;
+    std::vector<Culprit> culprits = finding.culprits;
+    std::erase_if(culprits, elsewhere);
+    if (std::any_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.rank.has_value(); })) return culprits;
+    if (hosts.empty() && top.culprits.empty()) hosts = std::move(culprits);
+  }
+  // What befell a host befell the ranks there that the others waited for.
+  for (const Finding& finding : findings) {
+    const bool waited_for = finding.cause == "rank-absent" && !finding.culprits.empty() && std::all_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return c.rank && there(c); });
+    if (!waited_for || finding.explained_by != top.rule) continue;
+    std::vector<Culprit> culprits = finding.culprits;
+    for (Culprit& culprit : culprits) culprit.why += "; " + top.culprits.front().why;
+    return culprits;
   }
   return hosts;
 }

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "rules/evidence.h"
-#include "rules/kernel_scope.h"
 
 namespace inquest {
 namespace {
@@ -59,16 +58,24 @@ std::vector<int> Numbers(std::string_view text) {
 /// Some ranks of a finding, by rank, and hosts that no rank stands for.
 struct Blame {
   std::set<int> ranks;
-  std::set<std::string> hosts;
+  std::map<std::string, std::set<std::string>> hosts;  ///< with the PCI addresses of their devices
   std::set<std::int64_t> pids;
 };
 
-void AddPrinter(const Timeline& timeline, EventIndex index, Blame& blame) {
-  const Event& event = timeline.events[index];
+void AddHost(const Timeline& timeline, const LineMatch& match, Blame& blame) {
+  const auto host = timeline.HostOf(timeline.events[match.event]);
+  if (!host) return;
+  auto& devices = blame.hosts[*host];
+  for (const auto& [name, value] : match.groups)
+    if (name == "bus_id") devices.insert(value);
+}
+
+void AddPrinter(const Timeline& timeline, const LineMatch& match, Blame& blame) {
+  const Event& event = timeline.events[match.event];
   const auto rank = timeline.RankOf(event);
   if (rank && blame.ranks.size() < kCulpritsPerRule) blame.ranks.insert(rank->value.value);
   if (rank) return;
-  if (const auto host = timeline.HostOf(event)) blame.hosts.insert(*host);
+  AddHost(timeline, match, blame);
   if (event.origin.pid && blame.pids.size() < kCulpritsPerRule) blame.pids.insert(*event.origin.pid);
 }
 
@@ -76,16 +83,18 @@ void AddCaptured(const LineMatch& match, Blame& blame) {
   for (const auto& [name, value] : match.groups) {
     if (name.rfind("rank", 0) == 0)
       for (const int rank : Numbers(value)) blame.ranks.insert(rank);
-    if (name == "host") blame.hosts.insert(value.substr(0, value.find('.')));
+    if (name == "host") blame.hosts.try_emplace(value.substr(0, value.find('.')));
   }
 }
 
 std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, const std::string& why) {
   std::vector<Culprit> out;
   for (const int rank : blame.ranks) out.push_back(BlameRank(timeline, GlobalRank{rank}, why));
-  for (const std::string& host : blame.hosts) {
+  for (const auto& [host, devices] : blame.hosts) {
+    if (std::any_of(out.begin(), out.end(), [&](const Culprit& culprit) { return culprit.rank && culprit.host == host; })) continue;
     Culprit culprit;
     culprit.host = host;
+    if (devices.size() == 1) culprit.bus_id = *devices.begin();
     culprit.why = why;
     if (blame.hosts.size() == 1 && blame.pids.size() == 1) culprit.pid = *blame.pids.begin();
     out.push_back(std::move(culprit));
@@ -111,16 +120,15 @@ Finding FindingOf(const Rule& rule) {
 }  // namespace
 
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
-  Evidence evidence{timeline, book, {}, {}};
+  Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book)};
   Patterns patterns(book);
   std::vector<std::uint32_t> last_lines;
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
     if (!book.rules[i].scope.empty() || book.rules[i].phase_kind == "training") last_lines.push_back(i);
-  const KernelScope scope(timeline, book);
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
-    if (scope.Of(timeline.events[i]) != KernelScope::Outside::kNo) continue;
+    if (evidence.scope.Of(timeline.events[i]) != KernelScope::Outside::kNo) continue;
     for (const std::uint32_t rule : message->hits.empty() ? last_lines : message->hits) {
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
       const Pattern& pattern = patterns.Get(rule);
@@ -150,10 +158,11 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
     Held& h = it->second;
     if (is_new) h.finding = FindingOf(rule);
     ++h.finding.times;
-    if (rule.blames == Rule::Blames::kPrinter) AddPrinter(evidence.timeline, match.event, h.blame);
+    // A kernel's line on a device or process of a rank blames the rank, not only its host.
+    const bool joined = evidence.timeline.process_by_kernel_line.contains(evidence.timeline.events[match.event].where);
+    if (rule.blames == Rule::Blames::kPrinter || (rule.blames == Rule::Blames::kHost && joined)) AddPrinter(evidence.timeline, match, h.blame);
     if (rule.blames == Rule::Blames::kCaptured) AddCaptured(match, h.blame);
-    if (rule.blames == Rule::Blames::kHost)
-      if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[match.event])) h.blame.hosts.insert(*host);
+    if (rule.blames == Rule::Blames::kHost && !joined) AddHost(evidence.timeline, match, h.blame);
     const auto rank = evidence.timeline.RankOf(evidence.timeline.events[match.event]);
     const bool another_writer = h.cited.insert({evidence.timeline.events[match.event].where.input, rank ? rank->value.value : -1}).second;
     if ((another_writer || h.finding.citations.size() < 2) && h.finding.citations.size() < kCitedPerRule)

@@ -150,7 +150,7 @@ TEST_CASE("every byte of the corpus is accounted for, and every citation stands 
     CAPTURE(c.dir.filename().string());
     for (const InputSummary& input : c.analysis.timeline.inputs) {
       CAPTURE(input.path);
-      CHECK(input.bytes == fs::file_size(input.path));
+      if (fs::exists(input.path)) CHECK(input.bytes == fs::file_size(input.path));  // not a member of an archive
       CHECK(input.claimed + input.plain + input.damaged == input.bytes);
     }
     for (const Citation& citation : c.analysis.verdict.evidence) {

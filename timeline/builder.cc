@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "timeline/clocks.h"
 #include "timeline/collectives.h"
 #include "timeline/identity.h"
 #include "timeline/kernel.h"
@@ -216,6 +217,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   PlaceBirths(timeline, s.births);
   ResolveIdentity(timeline, std::move(s.processes));
   JoinKernel(timeline);
+  AlignClocks(timeline);
   MatchWork(timeline);
   DescribeRanks(timeline);
   return timeline;

@@ -273,7 +273,7 @@ std::string StateOf(const Event& event) {
   }
   if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) return "raised " + raised->type;
   if (std::holds_alternative<KernelKill>(event.what)) return "killed by SIGKILL";
-  if (std::holds_alternative<KernelFault>(event.what)) return "killed by SIGSEGV";
+  if (const auto* crash = std::get_if<KernelFault>(&event.what)) return crash->how == kHardwareMemory ? "killed by SIGBUS" : "killed by SIGSEGV";
   if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && end->complete && end->how == CommEnd::How::kDestroy) return "closed its communicator";
   return "";
 }

@@ -9,7 +9,7 @@ namespace inquest {
 namespace {
 
 // How a kernel log finds its place in the job.
-//  1. Host: what the lines print; else what other lines of the same file print; else a host of the job in the name of the
+//  1. Host: what --host says; else what the lines print; else what other lines of the same file print; else a host of the job in the name of the
 //     file or of a folder above it; else the one host on which the log's pids and PCI addresses are the job's; else a name
 //     in the file's name; else the job's only host, if there is one kernel log.
 //  2. Process: by host and PCI address, which the kernel and NCCL's Init lines both print; among several, by pid. A line
@@ -33,7 +33,7 @@ std::optional<About> AboutOf(const What& what) {
   if (const auto* xid = std::get_if<XidReported>(&what)) return About{xid->bus_id, xid->pid};
   if (const auto* fault = std::get_if<DriverFault>(&what)) return About{fault->bus_id, std::nullopt};
   if (const auto* error = std::get_if<PcieError>(&what)) return About{error->bus_id, std::nullopt};
-  if (const auto* kill = std::get_if<KernelKill>(&what)) return About{{}, kill->pid};
+  if (const auto* kill = std::get_if<KernelKill>(&what); kill != nullptr && kill->pid != 0) return About{{}, kill->pid};
   if (const auto* crash = std::get_if<KernelFault>(&what)) return About{{}, crash->pid};
   if (const auto* stuck = std::get_if<TaskStuck>(&what)) return About{{}, stuck->pid};
   return std::nullopt;
@@ -46,8 +46,11 @@ bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) { r
 /// Both addresses without their function: a GPU has one that computes.
 bool SameDevice(const std::string& a, const std::string& b) { return !a.empty() && a.substr(0, a.rfind('.')) == b.substr(0, b.rfind('.')); }
 
-/// The only one of the rows, or the last of several that are the same rank.
-std::optional<std::uint32_t> Only(const Timeline& timeline, const std::vector<std::uint32_t>& rows) {
+/// The only one of the rows, or the last of several that are the same rank. A launcher's word of a pid, without host or
+/// rank, is of the process that has both.
+std::optional<std::uint32_t> Only(const Timeline& timeline, std::vector<std::uint32_t> rows) {
+  const auto known = [&](std::uint32_t row) { return timeline.processes[row].rank && timeline.processes[row].host; };
+  if (std::any_of(rows.begin(), rows.end(), known)) std::erase_if(rows, [&](std::uint32_t row) { return !known(row); });
   if (rows.empty()) return std::nullopt;
   const auto same = [&](std::uint32_t row) { return timeline.processes[row].rank && timeline.processes[rows.back()].rank && timeline.processes[row].rank->value == timeline.processes[rows.back()].rank->value; };
   return rows.size() == 1 || std::all_of(rows.begin(), rows.end(), same) ? std::optional(rows.back()) : std::nullopt;
@@ -191,9 +194,14 @@ std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, std::uin
 /// Gives the events of one kind in one input the input's host, in the spelling of the job.
 template <class Is>
 void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, const std::optional<Known<std::string>>& host, Is is) {
+  const auto& given = input < timeline.inputs.size() ? timeline.inputs[input].host : std::nullopt;
+  const bool by_user = given && given->basis == Basis::kGiven;
   for (Event& event : timeline.events) {
     if (event.where.input != input || !is(event)) continue;
-    if (!event.origin.host) event.origin.host = host;
+    if (by_user)
+      event.origin.host = given;
+    else if (!event.origin.host)
+      event.origin.host = host;
     // The journal prints a whole name, NCCL one that is cut at the first dot.
     if (event.origin.host && hosts.count(event.origin.host->value) == 0)
       if (const std::string name = ShortName(event.origin.host->value); hosts.count(name) != 0) event.origin.host->value = name;

@@ -20,7 +20,8 @@ struct InputSummary {
   std::uint64_t bytes = 0, lines = 0, claimed = 0, plain = 0, damaged = 0;
   std::vector<std::string> kinds;  ///< names of the formats seen in it, sorted
   std::string problem = {};  ///< why it was not read whole; empty: it was
-  std::optional<Known<std::string>> host = {};  ///< of the folder it is in
+  std::optional<Known<std::string>> host = {};  ///< of the folder it is in, or given
+  std::string clock = {};  ///< how lines that count from boot were dated, or that they were not; empty: there are none
 };
 
 /// One process of the job, keyed by host and pid where both are known, else by its rank.

@@ -1,6 +1,7 @@
 // A line of `journalctl -o json`: one entry of the journal, an object of strings.
 #include "parsers/formats/journal_line.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <charconv>
@@ -24,10 +25,10 @@ std::optional<std::int64_t> NumberAt(const simdjson::dom::element& entry, const 
 }  // namespace
 
 std::optional<JournalLine> ReadJournalLine(std::string_view line) {
-  constexpr std::int64_t kLatest = 7'000'000'000'000'000;  // microseconds; 2191
+  constexpr std::int64_t kLatest = 7'000'000'000'000'000, kLongestDelay = 86'400'000'000;  // microseconds; 2191, a day
   if (!line.starts_with('{') || line.find("\"MESSAGE\"") == std::string_view::npos || line.find("\"__REALTIME_TIMESTAMP\"") == std::string_view::npos)
     return std::nullopt;
-  simdjson::dom::parser parser;
+  static thread_local simdjson::dom::parser parser;  // keeps its buffers from line to line
   const simdjson::padded_string padded(line);
   simdjson::dom::element entry;
   std::string_view message;
@@ -38,6 +39,10 @@ std::optional<JournalLine> ReadJournalLine(std::string_view line) {
   if (const auto micros = NumberAt(entry, "__REALTIME_TIMESTAMP"); micros && *micros > 0 && *micros < kLatest)
     out.at = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::microseconds(*micros)),
                        .zone_known = true, .resolution = std::chrono::microseconds(1)};
+  // The kernel's own stamp, since boot. journald reads late while a host hangs, and by how much its two clocks tell.
+  const auto stamped = NumberAt(entry, "_SOURCE_MONOTONIC_TIMESTAMP"), read = NumberAt(entry, "__MONOTONIC_TIMESTAMP");
+  const bool from_kernel = TextAt(entry, "_TRANSPORT") == "kernel" && stamped && *stamped >= 0 && *stamped < kLatest;
+  if (from_kernel && out.at && read && *read >= *stamped && *read - *stamped < kLongestDelay) out.at->at -= std::chrono::microseconds(*read - *stamped);
   const std::string_view tag = TextAt(entry, "SYSLOG_IDENTIFIER");
   const auto pid = NumberAt(entry, "_PID");
   if (tag.starts_with("python") || tag.starts_with("torchrun")) {
@@ -47,6 +52,7 @@ std::optional<JournalLine> ReadJournalLine(std::string_view line) {
     if (pid && tag != "kernel") out.text.append("[").append(std::to_string(*pid)).append("]");
     out.text += ": ";
   }
+  if (from_kernel) out.text += fmt::format("[{:5}.{:06}] ", *stamped / 1'000'000, *stamped % 1'000'000);
   out.text += message.substr(0, message.find('\n'));
   return out;
 }

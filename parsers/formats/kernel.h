@@ -1,4 +1,4 @@
-// What the readers of kernel lines share: a line's head, PCI addresses, and the two readers that have files of their own.
+// What the readers of kernel lines share: a line's head, PCI addresses, and the readers that have files of their own.
 #pragma once
 
 #include <chrono>
@@ -26,6 +26,33 @@ std::string KernelBusId(std::string_view text);
 
 /// An event of a kernel line: the head's time and host count where the envelope had none.
 Event KernelEvent(const Record& record, const KernelHead& head, What what);
+
+// The kernel names an OOM kill's victim on two or three lines: a summary with the cgroup (from 5.0), "Kill process" (to
+// 5.2), "Killed process", and the reaper's. They are one event, told by the first that names the pid.
+class OomReader {
+ public:
+  bool Consume(const Record& record, const KernelHead& head, EventSink& out);
+
+ private:
+  bool Add(const Record& record, const KernelHead& head, KernelKill kill, EventSink& out);
+
+  std::int64_t last_ = -1;
+  std::string cgroup_path_;  ///< of the next kill
+};
+
+/// A crash, or a page that the memory lost.
+std::optional<KernelFault> ReadKernelFault(const KernelHead& head);
+
+// A stuck task's report goes on with its stack, of which frames that name a device or a file system come here. It is held
+// until another report begins.
+class StuckReader {
+ public:
+  bool Consume(const Record& record, const KernelHead& head, EventSink& out);
+  void Finish(EventSink& out);
+
+ private:
+  std::optional<Event> held_;
+};
 
 // PCI Express errors: what the port received, which device it was, and which bits were set are several lines of one
 // error. It is held until a line of another one comes.

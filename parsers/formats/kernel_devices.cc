@@ -131,6 +131,8 @@ const std::vector<NoticeRow>& Rows() {
     add("DMAR: DRHD", "iommu", "fault", R"(DMAR: DRHD: handling fault)");
     add("AMD-Vi: Event logged", "iommu", "fault", R"((?:\w+ ([0-9a-f]{4}:[0-9a-f:.]+): )?AMD-Vi: Event logged \[\w+)");
     add("arm-smmu-v3 ", "iommu", "fault", R"(arm-smmu-v3 (\S+): event 0x)");
+    add("available PCIe bandwidth", "pcie", "link-degraded", R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): [\d.]+ Gb/s available PCIe bandwidth, limited by)");
+    add("retraining ", "pcie", "link-degraded", R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): (?:broken device, retraining non-functional downstream link|retraining failed))");
     add(" temperature ", "thermal", "throttled", R"((CPU\d+): (?:Package|Core) temperature (?:is )?above threshold)");
     add("critical temperature reached", "thermal", "shutdown", R"((\S+): critical temperature reached)");
     add("Kernel panic - not syncing", "kernel", "panic", R"(Kernel panic - not syncing)");

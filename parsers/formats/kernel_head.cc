@@ -2,6 +2,7 @@
 // Format:  any of these, in any order, as often as they come
 //            [12345.678901]   [    3.104501 <    0.000012>]   [  +0.000012]     dmesg, dmesg -d
 //            [Sat Apr  5 06:07:08 2031]   2031-04-05T06:07:08,123456+00:00      dmesg -T, --time-format iso
+//            [2031-04-05T06:07:08.123456Z]:   [六 4月  5 06:07:08 2031]             Talos, fabric manager, dmesg -T in Chinese
 //            <6>   4,1234,12345678901,-;   kern  :warn  :                       dmesg -r, /dev/kmsg, dmesg -x
 //            [    T41234]   [    C3]                                            CONFIG_PRINTK_CALLER
 //            node017 kernel:   1932904028.123456                                journalctl -o short-monotonic, short-unix
@@ -9,6 +10,8 @@
 // Clock:   since boot in the bracket; local time or UTC where a date is printed.
 // Not read: dmesg's relative times (`[Apr 5 06:07]`), which have no second.
 #include "parsers/formats/kernel.h"
+
+#include <fmt/format.h>
 
 #include "core/pattern.h"
 #include "parsers/formats/nccl.h"
@@ -31,16 +34,24 @@ std::size_t EatStamp(std::string_view text, KernelHead& head) {
   static const Pattern kStamp(R"(^\[ *(\d{1,10})\.(\d{1,6})(?: *<[^>]*>)?\] ?)");
   static const Pattern kDelta(R"(^\[(?: *<?\+? *\d+\.\d+>?|[A-Z][a-z]{2} +\d+ \d\d:\d\d)\] ?)");
   static const Pattern kCaller(R"(^\[ *[TC]\d+\] ?)");
+  static const Pattern kChinese(R"(^\[[^\]\d]{0,24}(\d{1,2})月 +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\] ?)");
   if (const auto stamp = kStamp.Search(text)) {
     if (!head.uptime) head.uptime = Uptime(stamp->number(1), stamp->text(2));
     return stamp->text(0).size();
   }
   if (const auto delta = kDelta.Search(text)) return delta->text(0).size();
   if (const auto caller = kCaller.Search(text)) return caller->text(0).size();
+  if (const auto chinese = kChinese.Search(text)) {  // dmesg -T translates weekday and month
+    const auto date = ParseTime(fmt::format("{}-{:0>2}-{:0>2} {}", chinese->text(4), chinese->text(1), chinese->text(2), chinese->text(3)));
+    if (date && !head.at) head.at = date->time;
+    return chinese->text(0).size();
+  }
   const auto date = ParseTime(text.substr(1));
   if (!date || text.substr(1 + date->size, 1) != "]") return 0;
   if (!head.at) head.at = date->time;
-  return std::min(date->size + 3, text.size());
+  std::size_t size = date->size + 2;
+  if (text.substr(size, 1) == ":") ++size;
+  return std::min(size + 1, text.size());
 }
 
 std::size_t EatKmsg(std::string_view text, KernelHead& head) {
@@ -67,7 +78,7 @@ std::size_t EatTime(std::string_view text, KernelHead& head) {
 
 std::size_t EatName(std::string_view text, KernelHead& head) {
   static const Pattern kKernel(R"(^(?:([A-Za-z0-9][\w.-]*) )?kernel: )");
-  static const Pattern kDecoded(R"(^(?:kern|user|daemon|syslog|auth|local\d) *:[a-z]+ *: )");
+  static const Pattern kDecoded(R"(^(?:kern|user|daemon|syslog|auth|local\d) *: *[a-z]+ *: )");
   static const Pattern kGrep(R"(^(?:/[\w./-]+|[\w-]+\.(?:log|txt)|dmesg|syslog|messages)(?:\.\d)?:(?:\d+:)?)");
   if (const auto kernel = kKernel.Search(text)) {
     if (kernel->has(1) && head.host.empty()) head.host = kernel->text(1);

@@ -1,13 +1,11 @@
 // kernel_log.cc: what the Linux kernel, the NVIDIA driver and the NVSwitch driver say in a host's kernel log.
-// Format:  one line a report behind a head of kernel_head.cc, but for OOM kills and SXids (several lines, one event)
+// Format:  one line a report behind a head of kernel_head.cc, but for SXids and what kernel_tasks.cc reads
 //            NVRM: Xid (PCI:0000:3b:00): 31, pid=41234, name=python3, Ch 00000008, intr 00000000. MMU Fault: ...
 //            NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 13, pid='<unknown>', name=<unknown>, Graphics Exception: ...
 //            NVRM: Xid (0000:02:00): 79, GPU has fallen off the bus.              (before about 440: no pid, no name)
 //            nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 30 LTSSM Fault Up
-//            Memory cgroup out of memory: Killed process 41234 (python3) total-vm:...kB, ...
-//            python3[41234]: segfault at 7f1c40000000 ip 00007f1c3ac69996 sp ... error 4 in libnccl.so.2[7f1c3ac00000+d3d3000]
 // Clock:   since boot (no date: hosts do not compare), or the date that dmesg -T, syslog or the journal put there.
-// Not read: registers, stack traces, the OOM killer's tables, the RPC history behind Xid 119.
+// Not read: registers, the RPC history behind Xid 119.
 #include <fmt/format.h>
 
 #include <map>
@@ -100,76 +98,6 @@ std::optional<SxidReported> ReadSxid(const KernelHead& head) {
   return sxid;
 }
 
-// ---- processes -------------------------------------------------------------------------------------------------
-
-// The kernel names the victim on two or three lines: a summary with the cgroup (from 5.0), "Kill process" (to 5.2),
-// "Killed process", and the reaper's. They are one event, told by the first that names the pid, with what the summary said.
-class OomKills {
- public:
-  bool Consume(const Record& record, const KernelHead& head, EventSink& out) {
-    static const Pattern kSummary(R"(oom-kill:constraint=(CONSTRAINT_\w+),.*task_memcg=([^,]*),task=(.{1,15}?),pid=(\d{1,9}))");
-    static const Pattern kKill(R"(Kill(?:ed)? process (\d{1,9}) \((.{0,15}?)\))");
-    static const Pattern kReaped(R"(oom_reaper: reaped process (\d{1,9}) \((.{0,15}?)\))");
-    if (const auto summary = kSummary.Search(head.message)) {
-      KernelKill kill{.pid = *summary->number(4), .process = std::string(summary->text(3)), .cgroup = summary->text(1) == "CONSTRAINT_MEMCG",
-                      .cgroup_path = std::string(summary->text(2)), .uptime = head.uptime};
-      Add(record, head, std::move(kill), out);
-      return true;
-    }
-    auto match = kKill.Search(head.message);
-    if (!match) match = kReaped.Search(head.message);
-    if (!match) return Contains(head.message, "invoked oom-killer") || Contains(head.message, "killed as a result of limit of");
-    KernelKill kill{.pid = *match->number(1), .process = std::string(match->text(2)), .cgroup = Contains(head.message, "Memory cgroup"),
-                    .cgroup_path = {}, .uptime = head.uptime};
-    Add(record, head, std::move(kill), out);
-    return true;
-  }
-
- private:
-  void Add(const Record& record, const KernelHead& head, KernelKill kill, EventSink& out) {
-    if (kill.pid == last_) return;
-    last_ = kill.pid;
-    out.Add(KernelEvent(record, head, std::move(kill)));
-  }
-  std::int64_t last_ = -1;
-};
-
-std::optional<KernelFault> ReadFault(const KernelHead& head) {
-  static const Pattern kFault(R"(([^\s\[\]:][^\[\]]{0,15})\[(\d{1,9})\]:? (segfault|general protection|trap [a-z0-9 ]{3,24}?)(?: fault)? (?:at |ip:))");
-  static const Pattern kLibrary(R"( in ([^\[\s][^\[]{0,200})\[)");
-  const auto match = kFault.Search(head.message);
-  if (!match) return std::nullopt;
-  std::string_view process = match->text(1);
-  if (process.starts_with("traps: ")) process.remove_prefix(7);
-  KernelFault fault{.how = std::string(match->text(3)), .pid = *match->number(2), .process = std::string(process), .library = {}, .uptime = head.uptime};
-  if (const auto library = kLibrary.Search(head.message)) fault.library = std::string(library->text(1));
-  return fault;
-}
-
-std::optional<TaskStuck> ReadStuck(const KernelHead& head) {
-  static const Pattern kBlocked(R"(INFO: task (.{1,32}):(\d{1,9}) (?:<[^>]*> )?blocked .{0,24}for more than (\d{1,9}) seconds)");
-  static const Pattern kSoft(R"(soft lockup - CPU#\d+ stuck for (\d{1,9})s! \[(.{1,32}):(\d{1,9})\])");
-  TaskStuck stuck;
-  stuck.uptime = head.uptime;
-  if (const auto blocked = kBlocked.Search(head.message)) {
-    stuck.process = std::string(blocked->text(1));
-    stuck.pid = blocked->number(2);
-    stuck.seconds = static_cast<int>(*blocked->number(3));
-  } else if (const auto soft = kSoft.Search(head.message)) {
-    stuck.how = TaskStuck::How::kSoftLockup;
-    stuck.seconds = static_cast<int>(*soft->number(1));
-    stuck.process = std::string(soft->text(2));
-    stuck.pid = soft->number(3);
-  } else if (Contains(head.message, "hard LOCKUP on cpu")) {
-    stuck.how = TaskStuck::How::kHardLockup;
-  } else if (Contains(head.message, "self-detected stall on CPU") || Contains(head.message, "detected stalls on CPUs/tasks")) {
-    stuck.how = TaskStuck::How::kRcuStall;
-  } else {
-    return std::nullopt;
-  }
-  return stuck;
-}
-
 // ---- the parser ------------------------------------------------------------------------------------------------
 
 // Stamps and hosts that stand on lines of their own: journalctl -o export and json-pretty, dmesg -J.
@@ -226,9 +154,35 @@ class KernelLogParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (fields_.Consume(record, out)) return true;
+    if (!wrapped_) return Read(record, out);
+    const Wrapped first = *std::exchange(wrapped_, std::nullopt);
+    static const Pattern kRest(R"(^[ \t]*(\d{1,4}, .*))");
+    const auto rest = kRest.Search(record.text);
+    if (!rest) return Read(record, out);
+    const std::string text = first.text + " " + std::string(rest->text(1));
+    return Read({text, first.origin, first.at, first.where}, out);
+  }
+  bool Unfinished() const override { return wrapped_.has_value(); }
+
+  void Finish(EventSink& out) override {
+    stuck_.Finish(out);
+    pcie_.Finish(out);
+    fields_.Flush(out);
+  }
+
+ private:
+  /// A line that a terminal broke behind the address.
+  struct Wrapped {
+    std::string text;
+    Origin origin;
+    std::optional<Timestamp> at;
+    SourcePos where;
+  };
+
+  bool Read(const Record& record, EventSink& out) {
     KernelHead head = ReadKernelHead(record.text);
     fields_.Complete(head);
-    if (oom_.Consume(record, head, out) || pcie_.Consume(record, head, out)) return true;
+    if (stuck_.Consume(record, head, out) || oom_.Consume(record, head, out) || pcie_.Consume(record, head, out)) return true;
     if (auto what = Read(head)) {
       Event event = KernelEvent(record, head, std::move(*what));
       if (head.exported)
@@ -237,15 +191,10 @@ class KernelLogParser final : public Parser {
         out.Add(std::move(event));
       return true;
     }
-    return Contains(head.message, "NVRM: ") || Contains(head.message, "SXid (PCI:");
+    if (head.message.ends_with("):") && Contains(head.message, "NVRM: Xid (")) wrapped_ = {std::string(record.text), record.origin, record.at, record.where};
+    return Contains(head.message, "NVRM: ") || Contains(head.message, "NVRM nv") || Contains(head.message, "SXid (PCI:");
   }
 
-  void Finish(EventSink& out) override {
-    pcie_.Finish(out);
-    fields_.Flush(out);
-  }
-
- private:
   std::optional<What> Read(const KernelHead& head) {
     if (auto xid = ReadXid(head)) {
       xid->uuid = uuids_[xid->bus_id];
@@ -254,8 +203,9 @@ class KernelLogParser final : public Parser {
     if (auto sxid = ReadSxid(head)) return *sxid;
     if (Contains(head.message, "SXid (PCI:")) return std::nullopt;
     if (Contains(head.message, "NVRM: ")) return ReadDriver(head);
-    if (auto fault = ReadFault(head)) return *fault;
-    if (auto stuck = ReadStuck(head)) return *stuck;
+    if (auto fault = ReadKernelFault(head)) return *fault;
+    // The end of a line whose head another writer tore off.
+    if (Contains(head.message, "GPU has fallen off the bus.")) return DriverFault{.bus_id = {}, .detail = Detail(head.message), .uptime = head.uptime};
     auto notice = ReadKernelNotice(head.message);
     if (!notice) return std::nullopt;
     notice->uptime = head.uptime;
@@ -285,21 +235,28 @@ class KernelLogParser final : public Parser {
   }
 
   Fields fields_;
-  OomKills oom_;
+  OomReader oom_;
+  StuckReader stuck_;
   PcieReader pcie_;
   std::map<std::string, std::string> uuids_;  ///< by bus id
   std::string probed_;  ///< the GPU of a message of three lines
+  std::optional<Wrapped> wrapped_;
 };
 
 constexpr std::string_view kMarks[] = {
-    "NVRM: ", "Xid (PCI:",
+    "NVRM: ", "NVRM nv", "Xid (PCI:", "GPU has fallen off the bus.",
     // processes
     "oom-kill:constraint=", " invoked oom-killer", "ut of memory: Kill", "Killed process ", "oom_reaper: reaped process", "killed as a result of limit of /",
     "]: segfault at ", "general protection ip:", "general protection fault ip:", "] trap ", " blocked for more than ", "soft lockup - CPU#", "hard LOCKUP on cpu",
-    "self-detected stall on CPU", "detected stalls on CPUs/tasks",
+    "self-detected stall on CPU", "detected stalls on CPUs/tasks", "are going to be killed due to memory.oom.group", "due to hardware memory corruption",
+    // stacks of stuck tasks: frames of a file system or a device
+    "Call Trace:", "Call trace:", " state:D stack:", "[nvidia]", "[nvidia_uvm]", "[nvidia_modeset]", "[nfs]", "[nfsv3]", "[nfsv4]", "[sunrpc]", "[lustre]", "[ptlrpc]", "[osc]", "[mdc]", "[ldlm]",
+    "[ceph]", "[libceph]", "[fuse]", "[beegfs]", "[mmfs26]", "[mmfslinux]", "[cifs]", "[ext4]", "[jbd2]", "[xfs]", " nfs_", " rpc_wait_bit", " fuse_", " ext4_",
+    " jbd2_", " xfs_", " nvme_", " io_schedule+0x",
     // PCI Express
     " AER: ", "PCIe Bus Error: severity=", "DPC: containment event", "DPC containment event", "pciehp: Slot(", ": Slot(", "] SDES", "] Surprise Down Error",
     "] CmpltTO", "] Completion Timeout", "] MalfTLP", "] Replay Timer Timeout", "] BadTLP", "] BadDLLP", "] RxErr", "] Rollover", "] DLP ",
+    "available PCIe bandwidth, limited by ", "retraining non-functional downstream link", ": retraining failed",
     // network
     "mlx5_core ", " Link ACTIVE", " Link DOWN", ": link status definitely ", "NETDEV WATCHDOG: ", "irdma ", "efa 0000:", "infiniband ",
     // storage

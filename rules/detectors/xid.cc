@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
-#include "rules/kernel_scope.h"
 
 namespace inquest {
 namespace {
@@ -35,17 +34,16 @@ struct Seen {
 };
 
 std::vector<std::string> ExplainedBy(Class origin) {
-  std::vector<std::string> out = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "cuda-context-error"};
+  std::vector<std::string> out = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "cuda-context-error", "retry-exceeded", "work-request-flushed", "peer-unreachable"};
   const auto add = [&](std::initializer_list<std::string_view> more) { out.insert(out.end(), more.begin(), more.end()); };
   switch (origin) {
     case Class::kApplication:
-      add({"xid-43", "xid-45"});
       break;
     case Class::kDriver:
       add({"heartbeat", "exit-nonzero", "elastic-exit", "sigabrt"});
       break;
     case Class::kNvlink:
-      add({"heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "nccl-internal", "xid-firmware", "xid-of-firmware"});
+      add({"heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "nccl-internal", "driver-init-failed", "xid-of-firmware"});
       break;
     case Class::kHardware:
     case Class::kFirmware:
@@ -155,6 +153,28 @@ std::string Who(const std::vector<Culprit>& culprits, std::string_view one, std:
   return who;
 }
 
+bool Needs(const ErrorCode& code, std::initializer_list<std::string_view> any) {
+  return std::any_of(code.needs.begin(), code.needs.end(), [&](const std::string& need) { return std::find(any.begin(), any.end(), need) != any.end(); });
+}
+
+std::string_view CommandFor(const ErrorCode& code) {
+  if (Needs(code, {"reset-gpu"})) return "nvidia-smi --gpu-reset -i <index>";
+  return Needs(code, {"drain-node", "reboot-node"}) ? "scontrol update nodename=<host> state=drain reason=xid" : "";
+}
+
+/// Kernels that fault are daily work on a shared host: one that nothing dates counts less, unless a rank's own process or
+/// the rank that is missing stands behind it.
+void WeighUndated(const Timeline& timeline, Seen& seen) {
+  const Event& event = timeline.events[seen.event];
+  const auto* xid = std::get_if<XidReported>(&event.what);
+  if (event.at || xid == nullptr || seen.strength != Strength::kDecisive || seen.code->origin != Class::kApplication) return;
+  const auto process = timeline.ProcessOf(event);
+  const auto rank = timeline.RankOf(event);
+  if ((process && xid->pid && timeline.processes[*process].pid == xid->pid) || (rank && IsAbsent(timeline, rank->value))) return;
+  seen.strength = Strength::kSupporting;
+  seen.confidence = std::min(seen.confidence, 0.6);
+}
+
 Finding FindingOf(const Evidence& evidence, const std::vector<Seen>& reports, bool of_switch) {
   const Timeline& timeline = evidence.timeline;
   const Seen& first = Leader(timeline, reports);
@@ -165,7 +185,8 @@ Finding FindingOf(const Evidence& evidence, const std::vector<Seen>& reports, bo
   finding.confidence = std::min(first.confidence + 0.01, 0.98);
   finding.times = reports.size();
   finding.explains = first.strength == Strength::kHint ? std::vector<std::string>() : ExplainedBy(of_switch ? Class::kNvlink : first.code->origin);
-  finding.remedies.push_back({first.code->action, ""});
+  finding.remedies.push_back({first.code->action, std::string(CommandFor(*first.code))});
+  if (Needs(*first.code, {"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"})) finding.retry = "elsewhere";
   std::set<std::string> blamed;
   std::set<std::pair<std::string, int>> cited;
   finding.citations.push_back(Cite(timeline, first.event, "cause"));
@@ -178,6 +199,8 @@ Finding FindingOf(const Evidence& evidence, const std::vector<Seen>& reports, bo
     if (finding.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second) finding.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
   }
   finding.claim = fmt::format("{} reported {} {}: {}", of_switch ? Who(finding.culprits, "NVSwitch", "NVSwitches") : Who(finding.culprits, "GPU", "GPUs"), of_switch ? "SXid" : "Xid", first.code->number, first.code->meaning);
+  if (const Event& event = timeline.events[first.event]; !event.at && evidence.scope.failed() && timeline.inputs.size() > 1)
+    finding.claim += " Its log counts from boot, and nothing dates the boot: whether it was before the failure is not known.";
   const bool absent = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& culprit) { return culprit.rank && IsAbsent(timeline, *culprit.rank); });
   if (absent && first.strength != Strength::kHint) {
     finding.claim += " The others waited for it.";
@@ -207,7 +230,6 @@ Finding OutsideFinding(const Evidence& evidence, const Seen& seen, KernelScope::
 
 std::vector<Finding> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
-  const KernelScope scope(timeline, evidence.book);
   std::map<std::pair<std::string, Class>, std::vector<Seen>> xids;
   std::map<std::string, std::vector<Seen>> sxids;
   std::optional<Finding> outside;
@@ -220,9 +242,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
     if (const auto* fault = std::get_if<DriverFault>(&event.what); fault != nullptr && fault->how == DriverFault::How::kFallenOffBus)
       seen = ReadXid(evidence.book, XidReported{.xid = 79, .bus_id = fault->bus_id, .pid = {}, .process = {}, .detail = {}, .caused_by = {}, .uuid = {}, .uptime = {}}, i);
     if (!seen) continue;
-    const KernelScope::Outside why = scope.Of(event);
+    if (evidence.scope.failed()) WeighUndated(timeline, *seen);
+    const KernelScope::Outside why = evidence.scope.Of(event);
     if (why != KernelScope::Outside::kNo) {
-      if (!outside && sxid == nullptr && scope.failed()) outside = OutsideFinding(evidence, *seen, why);
+      if (!outside && sxid == nullptr && evidence.scope.failed()) outside = OutsideFinding(evidence, *seen, why);
     } else if (sxid != nullptr) {
       sxids[seen->code->cause].push_back(*seen);
     } else {

@@ -120,6 +120,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("one of text, json", self.refused("--format", "xml", self.log))
         self.assertIn("a number", self.refused("--threads", "many", self.log))
         self.assertIn("a number", self.refused("--threads", "-1", self.log))
+        self.assertIn("PATH=NAME", self.refused("--host", "dmesg.txt=", self.log))
         self.assertIn("--format", self.refused(self.log, "--format"))
         self.assertIn("one of list, show, test, lint", self.refused("rules"))
         self.assertIn("one of bash, zsh, fish", self.refused("completion", "tcsh"))

@@ -55,7 +55,7 @@ inline Parsed ParseText(const Format& format, std::string_view text) {
     while (where.offset < text.size()) {
       const std::size_t end = std::min(text.find_first_of("\r\n", where.offset), text.size());
       const std::string_view line = text.substr(where.offset, end - where.offset);
-      if (HoldsMark(format, line)) {
+      if (HoldsMark(format, line) || parser->Unfinished()) {
         std::string scratch;
         Peeled peeled = Peel(line, scratch);
         const Record record{.text = peeled.text, .origin = std::move(peeled.origin), .at = peeled.at, .where = where};

@@ -1,0 +1,153 @@
+// A PCIe link under a device of the job failed.
+//
+// What holds: a port or a device reported a fatal error, the link went down or was cut off by the port, not long before the
+// failure. Why that implies the cause: the device behind it is gone for the driver, seconds before it says so. What looks
+// like it: errors of links that the job does not use, as of a disk; corrected errors, which a retry mends; the other end of
+// an Xid 79 that has no PCIe error before it.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+using Severity = PcieError::Severity;
+
+/// How much a link matters to the job.
+enum class Whose : std::uint8_t { kOther, kPort, kNetwork, kGpu };
+
+constexpr auto kSoonAfter = std::chrono::seconds(120);
+
+bool IsBreak(const PcieError& error) {
+  return error.severity == Severity::kFatal || error.severity == Severity::kContained || error.severity == Severity::kLinkDown || error.detail.find("SDES") != std::string::npos ||
+         error.detail.find("Surprise Down") != std::string::npos;
+}
+
+/// Whether the NVIDIA driver lost a GPU of that log soon after: the port above it has an address of its own.
+bool GpuLostAfter(const Timeline& timeline, EventIndex error) {
+  const Event& before = timeline.events[error];
+  return std::any_of(timeline.events.begin(), timeline.events.end(), [&](const Event& event) {
+    const auto* xid = std::get_if<XidReported>(&event.what);
+    const auto* fault = std::get_if<DriverFault>(&event.what);
+    const bool lost = (xid != nullptr && xid->xid == 79) || (fault != nullptr && fault->how == DriverFault::How::kFallenOffBus);
+    if (!lost || event.where.input != before.where.input || event.where < before.where) return false;
+    const auto up = UptimeOf(before.what), down = UptimeOf(event.what);
+    if (up && down) return *down - *up < kSoonAfter;
+    return !event.at || !before.at || event.at->at - before.at->at < kSoonAfter;
+  });
+}
+
+Whose WhoseIs(const Timeline& timeline, EventIndex index, const PcieError& error) {
+  if (error.reporter == "nvidia" || timeline.ProcessOf(timeline.events[index]) || GpuLostAfter(timeline, index)) return Whose::kGpu;
+  if (error.reporter.starts_with("mlx5") || error.reporter == "efa" || error.reporter == "irdma" || error.reporter == "bnxt_en") return Whose::kNetwork;
+  return error.reporter.empty() || error.reporter == "pcieport" || error.reporter == "pciehp" ? Whose::kPort : Whose::kOther;
+}
+
+struct Break {
+  EventIndex event = 0;
+  Whose whose = Whose::kOther;
+};
+
+std::string NameOf(const Timeline& timeline, const Break& broken) {
+  const auto& error = std::get<PcieError>(timeline.events[broken.event].what);
+  const std::string_view what = broken.whose == Whose::kGpu && error.reporter == "nvidia" ? "GPU" : broken.whose == Whose::kNetwork ? "network card" : error.reporter == "pcieport" || error.reporter.empty() ? "port" : "device";
+  return error.bus_id.empty() ? fmt::format("a {}", what) : fmt::format("{} {}", what, error.bus_id);
+}
+
+Culprit Blame(const Timeline& timeline, const Break& broken, const std::string& why) {
+  const Event& event = timeline.events[broken.event];
+  const auto rank = timeline.RankOf(event);
+  Culprit culprit = rank ? BlameRank(timeline, rank->value, why) : Culprit();
+  culprit.why = why;
+  if (!culprit.host) culprit.host = timeline.HostOf(event);
+  if (const auto& error = std::get<PcieError>(event.what); !error.bus_id.empty() && (rank || broken.whose == Whose::kGpu)) culprit.bus_id = error.bus_id;
+  return culprit;
+}
+
+Finding FindingOf(const Evidence& evidence, std::vector<Break> breaks) {
+  const Timeline& timeline = evidence.timeline;
+  const Whose most = std::max_element(breaks.begin(), breaks.end(), [](const Break& a, const Break& b) { return a.whose < b.whose; })->whose;
+  std::erase_if(breaks, [&](const Break& broken) { return broken.whose != most; });
+  Finding finding;
+  finding.rule = "pcie-link-broken";
+  finding.cause = "pcie-fault";
+  finding.strength = most >= Whose::kNetwork ? Strength::kDecisive : most == Whose::kPort ? Strength::kSupporting : Strength::kHint;
+  finding.confidence = most == Whose::kGpu ? 0.9 : most == Whose::kNetwork ? 0.8 : most == Whose::kPort ? 0.7 : 0.35;
+  finding.times = breaks.size();
+  if (most != Whose::kOther)
+    finding.explains = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "cuda-context-error", "heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "gpu-fault", "nvlink-fault", "python-exception"};
+  const auto& first = std::get<PcieError>(timeline.events[breaks.front().event].what);
+  const std::string detail = first.detail.empty() ? std::string() : fmt::format(" ({})", first.detail);
+  std::set<std::pair<std::string, int>> blamed;
+  for (const Break& broken : breaks) {
+    if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, broken.event, "cause"));
+    Culprit culprit = Blame(timeline, broken, fmt::format("its PCIe link broke: {}{}", NameOf(timeline, broken), detail));
+    const auto key = std::pair(culprit.host.value_or(""), culprit.rank ? culprit.rank->value : -1);
+    const bool covered = !culprit.rank && std::any_of(blamed.begin(), blamed.end(), [&](const auto& other) { return other.first == key.first; });
+    if ((culprit.host || culprit.rank) && !covered && blamed.insert(key).second) finding.culprits.push_back(std::move(culprit));
+  }
+  const auto host = timeline.HostOf(timeline.events[breaks.front().event]);
+  finding.claim = fmt::format("The PCIe link of {}{} broke{}.", NameOf(timeline, breaks.front()), host ? " on " + *host : "", detail);
+  if (most == Whose::kOther) finding.claim += " It is no GPU and no network card.";
+  finding.remedies.push_back({"Reseat or replace card, riser and cables; check temperature and power; look at the link's width and speed.", "sudo lspci -vvv -s <address> | grep -E \"LnkSta|UESta|CESta\""});
+  finding.retry = "elsewhere";
+  return finding;
+}
+
+Finding MendedFinding(const Evidence& evidence, const std::vector<EventIndex>& mended) {
+  Finding finding;
+  finding.rule = "pcie-error-mended";
+  finding.cause = "pcie-fault";
+  finding.strength = Strength::kHint;
+  finding.confidence = 0.35;
+  finding.times = mended.size();
+  finding.claim = "A PCIe link reported errors that it could mend; a flood on one link is a bad contact, a few are normal.";
+  finding.citations.push_back(Cite(evidence.timeline, mended.front(), "cause"));
+  if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[mended.front()])) {
+    Culprit culprit;
+    culprit.host = host;
+    culprit.why = finding.claim;
+    finding.culprits.push_back(std::move(culprit));
+  }
+  return finding;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  std::vector<Break> breaks;
+  std::vector<EventIndex> mended;
+  for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
+    const Event& event = evidence.timeline.events[i];
+    const auto* error = std::get_if<PcieError>(&event.what);
+    if (error == nullptr || error->severity == Severity::kLinkUp || evidence.scope.Of(event) != KernelScope::Outside::kNo) continue;
+    if (IsBreak(*error))
+      breaks.push_back({i, WhoseIs(evidence.timeline, i, *error)});
+    else
+      mended.push_back(i);
+  }
+  // A port that reports for a device which the job does not use, a few lines further on, is that device's.
+  constexpr std::uint64_t kOneReport = 30;  // lines
+  for (Break& port : breaks) {
+    const SourcePos& where = evidence.timeline.events[port.event].where;
+    const auto is_its = [&](const Break& other) {
+      const SourcePos& at = evidence.timeline.events[other.event].where;
+      return other.whose == Whose::kOther && at.input == where.input && at.line >= where.line && at.line < where.line + kOneReport;
+    };
+    if (port.whose == Whose::kPort && std::any_of(breaks.begin(), breaks.end(), is_its)) port.whose = Whose::kOther;
+  }
+  std::vector<Finding> out;
+  if (!breaks.empty()) out.push_back(FindingOf(evidence, std::move(breaks)));
+  if (!mended.empty()) out.push_back(MendedFinding(evidence, mended));
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"pcie-link-broken", "pcie-error-mended"};
+
+}  // namespace
+
+const Detector kPcie{"pcie", "A PCIe link under a device of the job failed.", kFindings, &Run};
+
+}  // namespace inquest

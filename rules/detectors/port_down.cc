@@ -1,0 +1,107 @@
+// A network port of a job's host went down while the job ran.
+//
+// What holds: the kernel reported a link that went down, a cable or a queue of a network card that hung, after boot and not
+// long before the failure. Why that implies the cause: what the transport had under way over that port fails or waits, on
+// this host and on its peers alike, and the peers print as much as the host itself. What looks like it: ports that nobody
+// uses, which go up and down at boot; a flap that ended long before; a port that an administrator takes down afterwards.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+constexpr auto kBooting = std::chrono::seconds(300);
+
+bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
+
+bool IsOfNetwork(const KernelNotice& notice) { return IsOneOf(notice.subsystem, {"mlx5", "infiniband", "bond", "network", "irdma"}); }
+bool WentDown(const KernelNotice& notice) { return IsOfNetwork(notice) && IsOneOf(notice.what, {"link-down", "cable-unplugged", "cable-error", "time-out"}); }
+
+/// One port of one host.
+struct Port {
+  std::string host, device;
+  std::vector<EventIndex> down;
+  bool came_back = false;  ///< after the last time that it went down
+};
+
+std::string Name(const Port& port) { return fmt::format("port {}{}", port.device.empty() ? "of a card" : port.device, port.host.empty() ? "" : " of " + port.host); }
+
+std::map<std::pair<std::string, std::string>, Port> PortsOf(const Evidence& evidence) {
+  std::map<std::pair<std::string, std::string>, Port> ports;
+  for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
+    const Event& event = evidence.timeline.events[i];
+    const auto* notice = std::get_if<KernelNotice>(&event.what);
+    if (notice == nullptr || !IsOfNetwork(*notice) || evidence.scope.Of(event) != KernelScope::Outside::kNo || (notice->uptime && *notice->uptime < kBooting)) continue;
+    const std::string host = evidence.timeline.HostOf(event).value_or("");
+    Port& port = ports[{host.empty() ? std::to_string(event.where.input) : host, notice->device}];
+    port.host = host;
+    port.device = notice->device;
+    if (WentDown(*notice)) {
+      port.down.push_back(i);
+      port.came_back = false;
+    }
+    if (notice->what == "link-up") port.came_back = true;
+  }
+  std::erase_if(ports, [](const auto& port) { return port.second.down.empty(); });
+  return ports;
+}
+
+/// Whether the job itself complains of its network, or waits for somebody.
+struct Complaints {
+  bool of_fabric = false, of_time = false;
+};
+Complaints ComplaintsOf(const Evidence& evidence) {
+  Complaints out;
+  for (const LineMatch& match : evidence.matches) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    if (!IsOfKernel(evidence.timeline.events[match.event].what)) out.of_fabric = out.of_fabric || rule.cause == "ib-fault" || rule.cause == "peer-unreachable";
+  }
+  out.of_time = !evidence.timeline.collectives.empty();
+  return out;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  const auto ports = PortsOf(evidence);
+  if (ports.empty()) return {};
+  const Complaints complaints = ComplaintsOf(evidence);
+  Finding finding;
+  finding.rule = "port-went-down";
+  finding.cause = "ib-fault";
+  finding.strength = complaints.of_fabric ? Strength::kDecisive : complaints.of_time ? Strength::kSupporting : Strength::kHint;
+  finding.confidence = complaints.of_fabric ? 0.88 : complaints.of_time ? 0.6 : 0.35;
+  finding.times = 0;
+  if (complaints.of_fabric || complaints.of_time)
+    finding.explains = {"retry-exceeded", "work-request-flushed", "ib-port-error", "remote-error", "connection-closed", "collective-timeout", "peer-unreachable", "nccl-error", "rank-absent"};
+  std::vector<std::string> names;
+  std::set<std::string> hosts;
+  bool flapped = true;
+  for (const auto& [key, port] : ports) {
+    names.push_back(Name(port));
+    flapped = flapped && port.came_back;
+    finding.times += port.down.size();
+    if (finding.citations.size() < 6) finding.citations.push_back(Cite(evidence.timeline, port.down.front(), "cause"));
+    if (port.host.empty() || !hosts.insert(port.host).second) continue;
+    Culprit culprit;
+    culprit.host = port.host;
+    culprit.why = Name(port) + (port.came_back ? " went down and came back" : " went down");
+    finding.culprits.push_back(std::move(culprit));
+  }
+  const std::string what = flapped ? "went down and came back" : "went down";
+  finding.claim = names.size() > 3 ? fmt::format("{} network ports {} while the job ran.", names.size(), what) : fmt::format("The {} {} while the job ran.", fmt::join(names, " and the "), what);
+  finding.remedies.push_back({"Check cable, optics and switch port of that link; the switch's log tells which end lost it.", "mlxlink -d <bus id> -m -c"});
+  finding.retry = "elsewhere";
+  return {std::move(finding)};
+}
+
+constexpr std::string_view kFindings[] = {"port-went-down"};
+
+}  // namespace
+
+const Detector kPortDown{"port-went-down", "A network port of a job's host went down while the job ran.", kFindings, &Run};
+
+}  // namespace inquest
