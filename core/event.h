@@ -188,6 +188,13 @@ struct UniqueIdWait {
   std::string key, error;
 };
 
+/// A wait for other ranks ran out that names none of them: Gloo's send or receive, a key of the store.
+struct WaitGivenUp {
+  static constexpr std::string_view kKind = "wait-given-up";
+  std::string on;  ///< `Gloo recv`, `store key /default_pg/0//cuda//0`
+  std::optional<std::int64_t> timeout_ms;
+};
+
 /// barrier() guessed its device.
 struct GuessedDevice {
   static constexpr std::string_view kKind = "guessed-device";
@@ -458,12 +465,51 @@ struct NotCollected {
   std::string reason;
 };
 
+// ---- what: witnesses that look at the job from outside ---------------------------------------------------------
+
+/// What a live process was at when somebody looked: py-spy or gdb on a rank that hangs. Pid and host are the process'.
+struct StackSeen {
+  static constexpr std::string_view kKind = "stack";
+  std::string tool;  ///< `py-spy`, `gdb`
+  /// A phase's kind where the frames tell one; `collective`: inside NCCL or a process group; `device-wait`: for the GPU.
+  /// Empty: none of those.
+  std::string at;
+  std::string frame;  ///< the frame that tells: `save (train.py:84)`; else the innermost
+  std::string thread;
+};
+
+/// How far a rank of a communicator had come, as an outsider counted: NCCL's RAS, or its Inspector.
+struct RankProgress {
+  static constexpr std::string_view kKind = "rank-progress";
+  enum class State : std::uint8_t { kLaunched, kCompleted, kNotReported, kUnresponsive, kDead, kAsyncError, kInitError };
+  State state = State::kLaunched;
+  std::string source;             ///< `ras`, `inspector`
+  std::string comm;               ///< its hash as printed; empty: of the process, not of a communicator
+  std::optional<GroupRank> rank;  ///< absent: `ranks` of them, which the source does not number
+  int ranks = 1;
+  int nranks = 0;                 ///< of the communicator; 0: not printed
+  std::string op;                 ///< `AllReduce`; empty: all kinds counted together
+  std::optional<std::int64_t> count;
+  std::optional<int> gpu;
+  std::optional<std::int64_t> pid;
+  std::string node;  ///< as the source names it: RAS knows addresses, not names
+};
+
+/// A test of a GPU by DCGM's diagnostic. Passed and skipped tests are not events.
+struct GpuDiag {
+  static constexpr std::string_view kKind = "gpu-diag";
+  bool failed = false;     ///< else it warned
+  std::string test;        ///< `Memory`, `PCIe`, `NVLink`, ... as printed
+  std::optional<int> gpu;  ///< NVML's index
+  std::string detail;
+};
+
 using What = std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                           WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
-                          MonitoredBarrierFailed, UniqueIdWait, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
+                          MonitoredBarrierFailed, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
                           SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuProcess, XidReported, SxidReported, DriverFault, KernelKill,
                           KernelFault, TaskStuck, PcieError, KernelNotice, NetworkUsed, LinkPort,
-                          PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink, NotCollected>;
+                         PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink, NotCollected, StackSeen, RankProgress, GpuDiag>;
 
 /// One thing that a record says happened.
 struct Event {

@@ -40,6 +40,15 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "rank in the name of the file"};
 }
 
+/// Where JSON begins: at once, or behind a few words of the tool that printed it.
+std::size_t BeginOfDocument(std::string_view text) {
+  constexpr std::size_t kWords = 512;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] == '{' || text[first] == '[') return first;
+  const std::size_t line = text.substr(0, kWords).find("\n{");
+  return line == std::string_view::npos ? line : line + 1;
+}
+
 /// NCCL's own prefix names host, pid and device, for whatever else is made of the line.
 void AddNcclOrigin(Record& record) {
   if (record.text.substr(0, 256).find(" NCCL ") == std::string_view::npos) return;
@@ -61,6 +70,10 @@ std::string KeyOf(const Origin& origin) {
 struct Assembler::Stream {
   std::map<const Format*, std::unique_ptr<Parser>> parsers;
   const Format* last = nullptr;
+  bool Expects(const Format* format, std::string_view text) const {
+    const auto parser = parsers.find(format);
+    return parser != parsers.end() && parser->second->Expects(text);
+  }
   Parser& Get(const Format* format) {
     auto& parser = parsers[format];
     if (!parser) parser = format->make();
@@ -86,11 +99,11 @@ void Assembler::Begin(std::uint32_t input, const std::string& path) {
 }
 
 bool Assembler::OfferDocument(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (text.size() > kDocumentCap || first == std::string_view::npos || (text[first] != '{' && text[first] != '[')) return false;
+  const std::size_t first = BeginOfDocument(text);
+  if (text.size() > kDocumentCap || first == std::string_view::npos) return false;
   Record record;
-  record.text = text;
-  record.where = {input_, 1, 0};
+  record.text = text.substr(first);
+  record.where = {input_, 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(first), '\n')), first};
   record.origin.host = file_host_;
   for (const Format* format : Formats()) {
     if (format->framing != Framing::kDocument) continue;
@@ -134,6 +147,8 @@ bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yi
   if (stream.last != nullptr && marked(stream.last) && offer(stream.last)) return true;
   for (const Format* format : Formats())
     if (format != stream.last && marked(format) && offer(format)) return true;
+  for (const Format* format : Formats())
+    if (!marked(format) && stream.Expects(format, record.text) && offer(format)) return true;
   return false;
 }
 
@@ -145,13 +160,11 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
   AddNcclOrigin(record);
-  Parser* const goes_on = where.line == open_line_ && line.context ? std::exchange(open_, nullptr) : nullptr;
-  if (!line.context || line.nccl || goes_on != nullptr) {
-    const bool claimed = goes_on != nullptr ? goes_on->Consume(record, sink_) : Offer(StreamOf(record.origin), record, yield, line);
-    (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
-  } else {
-    (line.damaged ? read_.tally.damaged : read_.tally.plain) += line.bytes;
-  }
+  // Chatter opens no stream, but may be the unmarked end of a message that one has begun.
+  const auto begun = line.context && !line.nccl ? streams_.find(KeyOf(record.origin)) : streams_.end();
+  const bool offered = !line.context || line.nccl || begun != streams_.end();
+  const bool claimed = offered && Offer(begun != streams_.end() ? *begun->second : StreamOf(record.origin), record, yield, line);
+  (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
   LogMessage message;
   message.component = line.nccl ? Component::kNccl : Component::kAny;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {

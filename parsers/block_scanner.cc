@@ -7,6 +7,7 @@
 
 #include "parsers/block.h"
 #include "parsers/calls.h"
+#include "parsers/formats.h"
 #include "parsers/structure.h"
 
 namespace inquest {
@@ -241,6 +242,12 @@ void BlockScanner::State::ChooseKept() {
     if (classes[i] == Class::kPlain && !is_own(i + 1))
       for (std::size_t ahead = 1; ahead <= kContextAfter && i + ahead < pieces.size(); ++ahead) context(i + ahead);
   }
+  for (const auto& [piece, id] : wanted) {
+    const std::size_t reach = id < sieve.first_mark_id() ? 0 : Marks().formats[id - sieve.first_mark_id()]->reach;
+    for (std::size_t ahead = 1; ahead <= reach && piece + ahead < pieces.size(); ++ahead) context(piece + ahead);
+  }
+  // The last kept line of the block before may end at the head of this one.
+  for (std::size_t i = 0; i < std::min(pieces.size(), kContextAfter); ++i) context(i);
   // Of a progress bar's pieces the last one says it all.
   std::size_t tail = 0;
   for (std::size_t i = pieces.size(); i-- > 0 && tail < kTail;) {

@@ -7,6 +7,7 @@ std::span<const Format* const> Formats() {
   static const Format* const kFormats[] = {
       &kNccl, &kWatchdog, &kC10dErrors, &kTorchelastic, &kTraceback, &kLaunchers, &kKernelLog, &kCrash, &kFramework, &kNvidiaSmi,
       &kRdmaPorts, &kInterfaces, &kHostLimits, &kEnvironment, &kLspci, &kElasticErrorFile, &kBundleManifest,
+      &kFabricManager, &kDcgmTable, &kDcgmJson, &kNcclRas, &kNcclRasJson, &kNcclInspector, &kStacks,
   };
   return kFormats;
 }

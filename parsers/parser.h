@@ -19,8 +19,9 @@ class Parser {
   virtual ~Parser() = default;
   /// True: the record was ours, and what it says went to `out`.
   virtual bool Consume(const Record& record, EventSink& out) = 0;
-  /// The record just taken goes on in the input's next line, whatever marks that has.
-  virtual bool Unfinished() const { return false; }
+  /// Whether a line without a mark may be the next of an unfinished message. Asked only of the few lines behind a
+  /// marked one, which are kept anyway.
+  virtual bool Expects(std::string_view) const { return false; }
   /// The stream ended, perhaps in the middle of a message.
   virtual void Finish(EventSink&) {}
 };
@@ -34,6 +35,9 @@ struct Format {
   Component component = Component::kAny;
   /// Literals, one of which is in every record of ours; rare in other text, five bytes or more.
   std::span<const std::string_view> marks;
+  /// Lines behind a marked one that are kept, so that the parser is offered those that it expects: the frames of a
+  /// stack, the rows of a table. 0: the few that are kept anyway.
+  std::size_t reach = 0;
   std::unique_ptr<Parser> (*make)();
 };
 

@@ -19,6 +19,6 @@ struct Detector {
 std::span<const Detector* const> Detectors();
 
 extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kExceptions, kExits, kInitIncomplete, kKernelEnds, kSilentHang, kWorkMismatch, kXid,
-    kFabricPorts, kFileServer, kPcie, kPortDown, kStuckTask, kHostLimitsDetector, kInterfacesDetector, kP2pState, kEnvironmentDetector;
+    kFabricPorts, kFileServer, kPcie, kPortDown, kStuckTask, kHostLimitsDetector, kInterfacesDetector, kP2pState, kEnvironmentDetector, kGpuDiag, kRasCounts, kStackDiffers, kUnmatchedWait;
 
 }  // namespace inquest

@@ -423,7 +423,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     return verdict;
   }
   const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [](const Finding* f) {
-    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete"});
+    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete", "ras-rank-behind", "ras-rank-silent"});
   });
   if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);

@@ -14,6 +14,7 @@
 #include "timeline/identity.h"
 #include "timeline/kernel.h"
 #include "timeline/ledger.h"
+#include "timeline/witness.h"
 
 namespace inquest {
 namespace {
@@ -78,6 +79,10 @@ std::string SameKey(const Event& event) {
     key += link->bus_id;
   else if (const auto* used = std::get_if<NetworkUsed>(&event.what))
     key += fmt::format("|{}", static_cast<int>(used->use));
+  else if (const auto* progress = std::get_if<RankProgress>(&event.what))
+    key += fmt::format("|{}|{}|{}|{}", progress->comm, progress->rank ? progress->rank->value : -1, progress->op, static_cast<int>(progress->state));
+  else if (const auto* diag = std::get_if<GpuDiag>(&event.what))
+    key += fmt::format("|{}|{}", diag->test, diag->gpu.value_or(-1));
   // One file may hold the states of several hosts.
   if (IsOfHost(event.what) && event.origin.host) key += "|" + event.origin.host->value;
   return key;
@@ -218,6 +223,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   ResolveIdentity(timeline, std::move(s.processes));
   JoinKernel(timeline);
   AlignClocks(timeline);
+  JoinWitnesses(timeline);
   MatchWork(timeline);
   DescribeRanks(timeline);
   return timeline;

@@ -10,7 +10,6 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kBracketRule = "[Rank n] of a line without a [rankN]: prefix";
 /// A rank's status line follows its time-out within a few events of its own.
 constexpr EventIndex kStatusWithin = 64;
 

@@ -91,7 +91,8 @@ std::set<std::string> JobHosts(const Timeline& timeline) {
   return hosts;
 }
 
-/// The longest host of the job that the path names, the nearest part of it first.
+}  // namespace
+
 std::optional<std::string> JobHostIn(std::string path, const std::set<std::string>& hosts) {
   while (!path.empty()) {
     const std::size_t slash = path.find_last_of("/:");
@@ -104,6 +105,8 @@ std::optional<std::string> JobHostIn(std::string path, const std::set<std::strin
   }
   return std::nullopt;
 }
+
+namespace {
 
 /// `dmesg-node07.txt`, `gpu3_kern.log`: what is left of the name without the words that any kernel log may have.
 std::optional<std::string> OtherHostIn(const std::string& path) {

@@ -5,7 +5,25 @@
 
 #include <algorithm>
 
+#include "core/pattern.h"
+
 namespace inquest {
+
+namespace {
+
+/// `[Rank 1]`, `[PG ID 0 PG GUID 0(default_pg) Rank 1]`: how PyTorch and DeepSpeed name the rank that prints. Another
+/// group's number is not the job's.
+std::optional<Known<GlobalRank>> RankInBrackets(std::string_view text) {
+  constexpr std::size_t kHead = 256;
+  text = text.substr(0, kHead);
+  if (text.find("Rank ") == std::string_view::npos) return std::nullopt;
+  static const Pattern kBracket(R"(\[(?:PG (?:ID 0 PG GUID )?0 ?(?:\([^)\]]*\))? )?Rank (\d{1,7})\])");
+  const auto match = kBracket.Search(text);
+  if (!match || !match->number(1)) return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{static_cast<std::int32_t>(*match->number(1))}, Basis::kDerived, kBracketRule};
+}
+
+}  // namespace
 
 std::optional<std::uint32_t> Timeline::ProcessOf(const Event& event) const {
   if (const auto line = process_by_kernel_line.find(event.where); line != process_by_kernel_line.end()) return line->second;
@@ -17,7 +35,7 @@ std::optional<std::uint32_t> Timeline::ProcessOf(const Event& event) const {
 std::optional<Known<GlobalRank>> Timeline::RankOf(const Event& event) const {
   if (event.origin.rank) return event.origin.rank;
   if (const auto process = ProcessOf(event); process && processes[*process].rank) return processes[*process].rank;
-  if (!event.origin.local_rank) return std::nullopt;
+  if (!event.origin.local_rank) return RankInBrackets(event.text);
   // A local rank names a rank only where some process says so: same host, or a job of one host.
   const ProcessRow* only = nullptr;
   for (const ProcessRow& row : processes) {

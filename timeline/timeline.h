@@ -11,6 +11,9 @@
 
 namespace inquest {
 
+/// The rule of a rank that a line without a `[rankN]:` prefix names in its own words.
+inline constexpr std::string_view kBracketRule = "[Rank n] of a line without a [rankN]: prefix";
+
 /// Index into Timeline::events.
 using EventIndex = std::uint32_t;
 

@@ -73,6 +73,15 @@ std::optional<UniqueIdWait> ReadUniqueIdWait(std::string_view text) {
   return UniqueIdWait{*waiter, *publisher, std::string(match->text(3)), std::string(error)};
 }
 
+// Other waits that end in the same words speak for themselves: who failed to join is counted there.
+std::optional<WaitGivenUp> ReadWait(std::string_view text) {
+  static const Pattern kGloo(R"(Timed out waiting (\d+)ms for (recv|send) operation)");
+  static const Pattern kStore(R"((?:^|Error: )(?:\[\d+\]: )?wait timeout after (\d+)ms, keys: (\S+))");
+  if (const auto gloo = kGloo.Search(text)) return WaitGivenUp{"Gloo " + std::string(gloo->text(2)), gloo->number(1)};
+  if (const auto store = kStore.Search(text)) return WaitGivenUp{"store key " + std::string(store->text(2)), store->number(1)};
+  return std::nullopt;
+}
+
 std::optional<GuessedDevice> ReadGuess(std::string_view text) {
   static const Pattern kGuess(
       R"((?:Rank (\d+)\]?\s+)?using GPU (\d+) (?:to perform barrier )?as devices? used by this process)");
@@ -137,6 +146,7 @@ std::vector<What> ReadC10dMessage(std::string_view text) {
   if (auto what = ReadMismatch(text)) found.emplace_back(*std::move(what));
   if (auto what = ReadBarrier(text)) found.emplace_back(*std::move(what));
   if (auto what = ReadUniqueIdWait(text)) found.emplace_back(*std::move(what));
+  if (auto what = ReadWait(text)) found.emplace_back(*std::move(what));
   if (auto what = ReadGuess(text)) found.emplace_back(*std::move(what));
   return found;
 }

@@ -3,6 +3,7 @@
 //              File "train.py", line 84, in main
 //            torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ...
 // Clock:   none of its own.        Not read: lines of a message behind its first; source lines between frames.
+// The exception's line is found by its mark; one of another name, only where it stands right below the last frame.
 // An exception is held back until it is known whether another one of its chain follows, so its event can come behind
 // those of later lines. A message that quotes a worker's traceback ("Original Traceback ...", DataLoader, DataParallel)
 // is a chain told backwards: the quoted exception comes last and is the one marked as nearer the cause.
@@ -46,11 +47,26 @@ std::optional<Frame> ReadFrame(std::string_view text) {
   return frame;
 }
 
+// What ends a traceback is its exception, whatever it is called: `filelock._error.Timeout: ...`, `Stop`. A bare name
+// without small letters is a log level.
+std::optional<ExceptionLine> ReadAnyExceptionLine(std::string_view text) {
+  static const Pattern kLine(R"(^(?:  )?((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z_]\w*[a-z]\w*)(?:: (.*)|:)?$)");
+  const auto match = kLine.Search(text);
+  if (!match) return std::nullopt;
+  std::string_view message = match->text(2);
+  while (message.ends_with(' ')) message.remove_suffix(1);
+  return ExceptionLine{match->text(1), message};
+}
+
+/// A source line, the carets below it, `[Previous line repeated 9 more times]`: what stands below a frame.
+bool BelowFrame(std::string_view text) { return text.starts_with("    ") || text.starts_with("  [Previous line"); }
+
 /// A traceback whose exception has not come yet.
 struct OpenTraceback {
   SourcePos begin;
   std::uint64_t last_line = 0;
   bool quoted = false;
+  bool headed = false;  // "Traceback" was seen; frames alone may be a stack that was printed on request
   std::vector<std::string> stack;
   std::string user_frame;
 
@@ -97,8 +113,16 @@ class TracebackParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     Expire(record.where.line, out);
-    return ConsumeFatal(record, out) || ConsumeHead(record, out) || ConsumeFrame(record) ||
-           ConsumeException(record, out) || (!open_.empty() && record.text.starts_with("    "));
+    const bool end_may_follow = std::exchange(end_may_follow_, false);
+    if (ConsumeFatal(record, out) || ConsumeHead(record, out) || ConsumeFrame(record)) return true;
+    if (ConsumeException(record, end_may_follow, out)) return true;
+    if (open_.empty() || !BelowFrame(record.text)) return false;
+    end_may_follow_ = end_may_follow;
+    return true;
+  }
+
+  bool Expects(std::string_view text) const override {
+    return end_may_follow_ && !open_.empty() && (BelowFrame(text) || ReadAnyExceptionLine(text));
   }
 
   void Finish(EventSink& out) override {
@@ -167,7 +191,7 @@ class TracebackParser final : public Parser {
     // Rich draws a box around the frames; the exception's line stands below it, as ever.
     if (record.text.starts_with("\u256d\u2500") && Contains(record.text, " Traceback (most recent call last) ")) {
       FlushPending(false, out);
-      Open(record.where);
+      Open(record.where).headed = true;
       return true;
     }
     const std::size_t at = record.text.rfind(kHead);
@@ -176,13 +200,15 @@ class TracebackParser final : public Parser {
         record.text.find_first_not_of(" \t", at + kHead.size()) != std::string_view::npos)
       return false;
     FlushPending(false, out);
-    Open(record.where).quoted = record.text.substr(0, at).ends_with("Original ");
+    OpenTraceback& open = Open(record.where);
+    open.headed = true;
+    open.quoted = record.text.substr(0, at).ends_with("Original ");
     return true;
   }
 
   OpenTraceback& Open(const SourcePos& where) {
     if (open_.size() == kMostOpen) open_.erase(open_.begin());
-    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .stack = {}, .user_frame = {}});
+    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .headed = false, .stack = {}, .user_frame = {}});
     return open_.back();
   }
 
@@ -194,13 +220,15 @@ class TracebackParser final : public Parser {
     OpenTraceback& open = open_.empty() ? Open(record.where) : open_.back();
     open.last_line = record.where.line;
     open.Add(*std::move(frame));
+    end_may_follow_ = true;
     return true;
   }
 
   // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open. A type
   // with its module, alone at the head of a line, is the end of one whose beginning was cut: nothing else prints that.
-  bool ConsumeException(const Record& record, EventSink& out) {
-    const auto line = ReadExceptionLine(record.text);
+  bool ConsumeException(const Record& record, bool end_may_follow, EventSink& out) {
+    auto line = ReadExceptionLine(record.text);
+    if (!line && end_may_follow && !open_.empty() && open_.back().headed) line = ReadAnyExceptionLine(record.text);
     if (!line) return false;
     const bool cut = open_.empty() && Contains(line->type, ".") && !line->type.ends_with("Warning");
     if (cut) Open(record.where);
@@ -227,6 +255,7 @@ class TracebackParser final : public Parser {
   }
 
   std::vector<OpenTraceback> open_;  // oldest first
+  bool end_may_follow_ = false;      // the last line was a frame, or stood below one
   std::optional<Event> pending_;
   std::optional<FatalDump> fatal_;
   std::optional<std::uint64_t> dump_line_;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/phases.h"
 
 namespace inquest {
 namespace {
@@ -81,28 +82,10 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
   return out;
 }
 
-/// Work that a rank is at for longer than a moment; training is where everybody is.
-bool IsDelay(const PhaseSeen& phase) { return phase.kind != "training" && phase.kind != "done"; }
-
-/// The last phase of a rank; with `rank` absent, of lines that name no rank.
-const PhaseSeen* LastPhase(const Evidence& evidence, std::optional<int> rank) {
-  const PhaseSeen* last = nullptr;
-  for (const PhaseSeen& phase : evidence.phases) {
-    const auto of = evidence.timeline.RankOf(evidence.timeline.events[phase.event]);
-    if (!(rank ? of && of->value.value == *rank : !of)) continue;
-    // A bar and what stands behind it on one line: the bar was before.
-    if (last != nullptr && last->event == phase.event && IsDelay(*last) && phase.kind == "training") continue;
-    last = &phase;
-  }
-  return last;
-}
-
 bool LogHoldsRank(const Timeline& timeline, int rank) {
   const RankRow* row = timeline.FindRank(GlobalRank{rank});
   return row != nullptr && row->last_event.has_value();
 }
-
-std::string CauseOf(const PhaseSeen& phase) { return phase.kind == "compile" ? "jit-build-stall" : "slow-rank"; }
 
 std::string Waiting(const CollectiveRow& row, const Members& members) {
   return fmt::format("ranks {} waited in {}{}", FoldRanks({members.waiting.begin(), members.waiting.end()}), row.work.op.empty() ? "an operation" : row.work.op,
@@ -117,38 +100,49 @@ void Common(const Timeline& timeline, const CollectiveRow& row, const Members& m
     if (finding.citations.size() < 4 && waiter.event != row.waiters.front().event) finding.citations.push_back(Cite(timeline, waiter.event, "symptom"));
 }
 
-/// Somebody was at work that takes long: the absent rank itself by its prefix, or lines that name no rank, which in a
-/// job of "main process first" are rank 0's.
+/// Whom a phase speaks of, of those that may be absent.
+struct AtWork {
+  std::optional<Doing> doing;
+  std::vector<int> ranks;
+  bool named = false;  ///< by the phase's own line
+};
+
+/// The absent rank itself by its prefix, or lines that name no rank, which in a job of "main process first" are rank 0's.
+AtWork WhoWorks(const Evidence& evidence, const Members& members) {
+  AtWork out;
+  for (const int rank : members.absent) {
+    const auto own = LastDoing(evidence, rank);
+    if (!own || !IsDelay(*own)) continue;
+    if (!out.doing) out.doing = own;
+    out.ranks.push_back(rank);
+    out.named = true;
+  }
+  if (out.doing) return out;
+  const auto somebody = LastDoing(evidence, std::nullopt);
+  if (!somebody || !IsDelay(*somebody)) return out;
+  out.doing = somebody;
+  if (members.absent.count(0) != 0) out.ranks = {0};
+  else if (members.absent.size() == 1) out.ranks = {*members.absent.begin()};
+  return out;
+}
+
+/// Somebody was at work that takes long. Where nobody is known to be absent, and not all are known to be there either,
+/// the work is all there is to go by, and no rank can be named.
 std::optional<Finding> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
   const Timeline& timeline = evidence.timeline;
-  if (members.absent.empty()) return std::nullopt;
-  const PhaseSeen* phase = nullptr;
-  std::vector<int> ranks;
-  bool named = false;
-  for (const int rank : members.absent) {
-    const PhaseSeen* own = LastPhase(evidence, rank);
-    if (own == nullptr || !IsDelay(*own)) continue;
-    if (phase == nullptr) phase = own;
-    ranks.push_back(rank);
-    named = true;
-  }
-  if (phase == nullptr) {
-    phase = LastPhase(evidence, std::nullopt);
-    if (phase == nullptr || !IsDelay(*phase)) return std::nullopt;
-    if (members.absent.count(0) != 0) ranks = {0};
-    else if (members.absent.size() == 1) ranks = {*members.absent.begin()};
-  }
-  if (phase->percent && *phase->percent >= 100) return std::nullopt;  // that work was done
-  const Rule& rule = evidence.book.rules[phase->rule];
+  if (members.absent.empty() && members.complete) return std::nullopt;
+  const AtWork work = WhoWorks(evidence, members);
+  if (!work.doing) return std::nullopt;
   Finding finding;
   finding.rule = "rank-at-other-work";
-  finding.cause = CauseOf(*phase);
-  finding.strength = Strength::kSupporting;
-  finding.confidence = named ? 0.8 : 0.65;
-  finding.claim = fmt::format("{} still at other work ({}{}) while {}.", ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(ranks)), phase->kind,
-                              phase->percent ? fmt::format(", {} %", *phase->percent) : "", Waiting(row, members));
-  for (const int rank : ranks) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "its last line: " + rule.summary));
-  finding.citations.push_back(Cite(timeline, phase->event, "cause"));
+  finding.cause = CauseOf(*work.doing);
+  finding.strength = members.absent.empty() ? Strength::kHint : Strength::kSupporting;
+  finding.confidence = members.absent.empty() ? 0.5 : work.named ? 0.8 : 0.65;
+  finding.claim = fmt::format("{} still at other work ({}) while {}.", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)),
+                              InWords(*work.doing), Waiting(row, members));
+  for (const int rank : work.ranks)
+    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
+  finding.citations.push_back(Cite(timeline, work.doing->event, "cause"));
   Common(timeline, row, members, finding);
   return finding;
 }

@@ -1,8 +1,9 @@
-// PyTorch's own desync report names the ranks that stayed behind, or shows two operations at one number.
+// PyTorch's own desync report names the ranks that stayed behind, or shows ranks inside two operations.
 //
 // What holds: with TORCH_NCCL_DESYNC_DEBUG the rank that timed out asked the store how far every rank had come. Why that
 // implies the cause: the store knows what each rank entered and left, which no log of survivors does. What looks like it:
-// "started by all" with one operation, which says that nobody is missing. Ranks in the report are the group's.
+// one operation started at two numbers, where the lower one is late; one started by all, which says that nobody is
+// missing. Ranks in the report are the group's.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,8 +17,8 @@ namespace {
 
 struct Report {
   std::set<int> behind;
-  std::map<std::string, std::set<int>> started;  ///< of the highest number, by operation
-  std::int64_t number = -1;
+  /// The last operation that each rank started and did not finish, as number and name.
+  std::map<int, std::pair<std::int64_t, std::string>> started;
   std::optional<SeqId> seq;
   std::string op;
   std::optional<EventIndex> behind_at, started_at;
@@ -38,12 +39,11 @@ Report Read(const Timeline& timeline) {
       report.op = line->op;
     }
     if (line->state == State::kStarted && !line->op.empty()) {
-      const std::int64_t number = line->seq ? line->seq->value : 0;
-      if (number > report.number) {
-        report.started.clear();
-        report.number = number;
+      const std::pair last(line->seq ? line->seq->value : 0, line->op);
+      for (const int rank : line->ranks) {
+        const auto [known, is_new] = report.started.try_emplace(rank, last);
+        if (!is_new && known->second.first < last.first) known->second = last;
       }
-      if (number == report.number) report.started[line->op].insert(line->ranks.begin(), line->ranks.end());
       report.started_at = i;
     }
   }
@@ -60,19 +60,39 @@ std::optional<CollectiveRef> RefFor(const Timeline& timeline, const Report& repo
   return ref;
 }
 
-Finding Mismatch(const Timeline& timeline, const Report& report) {
-  std::vector<std::pair<std::string, std::set<int>>> sides(report.started.begin(), report.started.end());
-  std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) { return a.second.size() != b.second.size() ? a.second.size() > b.second.size() : a.first < b.first; });
+/// Who started what, the largest side first. One side: all started the same operation, if not all at one number.
+struct Side {
+  std::set<int> ranks;
+  std::int64_t number = 0;
+  std::string op;
+};
+std::vector<Side> SidesOf(const Report& report) {
+  std::map<std::pair<std::int64_t, std::string>, std::set<int>> by_what;
+  std::set<std::string> ops;
+  for (const auto& [rank, last] : report.started) {
+    by_what[last].insert(rank);
+    ops.insert(last.second);
+  }
+  std::vector<Side> sides;
+  if (ops.size() < 2) return sides;
+  for (const auto& [what, ranks] : by_what) sides.push_back({ranks, what.first, what.second});
+  std::stable_sort(sides.begin(), sides.end(), [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
+  return sides;
+}
+
+std::string Describe(const Side& side) { return fmt::format("ranks {} started {} #{}", FoldRanks({side.ranks.begin(), side.ranks.end()}), side.op, side.number); }
+
+Finding Mismatch(const Timeline& timeline, const Report& report, const std::vector<Side>& sides) {
+  const bool at_one_number = std::all_of(sides.begin(), sides.end(), [&](const Side& side) { return side.number == sides.front().number; });
   Finding finding;
   finding.rule = "desync-two-operations";
   finding.cause = "collective-mismatch";
   finding.strength = Strength::kDecisive;
-  finding.confidence = 0.88;
-  finding.claim = fmt::format("At one number ranks {} started {} and ranks {} started {}.", FoldRanks({sides[0].second.begin(), sides[0].second.end()}), sides[0].first,
-                              FoldRanks({sides[1].second.begin(), sides[1].second.end()}), sides[1].first);
-  if (sides[0].second.size() > sides[1].second.size())
+  finding.confidence = at_one_number ? 0.88 : 0.75;
+  finding.claim = fmt::format("Nobody is missing: {} and {}, and neither operation ends.", Describe(sides[0]), Describe(sides[1]));
+  if (sides[0].ranks.size() > sides[1].ranks.size())
     for (std::size_t i = 1; i < sides.size(); ++i)
-      for (const int rank : sides[i].second) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "started " + sides[i].first));
+      for (const int rank : sides[i].ranks) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("started {} #{}", sides[i].op, sides[i].number)));
   finding.citations = {Cite(timeline, *report.started_at, "cause")};
   finding.explains = {"rank-absent"};
   return finding;
@@ -82,8 +102,8 @@ std::vector<Finding> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const Report report = Read(timeline);
   std::vector<Finding> out;
-  if (report.started.size() > 1) {
-    out.push_back(Mismatch(timeline, report));
+  if (const std::vector<Side> sides = SidesOf(report); !sides.empty()) {
+    out.push_back(Mismatch(timeline, report, sides));
   } else if (!report.behind.empty()) {
     Finding finding;
     finding.rule = "desync-ranks-behind";
@@ -103,6 +123,6 @@ constexpr std::string_view kFindings[] = {"desync-two-operations", "desync-ranks
 
 }  // namespace
 
-const Detector kDesync{"desync-report", "PyTorch's desync report names ranks that stayed behind or two operations at one number.", kFindings, &Run};
+const Detector kDesync{"desync-report", "PyTorch's desync report names ranks that stayed behind, or shows ranks inside two operations.", kFindings, &Run};
 
 }  // namespace inquest

@@ -30,6 +30,7 @@ std::string Show(const UniqueIdWait& what) {
   return std::to_string(what.waiter.value) + " waits for " + std::to_string(what.publisher.value) + " key " + what.key +
          ": " + what.error;
 }
+std::string Show(const WaitGivenUp& what) { return "gave up " + what.on + " after " + std::to_string(what.timeout_ms.value_or(-1)); }
 std::string Show(const GuessedDevice& what) {
   return "rank " + (what.group_rank ? std::to_string(what.group_rank->value) : "?") + " guesses " +
          std::to_string(what.device);
@@ -165,6 +166,19 @@ TEST_CASE("c10d: cut at every byte", "[c10d]") {
       CHECK(what.b.seq.value_or(SeqId{48}) == SeqId{48});
     }
   }
+}
+
+TEST_CASE("c10d: waits that name nobody", "[c10d]") {
+  Check({
+      {"[E610 10:11:12.000000001 ProcessGroupGloo.cpp:144] Rank 1 [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1800000ms for send operation to complete",
+       "gave up Gloo send after 1800000"},
+      {"[../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 300000ms for recv operation to complete", "gave up Gloo recv after 300000"},
+      {"wait timeout after 600000ms, keys: /default_pg/0//cuda//0", "gave up store key /default_pg/0//cuda//0 after 600000"},
+      // Who did not join is counted in the same line.
+      {"Timed out initializing process group in store based barrier on rank 0, for key: store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00 error: wait timeout after "
+       "1800000ms, keys: /store_based_barrier_key:1:last_worker)",
+       ""},
+  });
 }
 
 }  // namespace

@@ -25,6 +25,28 @@ void Check(const Row (&rows)[N]) {
   CheckRows(rows, ShowAll);
 }
 
+TEST_CASE("traceback: exceptions of any name", "[traceback]") {
+  const std::string frame = "Traceback (most recent call last):\n  File \"a.py\", line 7, in f\n    take(lock)\n    ^^^^^^^^^^\n";
+  const struct {
+    const char* end;
+    const char* shown;
+  } rows[] = {
+      {"filelock._error.Timeout: The file lock 'x' could not be acquired.\n", "filelock._error.Timeout(The file lock 'x' could not be acquired.) at a.py:7 in f of 1 from line 1"},
+      {"botocore.errorfactory.NoSuchKey: An error occurred\n", "botocore.errorfactory.NoSuchKey(An error occurred) at a.py:7 in f of 1 from line 1"},
+      {"cv2.error: OpenCV(4.8.0)\n", "cv2.error(OpenCV(4.8.0)) at a.py:7 in f of 1 from line 1"},
+      {"Stop\n", "Stop() at a.py:7 in f of 1 from line 1"},
+      {"Exhausted: no more\n", "Exhausted(no more) at a.py:7 in f of 1 from line 1"},
+      {"INFO: going on\n", ""},
+      {"a line of another program\nStop\n", ""},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.end);
+    CHECK(ShowAll(frame + row.end) == row.shown);
+  }
+  // A stack that was printed on request has no head, and no exception.
+  CHECK(ShowAll("  File \"a.py\", line 7, in f\n    traceback.print_stack()\nRetrying: 1 of 3\n") == "");
+}
+
 TEST_CASE("traceback: one traceback", "[traceback]") {
   Check({
       {"Traceback (most recent call last):\n"

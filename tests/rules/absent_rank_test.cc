@@ -112,6 +112,35 @@ TEST_CASE("absent rank: what the absent rank was at", "[detectors]") {
   }
 }
 
+TEST_CASE("absent rank: work ran on and nobody is known to be absent", "[detectors]") {
+  const struct {
+    const char* line;
+    const char* cause;
+  } rows[] = {
+      {"Saving model checkpoint to /out/checkpoint-500", "slow-rank"},
+      {"Building extension module ring_attn...", "jit-build-stall"},
+      {"Time to load ring_attn op: 84.12 seconds", "unknown"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.line);
+    SynthJob job({.ranks = 4, .hosts = 1});
+    job.PrintAgent(0, row.line);
+    job.Wait(600s);
+    job.TimeOut(0, {});
+    const Judged judged = JudgeText(job.Interleaved());
+    CHECK(judged.verdict.cause == row.cause);
+    CHECK(CulpritRanks(judged.verdict).empty());
+    CHECK(judged.verdict.confidence <= 0.5);
+
+    SynthJob whole({.ranks = 4, .hosts = 1});  // all are known to be in
+    for (const int rank : whole.AllRanks()) whole.Print(rank, "args: world_size=4");
+    whole.PrintAgent(0, row.line);
+    whole.Wait(600s);
+    for (const int rank : whole.AllRanks()) whole.TimeOut(rank, {});
+    CHECK_FALSE(SpeaksOfAbsence(JudgeText(whole.Interleaved()).verdict));
+  }
+}
+
 TEST_CASE("absent rank: who timed out in another operation of the group was not absent", "[detectors]") {
   SynthJob job = TimedOut({0, 1, 2, 3, 4, 6, 7});
   job.TimeOut(5, {.seq = 101});

@@ -60,6 +60,19 @@ TEST_CASE("desync: two operations at one number", "[detectors]") {
   CHECK(CulpritRanks(judged.verdict) == std::set<int>{1});
 }
 
+TEST_CASE("desync: two operations at two numbers", "[detectors]") {
+  const auto text = [](const std::string& lower) {
+    return "\t - [0] Timeout at collective: ALLREDUCE, #101\n\t   - [2] joined but didn't finish collective #100 (count from 1)\n"
+           "\t   #100 started ranks:\n\t     [2] started " + lower + "\n\t   #101 started ranks:\n\t     [0, 1, 3] started ALLREDUCE\n";
+  };
+  const Judged mismatch = JudgeText(text("BROADCAST"));
+  CHECK(mismatch.verdict.cause == "collective-mismatch");
+  CHECK(CulpritRanks(mismatch.verdict) == std::set<int>{2});
+  const Judged late = JudgeText(text("ALLREDUCE"));
+  CHECK(late.verdict.cause == "rank-absent");
+  CHECK(CulpritRanks(late.verdict) == std::set<int>{2});
+}
+
 TEST_CASE("desync: all have started one operation", "[detectors]") {
   const std::string text =
       WithDesyncReport({"\t - [3] Timeout at collective: ALLREDUCE, #4711", "\t - Snapshot of ranks' latest states:",

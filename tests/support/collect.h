@@ -41,7 +41,7 @@ struct Parsed {
   std::vector<std::uint64_t> claimed;
 };
 
-/// One stream: every line that holds a mark, peeled and offered to one parser, then Finish. A kDocument format gets
+/// One stream: every line that holds a mark or that the parser expects, peeled and offered to one parser, then Finish. A kDocument format gets
 /// the whole text as one record. Lines end at '\n' or '\r'; only '\n' counts.
 inline Parsed ParseText(const Format& format, std::string_view text) {
   CollectingSink sink;
@@ -55,9 +55,9 @@ inline Parsed ParseText(const Format& format, std::string_view text) {
     while (where.offset < text.size()) {
       const std::size_t end = std::min(text.find_first_of("\r\n", where.offset), text.size());
       const std::string_view line = text.substr(where.offset, end - where.offset);
-      if (HoldsMark(format, line) || parser->Unfinished()) {
-        std::string scratch;
-        Peeled peeled = Peel(line, scratch);
+      std::string scratch;
+      Peeled peeled = Peel(line, scratch);
+      if (HoldsMark(format, line) || parser->Expects(peeled.text)) {
         const Record record{.text = peeled.text, .origin = std::move(peeled.origin), .at = peeled.at, .where = where};
         if (parser->Consume(record, sink)) parsed.claimed.push_back(where.line);
       }

@@ -1,0 +1,115 @@
+// Ranks gave up waiting outside a collective that the watchdog names, while other work ran on.
+//
+// What holds: a wait ran out (the id of a communicator, a key of the store, a Gloo barrier), and the last that was heard
+// of a rank that did not wait is work that takes long. Why that implies the cause: such a wait ends when the other rank
+// comes, and that rank was busy. What looks like it: a rank that died at that work, which the judge prefers; work of the
+// waiting rank itself, long over; a job that cannot connect, where nothing was at work yet.
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/phases.h"
+
+namespace inquest {
+namespace {
+
+/// All that gave up in vain, outside of the watchdog's operations.
+struct Waits {
+  std::set<int> waiting;
+  std::set<int> awaited;  ///< named as the one to come
+  std::string on;
+  std::vector<EventIndex> events;
+};
+
+/// A store that is gone ends the waits of others as its time-out does: rank 0 kept it, or an agent that gave up.
+bool RanOut(const UniqueIdWait& wait) {
+  static const Pattern kRanOut(R"((?i)time[sd]? ?-?out|connection reset|broken pipe|connection was closed)");
+  return kRanOut.Matches(wait.error);
+}
+
+Waits WaitsOf(const Timeline& timeline) {
+  Waits out;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    std::string on;
+    if (const auto* id = std::get_if<UniqueIdWait>(&event.what); id != nullptr && RanOut(*id)) {
+      out.awaited.insert(id->publisher.value);
+      out.waiting.insert(id->waiter.value);
+      on = "the id of a communicator";
+    } else if (const auto* barrier = std::get_if<MonitoredBarrierFailed>(&event.what); barrier != nullptr && barrier->ranks.empty()) {
+      if (barrier->printer && barrier->printer->value != 0) out.awaited.insert(0);
+      if (barrier->printer) out.waiting.insert(barrier->printer->value);
+      on = "a monitored barrier";
+    } else if (const auto* wait = std::get_if<WaitGivenUp>(&event.what)) {
+      on = wait->on;
+    }
+    if (on.empty()) continue;
+    if (const auto rank = timeline.RankOf(event)) out.waiting.insert(rank->value.value);
+    if (out.on.empty()) out.on = on;
+    out.events.push_back(i);
+  }
+  for (const int rank : out.waiting) out.awaited.erase(rank);
+  return out;
+}
+
+struct AtWork {
+  std::optional<Doing> doing;
+  std::vector<int> ranks;
+  bool named = false;  ///< the phase's line or the wait's names the rank
+};
+
+/// A rank that did not wait, by its own lines; else lines without a rank, which are rank 0's if it did not wait.
+AtWork WhoWorks(const Evidence& evidence, const Waits& waits) {
+  AtWork out;
+  std::set<int> others = waits.awaited;
+  for (const RankRow& row : evidence.timeline.ranks)
+    if (waits.waiting.count(row.rank.value) == 0) others.insert(row.rank.value);
+  for (const int rank : others) {
+    const auto own = LastDoing(evidence, rank);
+    if (!own || !IsDelay(*own)) continue;
+    if (!out.doing) out.doing = own;
+    out.ranks.push_back(rank);
+    out.named = true;
+  }
+  if (out.doing) return out;
+  const auto somebody = LastDoing(evidence, std::nullopt);
+  if (!somebody || !IsDelay(*somebody)) return out;
+  out.doing = somebody;
+  out.named = waits.awaited.size() == 1;
+  if (out.named) out.ranks = {*waits.awaited.begin()};
+  else if (!waits.waiting.empty() && waits.waiting.count(0) == 0) out.ranks = {0};
+  return out;
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  if (!timeline.collectives.empty()) return {};  // the watchdog's operation tells more
+  const Waits waits = WaitsOf(timeline);
+  if (waits.events.empty()) return {};
+  const AtWork work = WhoWorks(evidence, waits);
+  if (!work.doing) return {};
+  Finding finding;
+  finding.rule = "other-work-during-wait";
+  finding.cause = CauseOf(*work.doing);
+  finding.strength = work.ranks.empty() ? Strength::kHint : Strength::kSupporting;
+  finding.confidence = work.ranks.empty() ? 0.5 : work.named ? 0.7 : 0.6;
+  const std::string who = waits.waiting.empty() ? "another rank" : fmt::format("rank{} {}", waits.waiting.size() > 1 ? "s" : "", FoldRanks({waits.waiting.begin(), waits.waiting.end()}));
+  finding.claim = fmt::format("{} still at other work ({}) while {} waited for {} until the time-out.",
+                              work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)), InWords(*work.doing), who, waits.on);
+  for (const int rank : work.ranks)
+    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
+  finding.citations = {Cite(timeline, work.doing->event, "cause"), Cite(timeline, waits.events.front(), "cause")};
+  for (const EventIndex event : waits.events)
+    if (finding.citations.size() < 4 && event != waits.events.front()) finding.citations.push_back(Cite(timeline, event, "symptom"));
+  finding.explains = {"unique-id-never-published", "rank-absent", "store-socket-error", "python-exception"};
+  return {finding};
+}
+
+constexpr std::string_view kFindings[] = {"other-work-during-wait"};
+
+}  // namespace
+
+const Detector kUnmatchedWait{"unmatched-wait", "Ranks gave up waiting outside a collective that the watchdog names, while other work ran on.", kFindings, &Run};
+
+}  // namespace inquest

@@ -1,0 +1,33 @@
+// What a rank was at: its stack, or the last phase that its lines tell.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rules/evidence.h"
+
+namespace inquest {
+
+/// What somebody was at when last heard of.
+struct Doing {
+  std::string kind;  ///< a phase's; of a stack also `collective` and `device-wait`
+  EventIndex event = 0;
+  std::optional<int> percent;
+  std::string why;   ///< `its last line: ...`, `its stack: ...`
+};
+
+/// Work that a rank is at for longer than a moment; training is where everybody is.
+bool IsDelay(const Doing& doing);
+
+/// What a rank was at: where somebody looked at its stack, that; else the last phase of its lines. With `rank` absent, of
+/// lines that name no rank.
+std::optional<Doing> LastDoing(const Evidence& evidence, std::optional<int> rank);
+
+/// The cause that such work is, when others waited for it in vain.
+std::string_view CauseOf(const Doing& doing);
+
+/// `checkpoint, 40 %`.
+std::string InWords(const Doing& doing);
+
+}  // namespace inquest
