@@ -77,6 +77,8 @@ std::optional<UniqueIdWait> ReadUniqueIdWait(std::string_view text) {
 std::optional<WaitGivenUp> ReadWait(std::string_view text) {
   static const Pattern kGloo(R"(Timed out waiting (\d+)ms for (recv|send) operation)");
   static const Pattern kStore(R"((?:^|Error: )(?:\[\d+\]: )?wait timeout after (\d+)ms, keys: (\S+))");
+  static const Pattern kOldStore(R"(^\w[\w.]*Error: Socket Timeout$)");
+  if (kOldStore.Matches(text)) return WaitGivenUp{"a key of the store", std::nullopt};
   if (const auto gloo = kGloo.Search(text)) return WaitGivenUp{"Gloo " + std::string(gloo->text(2)), gloo->number(1)};
   if (const auto store = kStore.Search(text)) return WaitGivenUp{"store key " + std::string(store->text(2)), store->number(1)};
   return std::nullopt;

@@ -40,11 +40,14 @@ std::optional<SxidReported> ReadSwitchError(std::string_view text) {
 
 class FabricManagerParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
-    static const Pattern kLine(R"(\[(?:[A-Z]+)\] \[tid \d+\] )");
-    if (!kLine.Matches(record.text)) return false;
-    auto sxid = ReadSwitchError(record.text);
-    if (!sxid) return true;
-    Event event = EventFrom(record, *std::move(sxid));
+    static const Pattern kLine(R"(\[([A-Z]+)\] \[tid \d+\] )");
+    const auto line = kLine.Search(record.text);
+    if (!line) return false;
+    std::optional<What> what;
+    if (auto sxid = ReadSwitchError(record.text)) what = *std::move(sxid);
+    else if (line->text(1) == "ERROR" || line->text(1) == "FATAL") what = KernelNotice{.subsystem = "fabric-manager", .what = "said", .device = {}, .uptime = {}};
+    if (!what) return true;
+    Event event = EventFrom(record, *std::move(what));
     if (const auto at = ReadTime(record.text)) event.at = at;
     out.Add(std::move(event));
     return true;

@@ -26,6 +26,14 @@ namespace {
 
 using State = RankProgress::State;
 
+/// Of several reports the last counts, also where it has nothing to say: no rank, no count.
+RankProgress ReportBegins() {
+  RankProgress begins;
+  begins.source = "ras";
+  begins.ranks = 0;
+  return begins;
+}
+
 /// ` -- GPU 5 (NVML 3) managed by process 41300 on node 10.3.0.22`, `Process 41300 on node 10.3.0.22 managing GPU 5`.
 void AddProcess(std::string_view text, RankProgress& progress) {
   static const Pattern kManaged(R"( -- GPU (\d+)(?: \(NVML (\d+)\))? managed by process (\d+) on node (\S+))");
@@ -46,7 +54,16 @@ void AddProcess(std::string_view text, RankProgress& progress) {
 class NcclRasParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     const std::string_view text = record.text;
-    return ReadHead(text) || ReadProcess(record, out) || ReadMany(record, out) || ReadRank(record, out);
+    return ReadBegin(record, out) || ReadHead(text) || ReadProcess(record, out) || ReadMany(record, out) || ReadRank(record, out);
+  }
+
+  bool ReadBegin(const Record& record, EventSink& out) {
+    static const Pattern kBegin(R"(^NCCL version \S+ compiled with CUDA )");
+    if (!kBegin.Matches(record.text)) return false;
+    below_ = {};
+    counting_ = false;
+    out.Add(EventFrom(record, ReportBegins()));
+    return true;
   }
 
   /// What the lines below speak of.
@@ -170,6 +187,7 @@ class NcclRasJsonParser final : public Parser {
     simdjson::dom::array comms;
     if (parser.parse(padded).get(root) != simdjson::SUCCESS || root["communicators"].get(comms) != simdjson::SUCCESS) return false;
     if (const std::string version = TextAt(root, "nccl_version"); !version.empty()) out.Add(EventSaying(record, "nccl_version " + version, NcclVersion{version.substr(0, version.find('+')), {}}));
+    out.Add(EventSaying(record, "NCCL RAS report of " + TextAt(root, "timestamp"), ReportBegins()));
     for (const Json comm : comms) ReadComm(record, comm, out);
     return true;
   }
@@ -247,6 +265,7 @@ class NcclRasJsonParser final : public Parser {
 };
 
 constexpr std::string_view kMarks[] = {
+    " compiled with CUDA ",
     "Communicator ranks have different ",
     "considered dead (unreachable via the RAS",
     "Missing communicator data from ",

@@ -42,7 +42,7 @@ std::string_view KindOfFrame(std::string_view frame) {
 
 /// Loader workers, compile workers and the like have a main thread too, and are not the rank.
 bool OfHelper(std::string_view frame) {
-  static const Pattern kHelper(R"(^(?:_worker_loop|_pin_memory_loop) \(|\(torch/_inductor/compile_worker/|\(multiprocessing/(?:resource_tracker|forkserver))");
+  static const Pattern kHelper(R"(^_worker_loop \(|\(torch/_inductor/compile_worker/|\(multiprocessing/(?:resource_tracker|forkserver))");
   return kHelper.Matches(frame);
 }
 
@@ -82,7 +82,9 @@ class StackParser final : public Parser {
   }
 
   bool Expects(std::string_view text) const override {
-    return held_ && (python_ ? ReadPythonFrame(text) || text.starts_with("        ") : ReadNativeFrame(text).has_value());
+    if (!held_) return false;
+    if (text.starts_with("Thread ")) return true;  // another thread: this one is over
+    return python_ ? ReadPythonFrame(text) || text.starts_with("        ") : ReadNativeFrame(text).has_value();
   }
 
   void Finish(EventSink& out) override { Flush(out); }

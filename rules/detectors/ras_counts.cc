@@ -18,40 +18,52 @@ namespace {
 
 using State = RankProgress::State;
 
-/// What one report, and the one before it, say of an operation's counts on one communicator.
+/// What the reports say of an operation's counts on one communicator.
 struct Counts {
   int most = 0;  ///< ranks that have the count which most have
   std::optional<std::int64_t> count;
   EventIndex event = 0;
-  struct Rank { std::int64_t first = 0, last = 0; EventIndex event = 0; };
+  int report = 0;  ///< the last one that has such counts
+  struct Rank { std::int64_t first = 0, last = 0; EventIndex event = 0; int report = 0; };
   std::map<int, Rank> ranks;  ///< those that are listed
 };
 
 struct Report {
   std::map<std::pair<std::string, std::string>, Counts> counts;  ///< by communicator and operation
-  std::map<State, std::vector<EventIndex>> silent;
+  std::map<State, std::vector<EventIndex>> silent;  ///< of the last report
+  int reports = 0;
 };
 
+// Within a report the count that most ranks have comes first.
 Report Read(const Timeline& timeline) {
   Report report;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* progress = std::get_if<RankProgress>(&timeline.events[i].what);
     if (progress == nullptr || progress->source != "ras") continue;
+    if (progress->ranks == 0) {
+      ++report.reports;
+      report.silent.clear();
+      continue;
+    }
     if (progress->state == State::kDead || progress->state == State::kUnresponsive || progress->state == State::kNotReported) report.silent[progress->state].push_back(i);
     if (progress->state != State::kLaunched || !progress->count) continue;
     Counts& counts = report.counts[{progress->comm, progress->op}];
     if (!progress->rank) {
-      const bool later = counts.count && timeline.events[counts.event].where.line + 64 < timeline.events[i].where.line;
-      if (progress->ranks < counts.most && !later) continue;
+      if (counts.count && counts.report == report.reports && progress->ranks <= counts.most) continue;
       counts.most = progress->ranks;
       counts.count = progress->count;
       counts.event = i;
+      counts.report = report.reports;
       continue;
     }
-    const auto [rank, is_new] = counts.ranks.try_emplace(progress->rank->value, Counts::Rank{*progress->count, *progress->count, i});
-    rank->second.last = *progress->count;
-    rank->second.event = i;
+    Counts::Rank& rank = counts.ranks.try_emplace(progress->rank->value, Counts::Rank{*progress->count, *progress->count, i, report.reports}).first->second;
+    rank.last = *progress->count;
+    rank.event = i;
+    rank.report = report.reports;
   }
+  // What an earlier report alone says was of a moment.
+  std::erase_if(report.counts, [&](const auto& entry) { return entry.second.report != report.reports; });
+  for (auto& [key, counts] : report.counts) std::erase_if(counts.ranks, [&](const auto& rank) { return rank.second.report != report.reports; });
   return report;
 }
 

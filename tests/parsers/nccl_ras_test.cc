@@ -20,7 +20,8 @@ std::string Show(const RankProgress& what) {
 
 std::string ShowAll(const Format& format, std::string_view text) {
   std::string out;
-  for (const RankProgress& what : Only<RankProgress>(ParseLines(format, text))) out += (out.empty() ? "" : "; ") + Show(what);
+  for (const RankProgress& what : Only<RankProgress>(ParseLines(format, text)))
+    if (what.ranks > 0) out += (out.empty() ? "" : "; ") + Show(what);
   return out;
 }
 

@@ -32,6 +32,7 @@ TEST_CASE("stacks: py-spy", "[stacks]") {
       {"    step (env.py:12)\n        Locals:\n            self: <Env>\n    main (train.py:84)\n", "py-spy 41234: ? step (env.py:12) at line 5"},
       {"    _worker_loop (torch/utils/data/_utils/worker.py:308)\n    run (multiprocessing/process.py:108)\n", ""},  // a loader worker has a main thread too
       {"    poll (a.py:1)\nThread 41301 (idle): \"Thread-1\"\n    all_reduce (torch/distributed/distributed_c10d.py:2050)\n", "py-spy 41234: ? poll (a.py:1) at line 5"},
+      {"    poll (a.py:1)\nThread 41301 (idle): \"Thread-2 (_pin_memory_loop)\"\n    wait (threading.py:331)\n    _worker_loop (torch/utils/data/_utils/worker.py:61)\n", "py-spy 41234: ? poll (a.py:1) at line 5"},
       {"\n", ""},
   };
   for (const auto& row : rows) {

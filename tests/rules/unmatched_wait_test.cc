@@ -28,6 +28,8 @@ TEST_CASE("unmatched wait: what the others were at", "[detectors]") {
       {"[rank2]: Saving model checkpoint to /out/checkpoint-500", GlooWait(0, "recv"), "slow-rank", {2}},
       {kStep, GlooWait(1, "send"), "unknown", {}},
       {kSaving, IdWait(1, "Socket Timeout"), "slow-rank", {0}},
+      {kSaving, "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 9, in <module>\n[rank1]: RuntimeError: Socket Timeout", "slow-rank", {0}},
+      {kStep, "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 9, in <module>\n[rank1]: RuntimeError: Socket Timeout", "unknown", {}},
       {kSaving, IdWait(1, "Connection reset by peer. This may indicate a possible application crash on rank 0 or a network set up issue."), "slow-rank", {0}},
       {kStep, IdWait(1, "Socket Timeout"), "rank-absent", {0}},
       {kSaving, "[rank3]: torch.distributed.DistStoreError: wait timeout after 600000ms, keys: /default_pg/0//cuda//0", "slow-rank", {0}},
