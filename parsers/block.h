@@ -61,8 +61,9 @@ class BlockScanner {
   explicit BlockScanner(const Sieve& sieve);
   ~BlockScanner();
   /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes. `cut_head`: the block starts inside a line
-  /// that was longer than the cap; its bytes up to the first terminator are damaged.
-  BlockYield Scan(std::string_view block, bool cut_head);
+  /// that was longer than the cap; its bytes up to the first terminator are damaged. `continues`: the input has a block
+  /// before this one, whose last message may end here.
+  BlockYield Scan(std::string_view block, bool cut_head, bool continues = false);
 
  private:
   struct State;

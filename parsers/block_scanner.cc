@@ -94,7 +94,7 @@ struct BlockScanner::State {
   bool FoldVia(const CallFolder::Line& line, BlockYield& yield);
   void SieveRest(std::string_view block);
   void CollectWanted();
-  void ChooseKept();
+  void ChooseKept(bool continues);
   std::vector<std::uint32_t> Damaged(std::uint32_t block_size, bool cut_head) const;
   void Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head);
 };
@@ -219,7 +219,7 @@ void BlockScanner::State::CollectWanted() {
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
 }
 
-void BlockScanner::State::ChooseKept() {
+void BlockScanner::State::ChooseKept(bool continues) {
   reasons.assign(pieces.size(), Reason::kNone);
   keep.clear();
   const auto give = [&](std::uint32_t i, Reason reason) {
@@ -246,8 +246,7 @@ void BlockScanner::State::ChooseKept() {
     const std::size_t reach = id < sieve.first_mark_id() ? 0 : Marks().formats[id - sieve.first_mark_id()]->reach;
     for (std::size_t ahead = 1; ahead <= reach && piece + ahead < pieces.size(); ++ahead) context(piece + ahead);
   }
-  // The last kept line of the block before may end at the head of this one.
-  for (std::size_t i = 0; i < std::min(pieces.size(), kContextAfter); ++i) context(i);
+  for (std::size_t i = 0; continues && i < std::min<std::size_t>(pieces.size(), kContextAfter); ++i) context(i);
   // Of a progress bar's pieces the last one says it all.
   std::size_t tail = 0;
   for (std::size_t i = pieces.size(); i-- > 0 && tail < kTail;) {
@@ -314,7 +313,7 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
 BlockScanner::BlockScanner(const Sieve& sieve) : state_(std::make_unique<State>(sieve)) {}
 BlockScanner::~BlockScanner() = default;
 
-BlockYield BlockScanner::Scan(std::string_view block, bool cut_head) {
+BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool continues) {
   State& s = *state_;
   BlockYield yield;
   s.pieces.Find(block);
@@ -322,7 +321,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head) {
   s.Classify(block, yield, cut_head);
   s.SieveRest(block);
   s.CollectWanted();
-  s.ChooseKept();
+  s.ChooseKept(continues);
   s.Keep(static_cast<std::uint32_t>(block.size()), yield, cut_head);
 
   yield.calls = s.calls.Take();

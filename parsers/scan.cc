@@ -51,7 +51,7 @@ class Pipeline {
     while (auto block = ReadNext(buffer)) {
       Scanned scanned{*block, {}, {}};
       if (block->first && block->last) scanned.document = std::string(block->text);
-      scanned.yield = scanner.Scan(block->text, block->cut_head);
+      scanned.yield = scanner.Scan(block->text, block->cut_head, !block->first);
       Deliver(std::move(scanned));
     }
   }

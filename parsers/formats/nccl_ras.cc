@@ -276,6 +276,7 @@ constexpr std::string_view kMarks[] = {
     " ranks have not launched any operations",
     ") MISMATCH",
     ") INCOMPLETE",
+    ") ERROR",
     "  Initialization error",
     "  Asynchronous error",
     " ranks reported ",

@@ -24,6 +24,8 @@ constexpr std::size_t kMostFrames = 64;
 constexpr std::size_t kMostOpen = 16;
 // Lines behind which an unfinished traceback was cut, or a chain has ended: C++ backtraces may stand between.
 constexpr std::uint64_t kReach = 500;
+// An exception of a name that tells nothing stands so near below the last frame, its source line and the carets.
+constexpr std::uint64_t kEndReach = 5;
 
 struct Frame {
   std::string text;  // `file:line in function`
@@ -228,7 +230,8 @@ class TracebackParser final : public Parser {
   // with its module, alone at the head of a line, is the end of one whose beginning was cut: nothing else prints that.
   bool ConsumeException(const Record& record, bool end_may_follow, EventSink& out) {
     auto line = ReadExceptionLine(record.text);
-    if (!line && end_may_follow && !open_.empty() && open_.back().headed) line = ReadAnyExceptionLine(record.text);
+    const bool below = end_may_follow && !open_.empty() && open_.back().headed && record.where.line <= open_.back().last_line + kEndReach;
+    if (!line && below) line = ReadAnyExceptionLine(record.text);
     if (!line) return false;
     const bool cut = open_.empty() && Contains(line->type, ".") && !line->type.ends_with("Warning");
     if (cut) Open(record.where);

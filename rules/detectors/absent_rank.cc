@@ -202,17 +202,21 @@ std::optional<Finding> FromStatus(const Timeline& timeline, const CollectiveRow&
 
 std::vector<Finding> Run(const Evidence& evidence) {
   std::vector<Finding> out;
+  std::optional<Finding> somebody;  // of a group of which nobody is known to be missing
   for (const CollectiveRow& row : evidence.timeline.collectives) {
     const Members members = MembersOf(evidence.timeline, row);
     // What the absent rank was at says more than that it was absent.
-    if (auto phase = FromPhase(evidence, row, members))
+    if (auto phase = FromPhase(evidence, row, members); phase && !members.absent.empty())
       out.push_back(std::move(*phase));
     else if (auto behind = FromStatus(evidence.timeline, row))
       out.push_back(std::move(*behind));
     else if (auto absence = FromAbsence(evidence, row, members))
       out.push_back(std::move(*absence));
+    else if (phase && !somebody)
+      somebody = std::move(phase);
     if (!out.empty()) break;  // later rows are later waits
   }
+  if (out.empty() && somebody) out.push_back(std::move(*somebody));
   return out;
 }
 

@@ -17,11 +17,12 @@ namespace {
 
 struct Report {
   std::set<int> behind;
-  /// The last operation that each rank started and did not finish, as number and name.
-  std::map<int, std::pair<std::int64_t, std::string>> started;
+  /// The last operation that each rank started and did not finish.
+  struct Started { std::int64_t number = 0; std::string op; EventIndex event = 0; };
+  std::map<int, Started> started;
   std::optional<SeqId> seq;
   std::string op;
-  std::optional<EventIndex> behind_at, started_at;
+  std::optional<EventIndex> behind_at;
 };
 
 Report Read(const Timeline& timeline) {
@@ -39,12 +40,11 @@ Report Read(const Timeline& timeline) {
       report.op = line->op;
     }
     if (line->state == State::kStarted && !line->op.empty()) {
-      const std::pair last(line->seq ? line->seq->value : 0, line->op);
+      const Report::Started last{line->seq ? line->seq->value : 0, line->op, i};
       for (const int rank : line->ranks) {
         const auto [known, is_new] = report.started.try_emplace(rank, last);
-        if (!is_new && known->second.first < last.first) known->second = last;
+        if (!is_new && known->second.number < last.number) known->second = last;
       }
-      report.started_at = i;
     }
   }
   return report;
@@ -65,24 +65,26 @@ struct Side {
   std::set<int> ranks;
   std::int64_t number = 0;
   std::string op;
+  EventIndex event = 0;
 };
 std::vector<Side> SidesOf(const Report& report) {
-  std::map<std::pair<std::int64_t, std::string>, std::set<int>> by_what;
+  std::map<std::pair<std::int64_t, std::string>, Side> by_what;
   std::set<std::string> ops;
   for (const auto& [rank, last] : report.started) {
-    by_what[last].insert(rank);
-    ops.insert(last.second);
+    Side& side = by_what.try_emplace({last.number, last.op}, Side{{}, last.number, last.op, last.event}).first->second;
+    side.ranks.insert(rank);
+    ops.insert(last.op);
   }
   std::vector<Side> sides;
   if (ops.size() < 2) return sides;
-  for (const auto& [what, ranks] : by_what) sides.push_back({ranks, what.first, what.second});
+  for (auto& [what, side] : by_what) sides.push_back(std::move(side));
   std::stable_sort(sides.begin(), sides.end(), [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
   return sides;
 }
 
 std::string Describe(const Side& side) { return fmt::format("ranks {} started {} #{}", FoldRanks({side.ranks.begin(), side.ranks.end()}), side.op, side.number); }
 
-Finding Mismatch(const Timeline& timeline, const Report& report, const std::vector<Side>& sides) {
+Finding Mismatch(const Timeline& timeline, const std::vector<Side>& sides) {
   const bool at_one_number = std::all_of(sides.begin(), sides.end(), [&](const Side& side) { return side.number == sides.front().number; });
   Finding finding;
   finding.rule = "desync-two-operations";
@@ -93,7 +95,7 @@ Finding Mismatch(const Timeline& timeline, const Report& report, const std::vect
   if (sides[0].ranks.size() > sides[1].ranks.size())
     for (std::size_t i = 1; i < sides.size(); ++i)
       for (const int rank : sides[i].ranks) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("started {} #{}", sides[i].op, sides[i].number)));
-  finding.citations = {Cite(timeline, *report.started_at, "cause")};
+  finding.citations = {Cite(timeline, sides[1].event, "cause"), Cite(timeline, sides[0].event, "cause")};
   finding.explains = {"rank-absent"};
   return finding;
 }
@@ -103,7 +105,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   const Report report = Read(timeline);
   std::vector<Finding> out;
   if (const std::vector<Side> sides = SidesOf(report); !sides.empty()) {
-    out.push_back(Mismatch(timeline, report, sides));
+    out.push_back(Mismatch(timeline, sides));
   } else if (!report.behind.empty()) {
     Finding finding;
     finding.rule = "desync-ranks-behind";

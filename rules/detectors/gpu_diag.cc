@@ -30,6 +30,14 @@ std::string_view CauseOf(const GpuDiag& diag) {
   return "gpu-fault";
 }
 
+/// Its beginning, without the full stop that ends ours.
+std::string Sentence(std::string text) {
+  constexpr std::size_t kBytes = 160;
+  if (text.size() > kBytes) text = text.substr(0, text.rfind(' ', kBytes)) + " ...";
+  while (text.ends_with('.') && !text.ends_with("...")) text.pop_back();
+  return text;
+}
+
 struct Held {
   std::vector<EventIndex> events;
   bool of_job = false;
@@ -60,7 +68,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     const bool outside = devices_known && !held.of_job && first.gpu;
     finding.strength = outside ? Strength::kHint : Strength::kSupporting;
     finding.confidence = outside ? 0.3 : held.of_job ? 0.8 : 0.65;
-    finding.claim = fmt::format("DCGM's test {} failed{}{}.", first.test, first.gpu ? fmt::format(" on GPU {}", *first.gpu) : std::string(), first.detail.empty() ? "" : ": " + first.detail.substr(0, 160));
+    finding.claim = fmt::format("DCGM's test {} failed{}{}.", first.test, first.gpu ? fmt::format(" on GPU {}", *first.gpu) : std::string(), first.detail.empty() ? "" : ": " + Sentence(first.detail));
     for (const EventIndex event : held.events) {
       const auto& diag = std::get<GpuDiag>(timeline.events[event].what);
       const auto rank = timeline.RankOf(timeline.events[event]);
@@ -73,7 +81,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
       if (!known) finding.culprits.push_back(std::move(culprit));
       if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, event, "cause"));
     }
-    finding.explains = {"rank-absent", "p2p-transport"};
+    if (!outside) finding.explains = {"rank-absent", "p2p-transport"};
     out.push_back(std::move(finding));
   }
   return out;

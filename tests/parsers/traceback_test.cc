@@ -37,7 +37,8 @@ TEST_CASE("traceback: exceptions of any name", "[traceback]") {
       {"Stop\n", "Stop() at a.py:7 in f of 1 from line 1"},
       {"Exhausted: no more\n", "Exhausted(no more) at a.py:7 in f of 1 from line 1"},
       {"INFO: going on\n", ""},
-      {"a line of another program\nStop\n", ""},
+      {"a line of another program\nStop\n", "Stop() at a.py:7 in f of 1 from line 1"},
+      {"a\nb\nc\nd\nStop\n", ""},
   };
   for (const auto& row : rows) {
     CAPTURE(row.end);

@@ -141,6 +141,24 @@ TEST_CASE("absent rank: work ran on and nobody is known to be absent", "[detecto
   }
 }
 
+TEST_CASE("absent rank: one group is whole, and in another one somebody is missing", "[detectors]") {
+  SynthJob job({.ranks = 8, .hosts = 1});
+  for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=8");
+  job.PrintAgent(0, "Saving model checkpoint to /out/checkpoint-500");
+  job.Wait(600s);
+  for (int place = 0; place < 2; ++place) {
+    job.TimeOut(4 + place, {.seq = 88}, place);
+    job.Status(4 + place, {.id = "3", .guid = "9", .desc = "mesh_tp", .failed = 88, .enqueued = 88, .completed = 87}, place);
+  }
+  for (const int place : {0, 1, 3}) {
+    job.TimeOut(2 * place, {.seq = 412}, place);
+    job.Status(2 * place, {.id = "2", .guid = "5", .desc = "mesh_dp", .failed = 412, .enqueued = 412, .completed = 411}, place);
+  }
+  const Judged judged = JudgeText(job.Interleaved());
+  CHECK(CulpritRanks(judged.verdict) == std::set<int>{4});
+  CHECK(judged.verdict.confidence > 0.5);
+}
+
 TEST_CASE("absent rank: who timed out in another operation of the group was not absent", "[detectors]") {
   SynthJob job = TimedOut({0, 1, 2, 3, 4, 6, 7});
   job.TimeOut(5, {.seq = 101});
