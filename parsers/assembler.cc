@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "parsers/envelope.h"
 #include "parsers/folder_hosts.h"
@@ -69,15 +68,15 @@ std::string KeyOf(const Origin& origin) {
 /// One writer in one input: the parsers that it has met, and the one that took its last record.
 struct Assembler::Stream {
   std::map<const Format*, std::unique_ptr<Parser>> parsers;
+  std::map<const Format*, std::uint64_t> sections;  ///< the last line that is offered for a marked one above it
   const Format* last = nullptr;
-  bool Expects(const Format* format, std::string_view text) const {
-    const auto parser = parsers.find(format);
-    return parser != parsers.end() && parser->second->Expects(text);
-  }
   Parser& Get(const Format* format) {
     auto& parser = parsers[format];
     if (!parser) parser = format->make();
     return *parser;
+  }
+  bool InSection(std::uint64_t line) const {
+    return std::any_of(sections.begin(), sections.end(), [&](const auto& section) { return line <= section.second; });
   }
 };
 
@@ -89,8 +88,9 @@ void Assembler::Begin(std::uint32_t input, const std::string& path) {
   read_.path = path;
   input_ = input;
   lines_ = bytes_ = 0;
-  open_ = nullptr;
   streams_.clear();
+  opened_ = nullptr;
+  section_end_ = 0;
   kinds_.clear();
   file_rank_ = RankInName(path);
   file_host_.reset();
@@ -126,6 +126,16 @@ Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
   return *stream;
 }
 
+/// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says nothing
+/// of its writer can be the rest of whatever was written last: a terminal broke it.
+Assembler::Stream* Assembler::SectionOf(const Record& record) {
+  const std::string key = KeyOf(record.origin);
+  const auto own = streams_.find(key);
+  Stream* const stream = own != streams_.end() ? own->second.get() : key.empty() ? opened_ : nullptr;
+  if (stream != nullptr && stream->InSection(record.where.line)) return stream;
+  return key.empty() && opened_ != nullptr && opened_->InSection(record.where.line) ? opened_ : nullptr;
+}
+
 bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line) {
   std::vector<const Format*> candidates;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {
@@ -136,23 +146,32 @@ bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yi
   if (line.nccl) candidates.push_back(&kNccl);
   const auto marked = [&](const Format* format) { return std::find(candidates.begin(), candidates.end(), format) != candidates.end(); };
   const auto offer = [&](const Format* format) {
-    Parser& parser = stream.Get(format);
-    if (!parser.Consume(record, sink_)) return false;
-    open_ = parser.Unfinished() ? &parser : nullptr;
-    open_line_ = record.where.line + 1;
+    if (!stream.Get(format).Consume(record, sink_)) return false;
     stream.last = format;
     kinds_.insert(std::string(format->name));
+    if (format->follow > 0 && marked(format)) {
+      stream.sections[format] = record.where.line + format->follow;
+      section_end_ = std::max(section_end_, record.where.line + format->follow);
+      opened_ = &stream;
+    }
     return true;
   };
   if (stream.last != nullptr && marked(stream.last) && offer(stream.last)) return true;
   for (const Format* format : Formats())
     if (format != stream.last && marked(format) && offer(format)) return true;
-  for (const Format* format : Formats())
-    if (!marked(format) && stream.Expects(format, record.text) && offer(format)) return true;
+  for (const Format* format : Formats()) {
+    const auto section = stream.sections.find(format);
+    if (section == stream.sections.end() || record.where.line > section->second || marked(format)) continue;
+    if (stream.Get(format).Expects(record.text) && offer(format)) return true;
+  }
   return false;
 }
 
 void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where) {
+  if (line.section && where.line > section_end_) {
+    (line.damaged ? read_.tally.damaged : read_.tally.plain) += line.bytes;
+    return;
+  }
   std::string scratch;
   std::string_view text(yield.arena.data() + line.text, line.size);
   Peeled peeled = Peel(text, scratch);
@@ -160,10 +179,9 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
   AddNcclOrigin(record);
-  // Chatter opens no stream, but may be the unmarked end of a message that one has begun.
-  const auto begun = line.context && !line.nccl ? streams_.find(KeyOf(record.origin)) : streams_.end();
-  const bool offered = !line.context || line.nccl || begun != streams_.end();
-  const bool claimed = offered && Offer(begun != streams_.end() ? *begun->second : StreamOf(record.origin), record, yield, line);
+  const bool marked = (!line.context && !line.section) || line.nccl;
+  Stream* const stream = marked ? &StreamOf(record.origin) : where.line <= section_end_ ? SectionOf(record) : nullptr;
+  const bool claimed = stream != nullptr && Offer(*stream, record, yield, line);
   (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
   LogMessage message;
   message.component = line.nccl ? Component::kNccl : Component::kAny;
@@ -174,7 +192,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
     else if (message.component == Component::kAny)
       message.component = ComponentOf(Marks().formats[id - first_mark_id_]);
   }
-  if (message.hits.empty() && !line.context) return;
+  if (message.hits.empty() && (!line.context || claimed)) return;
   message.text = std::string(record.text.substr(0, kLineCap));
   sink_.Add(EventFrom(record, std::move(message)));
 }

@@ -30,6 +30,7 @@ class Assembler {
  private:
   struct Stream;
   void ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where);
+  Stream* SectionOf(const Record& record);
   bool Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line);
   Stream& StreamOf(const Origin& origin);
 
@@ -41,8 +42,8 @@ class Assembler {
   std::uint64_t lines_ = 0, bytes_ = 0;
   std::map<std::string, std::unique_ptr<Stream>> streams_;
   std::set<std::string> kinds_;
-  Parser* open_ = nullptr;      ///< whose record goes on in line open_line_
-  std::uint64_t open_line_ = 0;
+  Stream* opened_ = nullptr;       ///< whose section began last
+  std::uint64_t section_end_ = 0;  ///< the last line that any section reaches
   std::optional<Known<GlobalRank>> file_rank_;   ///< of `rank3.log`
   std::optional<Known<std::string>> file_host_;  ///< of `inquest-bundle/node07/`
 };

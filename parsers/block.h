@@ -27,6 +27,7 @@ struct KeptLine {
   std::uint32_t text = 0, size = 0;  ///< in BlockYield::arena
   std::uint32_t hits = 0, hit_count = 0;  ///< in BlockYield::hits
   bool context = false;           ///< kept only because it stands near another one, or near the block's end
+  bool section = false;           ///< kept only because it may belong to a section that began above it
   bool nccl = false;              ///< has NCCL's prefix
   bool damaged = false;           ///< control bytes, or longer than the cap and cut
 };
@@ -61,9 +62,8 @@ class BlockScanner {
   explicit BlockScanner(const Sieve& sieve);
   ~BlockScanner();
   /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes. `cut_head`: the block starts inside a line
-  /// that was longer than the cap; its bytes up to the first terminator are damaged. `continues`: the input has a block
-  /// before this one, whose last message may end here.
-  BlockYield Scan(std::string_view block, bool cut_head, bool continues = false);
+  /// that was longer than the cap; its bytes up to the first terminator are damaged. `goes_on`: it is not its input's first.
+  BlockYield Scan(std::string_view block, bool cut_head, bool goes_on = false);
 
  private:
   struct State;

@@ -26,7 +26,7 @@ constexpr std::size_t kLookedAtOnce = 16;
 enum class Class : std::uint8_t { kPlain, kFolded, kNcclKnown, kNcclKept, kTorn };
 
 /// Why a line is kept.
-enum class Reason : std::uint8_t { kNone, kContext, kOwn };
+enum class Reason : std::uint8_t { kNone, kSection, kContext, kOwn };
 
 bool StartsWith(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
@@ -65,6 +65,13 @@ void NoteSender(std::string_view message, CallBatch::Process& process) {
   if (!process.sender) process.sender = GroupRank{rank};
 }
 
+/// Lines behind a mark's that its format wants to see.
+std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
+  const auto& formats = Marks().formats;
+  const std::uint32_t mark = id - sieve.first_mark_id();
+  return id >= sieve.first_mark_id() && mark < formats.size() ? formats[mark]->follow : 0;
+}
+
 }  // namespace
 
 // Most pieces of a log are plain and stay so. They are never visited one by one: what is done for a piece is done for
@@ -94,7 +101,7 @@ struct BlockScanner::State {
   bool FoldVia(const CallFolder::Line& line, BlockYield& yield);
   void SieveRest(std::string_view block);
   void CollectWanted();
-  void ChooseKept(bool continues);
+  void ChooseKept(bool goes_on);
   std::vector<std::uint32_t> Damaged(std::uint32_t block_size, bool cut_head) const;
   void Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head);
 };
@@ -219,7 +226,7 @@ void BlockScanner::State::CollectWanted() {
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
 }
 
-void BlockScanner::State::ChooseKept(bool continues) {
+void BlockScanner::State::ChooseKept(bool goes_on) {
   reasons.assign(pieces.size(), Reason::kNone);
   keep.clear();
   const auto give = [&](std::uint32_t i, Reason reason) {
@@ -233,6 +240,10 @@ void BlockScanner::State::ChooseKept(bool continues) {
     const bool may_be = classes[i] == Class::kPlain || classes[i] == Class::kNcclKnown;
     if (may_be && reasons[i] == Reason::kNone && !pieces.text(i).empty()) give(static_cast<std::uint32_t>(i), Reason::kContext);
   };
+  const auto section = [&](std::size_t first, std::uint32_t end_line) {
+    for (std::size_t i = first; i < pieces.size() && pieces.line(i) < end_line; ++i)
+      if (classes[i] == Class::kPlain && reasons[i] == Reason::kNone && !pieces.text(i).empty()) give(static_cast<std::uint32_t>(i), Reason::kSection);
+  };
   const auto is_own = [&](std::size_t i) { return i < pieces.size() && reasons[i] == Reason::kOwn; };
   const std::size_t own = keep.size();
   for (std::size_t k = 0; k < own; ++k) {
@@ -242,11 +253,6 @@ void BlockScanner::State::ChooseKept(bool continues) {
     if (classes[i] == Class::kPlain && !is_own(i + 1))
       for (std::size_t ahead = 1; ahead <= kContextAfter && i + ahead < pieces.size(); ++ahead) context(i + ahead);
   }
-  for (const auto& [piece, id] : wanted) {
-    const std::size_t reach = id < sieve.first_mark_id() ? 0 : Marks().formats[id - sieve.first_mark_id()]->reach;
-    for (std::size_t ahead = 1; ahead <= reach && piece + ahead < pieces.size(); ++ahead) context(piece + ahead);
-  }
-  for (std::size_t i = 0; continues && i < std::min<std::size_t>(pieces.size(), kContextAfter); ++i) context(i);
   // Of a progress bar's pieces the last one says it all.
   std::size_t tail = 0;
   for (std::size_t i = pieces.size(); i-- > 0 && tail < kTail;) {
@@ -254,6 +260,10 @@ void BlockScanner::State::ChooseKept(bool continues) {
     context(i);
     ++tail;
   }
+  // A section may have begun in the block before: who reads the blocks in order knows.
+  if (goes_on) section(0, kMostFollow);
+  for (const auto& [piece, id] : wanted)
+    if (const std::uint32_t follow = FollowOf(sieve, id); follow > 0) section(piece + 1, pieces.line(piece) + 1 + follow);
   std::sort(keep.begin(), keep.end());
 }
 
@@ -298,6 +308,7 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
     for (auto hit = first_wanted; hit != next_wanted; ++hit) yield.hits.push_back(hit->second);
     kept.hit_count = static_cast<std::uint32_t>(yield.hits.size()) - kept.hits;
     kept.context = reasons[i] == Reason::kContext;
+    kept.section = reasons[i] == Reason::kSection;
     kept.damaged = is_damaged(i);
     kept.nccl = classes[i] == Class::kNcclKept || classes[i] == Class::kNcclKnown;
     yield.kept.push_back(kept);
@@ -313,7 +324,7 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
 BlockScanner::BlockScanner(const Sieve& sieve) : state_(std::make_unique<State>(sieve)) {}
 BlockScanner::~BlockScanner() = default;
 
-BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool continues) {
+BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_on) {
   State& s = *state_;
   BlockYield yield;
   s.pieces.Find(block);
@@ -321,7 +332,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool contin
   s.Classify(block, yield, cut_head);
   s.SieveRest(block);
   s.CollectWanted();
-  s.ChooseKept(continues);
+  s.ChooseKept(goes_on);
   s.Keep(static_cast<std::uint32_t>(block.size()), yield, cut_head);
 
   yield.calls = s.calls.Take();

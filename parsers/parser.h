@@ -19,9 +19,8 @@ class Parser {
   virtual ~Parser() = default;
   /// True: the record was ours, and what it says went to `out`.
   virtual bool Consume(const Record& record, EventSink& out) = 0;
-  /// Whether a line without a mark may be the next of an unfinished message. Asked only of the few lines behind a
-  /// marked one, which are kept anyway.
-  virtual bool Expects(std::string_view) const { return false; }
+  /// Whether a line without a mark, within Format::follow lines of one that was ours, may be ours too.
+  virtual bool Expects(std::string_view) const { return true; }
   /// The stream ended, perhaps in the middle of a message.
   virtual void Finish(EventSink&) {}
 };
@@ -35,9 +34,8 @@ struct Format {
   Component component = Component::kAny;
   /// Literals, one of which is in every record of ours; rare in other text, five bytes or more.
   std::span<const std::string_view> marks;
-  /// Lines behind a marked one that are kept, so that the parser is offered those that it expects: the frames of a
-  /// stack, the rows of a table. 0: the few that are kept anyway.
-  std::size_t reach = 0;
+  /// Lines behind a marked one of ours that are offered as well: the rows of a table, the frames of a stack. At most kMostFollow.
+  std::uint32_t follow = 0;
   std::unique_ptr<Parser> (*make)();
 };
 
@@ -45,6 +43,9 @@ template <class P>
 std::unique_ptr<Parser> Make() {
   return std::make_unique<P>();
 }
+
+/// The most that a format may follow.
+inline constexpr std::uint32_t kMostFollow = 64;
 
 /// Every format, in the order in which a record is offered to them.
 std::span<const Format* const> Formats();

@@ -162,7 +162,7 @@ class KernelLogParser final : public Parser {
     const std::string text = first.text + " " + std::string(rest->text(1));
     return Read({text, first.origin, first.at, first.where}, out);
   }
-  bool Unfinished() const override { return wrapped_.has_value(); }
+  bool Expects(std::string_view) const override { return wrapped_.has_value(); }
 
   void Finish(EventSink& out) override {
     stuck_.Finish(out);
@@ -277,6 +277,7 @@ const Format kKernelLog{.name = "kernel-log",
                         .clock = ClockDomain::kBoot,
                         .component = Component::kKernel,
                         .marks = kMarks,
+                        .follow = 1,
                         .make = &Make<KernelLogParser>};
 
 }  // namespace inquest

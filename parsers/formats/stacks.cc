@@ -142,7 +142,7 @@ const Format kStacks{.name = "stacks",
                      .clock = ClockDomain::kNone,
                      .component = Component::kAny,
                      .marks = kMarks,
-                     .reach = 48,
+                     .follow = 48,
                      .make = &Make<StackParser>};
 
 }  // namespace inquest

@@ -327,6 +327,7 @@ const Format kTraceback{.name = "python-traceback",
                         .clock = ClockDomain::kNone,
                         .component = Component::kAny,
                         .marks = kMarks,
+                        .follow = 3,
                         .make = &Make<TracebackParser>};
 
 }  // namespace inquest

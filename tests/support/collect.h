@@ -41,8 +41,8 @@ struct Parsed {
   std::vector<std::uint64_t> claimed;
 };
 
-/// One stream: every line that holds a mark or that the parser expects, peeled and offered to one parser, then Finish. A kDocument format gets
-/// the whole text as one record. Lines end at '\n' or '\r'; only '\n' counts.
+/// One stream: every line that holds a mark, or follows one and is expected, peeled and offered to one parser, then
+/// Finish. A kDocument format gets the whole text as one record. Lines end at '\n' or '\r'; only '\n' counts.
 inline Parsed ParseText(const Format& format, std::string_view text) {
   CollectingSink sink;
   Parsed parsed;
@@ -52,14 +52,19 @@ inline Parsed ParseText(const Format& format, std::string_view text) {
       parsed.claimed.push_back(1);
   } else {
     SourcePos where{.line = 1};
+    std::uint64_t section = 0;
     while (where.offset < text.size()) {
       const std::size_t end = std::min(text.find_first_of("\r\n", where.offset), text.size());
       const std::string_view line = text.substr(where.offset, end - where.offset);
       std::string scratch;
       Peeled peeled = Peel(line, scratch);
-      if (HoldsMark(format, line) || parser->Expects(peeled.text)) {
+      const bool marked = HoldsMark(format, line);
+      if (marked || (where.line <= section && parser->Expects(peeled.text))) {
         const Record record{.text = peeled.text, .origin = std::move(peeled.origin), .at = peeled.at, .where = where};
-        if (parser->Consume(record, sink)) parsed.claimed.push_back(where.line);
+        if (parser->Consume(record, sink)) {
+          parsed.claimed.push_back(where.line);
+          if (marked) section = where.line + format.follow;
+        }
       }
       if (end < text.size() && text[end] == '\n') ++where.line;
       where.offset = end + 1;
