@@ -42,7 +42,7 @@ bool IsOfHost(const What& what) {
   return std::visit(
       [](const auto& value) {
         using T = std::decay_t<decltype(value)>;
-        return std::is_same_v<T, LinkPort> || std::is_same_v<T, PortAddress> || std::is_same_v<T, HostLimit> || std::is_same_v<T, ShmSize> ||
+        return std::is_same_v<T, GpuSnapshot> || std::is_same_v<T, GpuCondition> || std::is_same_v<T, GpuProcess> || std::is_same_v<T, GpuTopologyRow> || std::is_same_v<T, LinkPort> || std::is_same_v<T, PortAddress> || std::is_same_v<T, HostLimit> || std::is_same_v<T, ShmSize> ||
                std::is_same_v<T, HostFact> || std::is_same_v<T, PcieAcs> || std::is_same_v<T, PcieLink>;
       },
       what);

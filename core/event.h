@@ -265,26 +265,58 @@ struct LogMessage {
 
 // ---- what: devices ---------------------------------------------------------------------------------------------
 
-/// One GPU of an nvidia-smi table.
-struct GpuSnapshot {
-  static constexpr std::string_view kKind = "gpu-snapshot";
-  int index = 0;
-  std::string name, bus_id;  ///< bus id normalised `0000:5d:00.0`
-  std::optional<int> utilization_percent, temperature_c;
-  std::optional<double> power_w, power_cap_w;
-  std::optional<std::int64_t> memory_used_mib, memory_total_mib;
-  bool error = false;  ///< some cell reads ERR!, "Unknown Error" or "GPU is lost"; not a power draw alone
-  std::string driver, cuda;
-  bool mig = false;
+// nvidia-smi says the same in a table, in -q, in XML, in CSV and in dmon's columns. Whichever was collected, it becomes
+// these: what a form does not print is absent.
+
+/// Which GPU is meant, as far as the line or its section says.
+struct GpuId {
+  std::optional<int> index;  ///< nvidia-smi's
+  std::string bus_id;        ///< normalised `0000:5d:00.0`
+  std::string uuid;          ///< `GPU-...`
 };
 
-/// One process of an nvidia-smi table. The pid is the host's.
+/// One GPU, as it was when nvidia-smi looked.
+struct GpuSnapshot {
+  static constexpr std::string_view kKind = "gpu-snapshot";
+  GpuId id;
+  std::string name;
+  std::optional<int> utilization_percent, temperature_c;
+  std::optional<int> pstate;  ///< 0 of P0
+  std::optional<double> power_w, power_cap_w;
+  std::optional<std::int64_t> memory_used_mib, memory_total_mib;
+  bool error = false;  ///< some value reads ERR!, "Unknown Error" or "GPU is lost"; not a power draw alone
+  std::string driver, cuda;
+  bool mig = false;
+  std::optional<bool> persistence;
+  std::optional<int> pcie_gen, pcie_gen_max, pcie_width, pcie_width_max;
+  std::optional<int> nvlinks_active, nvlinks_inactive;
+  std::string fabric_state;          ///< `Completed`, `In Progress`, ...
+  std::optional<int> attached_gpus;  ///< as counted by nvidia-smi on this host
+  std::optional<Timestamp> taken;    ///< by the host's clock: later than what it shows began
+};
+
+/// A line that says of a GPU what a GPU that is well does not have.
+struct GpuCondition {
+  static constexpr std::string_view kKind = "gpu-condition";
+  GpuId id;
+  std::string property;  ///< by its name in --query-gpu: `remapped_rows.pending`; `nvlink.state`, `nvlink.errors`, `violations.thermal` have none
+  std::string value;     ///< as printed; `8 of 16` for a width
+};
+
+/// One process on a GPU. The pid is the host's.
 struct GpuProcess {
   static constexpr std::string_view kKind = "gpu-process";
-  int gpu_index = 0;
+  GpuId id;
   std::int64_t pid = 0;
   std::string type, name;
   std::optional<std::int64_t> memory_mib;
+};
+
+/// A GPU's row of `topo -m` or `topo -p2p`: how it reaches each of the others.
+struct GpuTopologyRow {
+  static constexpr std::string_view kKind = "gpu-topology";
+  int index = 0;
+  std::vector<std::pair<int, std::string>> peers;  ///< index, `NV18`, `SYS`, `OK`, `CNS`, ...; without itself
 };
 
 // ---- what: the kernel ------------------------------------------------------------------------------------------
@@ -507,9 +539,10 @@ struct GpuDiag {
 using What = std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                           WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
                           MonitoredBarrierFailed, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
-                          SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuProcess, XidReported, SxidReported, DriverFault, KernelKill,
+                          SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess, GpuTopologyRow, XidReported, SxidReported,
+                          DriverFault, KernelKill,
                           KernelFault, TaskStuck, PcieError, KernelNotice, NetworkUsed, LinkPort,
-                         PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink, NotCollected, StackSeen, RankProgress, GpuDiag>;
+                          PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink, NotCollected, StackSeen, RankProgress, GpuDiag>;
 
 /// One thing that a record says happened.
 struct Event {

@@ -6,6 +6,7 @@ namespace inquest {
 std::span<const Format* const> Formats() {
   static const Format* const kFormats[] = {
       &kNccl, &kWatchdog, &kC10dErrors, &kTorchelastic, &kTraceback, &kLaunchers, &kKernelLog, &kCrash, &kFramework, &kNvidiaSmi,
+      &kNvidiaQuery, &kNvidiaCsv, &kNvidiaLinks, &kNvidiaMonitor,
       &kRdmaPorts, &kInterfaces, &kHostLimits, &kEnvironment, &kLspci, &kElasticErrorFile, &kBundleManifest,
       &kFabricManager, &kDcgmTable, &kDcgmJson, &kNcclRas, &kNcclRasJson, &kNcclInspector, &kStacks,
   };

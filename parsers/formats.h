@@ -8,7 +8,7 @@
 namespace inquest {
 
 extern const Format kNccl, kWatchdog, kC10dErrors, kTorchelastic, kElasticErrorFile, kTraceback, kLaunchers, kKernelLog, kCrash, kFramework, kNvidiaSmi,
-    kRdmaPorts, kInterfaces, kHostLimits, kEnvironment, kLspci, kBundleManifest,
+    kNvidiaQuery, kNvidiaCsv, kNvidiaLinks, kNvidiaMonitor, kRdmaPorts, kInterfaces, kHostLimits, kEnvironment, kLspci, kBundleManifest,
     kDcgmJson, kDcgmTable, kFabricManager, kNcclInspector, kNcclRas, kNcclRasJson, kStacks;
 
 /// The marks of all line formats, in table order: `mark_format[i]` is the format of `marks[i]`.

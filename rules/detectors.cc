@@ -5,7 +5,8 @@ namespace inquest {
 
 std::span<const Detector* const> Detectors() {
   static const Detector* const kDetectors[] = {
-      &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping, &kXid, &kKernelEnds, &kPcie, &kStuckTask, &kPortDown, &kFileServer, &kSilentHang,
+      &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping,
+      &kGpuState, &kGpuLoad, &kGpuLinks, &kXid, &kKernelEnds, &kPcie, &kStuckTask, &kPortDown, &kFileServer, &kSilentHang,
       &kFabricPorts, &kHostLimitsDetector, &kInterfacesDetector, &kP2pState, &kEnvironmentDetector,
       &kUnmatchedWait, &kRasCounts, &kStackDiffers, &kGpuDiag,
   };

@@ -18,7 +18,8 @@ struct Detector {
 
 std::span<const Detector* const> Detectors();
 
-extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kExceptions, kExits, kInitIncomplete, kKernelEnds, kSilentHang, kWorkMismatch, kXid,
-    kFabricPorts, kFileServer, kPcie, kPortDown, kStuckTask, kHostLimitsDetector, kInterfacesDetector, kP2pState, kEnvironmentDetector, kGpuDiag, kRasCounts, kStackDiffers, kUnmatchedWait;
+extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kEnvironmentDetector, kExceptions, kExits, kFabricPorts,
+    kFileServer, kGpuDiag, kGpuLinks, kGpuLoad, kGpuState, kHostLimitsDetector, kInitIncomplete, kInterfacesDetector, kKernelEnds, kP2pState, kPcie,
+    kPortDown, kRasCounts, kSilentHang, kStackDiffers, kStuckTask, kUnmatchedWait, kWorkMismatch, kXid;
 
 }  // namespace inquest

@@ -25,6 +25,8 @@ constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they s
 constexpr std::size_t kContextAfter = 3;    ///< plain lines kept behind a telling one
 constexpr std::size_t kMaxWriters = 1 << 14;
 
+std::string GpuKey(const GpuId& id) { return fmt::format("|{}|{}|{}", id.index.value_or(-1), id.bus_id, id.uuid); }
+
 /// Events that say the same: kind, writer, and what tells one meaning from another.
 std::string SameKey(const Event& event) {
   std::string key = fmt::format("{}|{}|{}|{}", KindOf(event.what), event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
@@ -50,9 +52,13 @@ std::string SameKey(const Event& event) {
   else if (const auto* exited = std::get_if<ProcessExit>(&event.what))
     key += fmt::format("|{}|{}", exited->pid.value_or(-1), exited->rank ? exited->rank->value : -1);
   else if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what))
-    key += fmt::format("|{}", gpu->index);
+    key += GpuKey(gpu->id);
+  else if (const auto* condition = std::get_if<GpuCondition>(&event.what))
+    key += GpuKey(condition->id) + condition->property;
   else if (const auto* process = std::get_if<GpuProcess>(&event.what))
-    key += fmt::format("|{}|{}", process->gpu_index, process->pid);
+    key += fmt::format("{}|{}", GpuKey(process->id), process->pid);
+  else if (const auto* row = std::get_if<GpuTopologyRow>(&event.what))
+    key += fmt::format("|{}", row->index);
   else if (const auto* xid = std::get_if<XidReported>(&event.what))
     key += fmt::format("|{}|{}", xid->xid, xid->bus_id);
   else if (const auto* sxid = std::get_if<SxidReported>(&event.what))

@@ -5,7 +5,7 @@
 //            | N/A   59C    P0            629W /  700W |   19818MiB /  81559MiB |    100%      Default |
 //            |    0   N/A  N/A           41234      C   /usr/bin/python3                      2566MiB |
 // Clock:   none; the date above the table holds no mark.
-// Not read: MIG instances, fans, ECC counts, compute modes, and the outputs of -q, --query-gpu, topo, nvlink and dmon.
+// Not read: MIG instances, fans, compute modes.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,6 +13,7 @@
 
 #include "parsers/formats.h"
 #include "parsers/formats/nccl.h"
+#include "parsers/formats/nvidia_gpu.h"
 
 namespace inquest {
 namespace {
@@ -72,11 +73,6 @@ std::string WordBehind(string_view text, string_view label) {
   return words.empty() || words[0][0] < '0' || words[0][0] > '9' ? std::string() : std::string(words[0]);
 }
 
-bool IsBroken(string_view cell) {
-  return cell.find("ERR!") != kAbsent || cell.find("Unknown Error") != kAbsent || cell.find("GPU is lost") != kAbsent ||
-         cell.find("requires reset") != kAbsent;
-}
-
 /// Row one: `3  NVIDIA H100 80GB HBM3   On | 00000000:5D:00.0 Off | 0`.
 std::optional<GpuSnapshot> ReadNameRow(const std::vector<string_view>& cells) {
   static constexpr std::array<string_view, 4> kPersistence = {"On", "Off", "N/A", "ERR!"};
@@ -89,10 +85,11 @@ std::optional<GpuSnapshot> ReadNameRow(const std::vector<string_view>& cells) {
   const auto bus_id = bus[0].find(':') != kAbsent ? ParseBusId(bus[0]) : std::nullopt;
   if (!index || *index < 0 || !bus_id) return std::nullopt;
   GpuSnapshot gpu;
-  gpu.index = *index;
+  gpu.id.index = *index;
   gpu.name = Trim(cells[0].substr(name[0].size(), cells[0].size() - name[0].size() - name.back().size()));
-  gpu.bus_id = *bus_id;
-  gpu.error = std::any_of(cells.begin(), cells.end(), IsBroken);
+  gpu.id.bus_id = *bus_id;
+  if (name.back() == "On" || name.back() == "Off") gpu.persistence = name.back() == "On";
+  gpu.error = std::any_of(cells.begin(), cells.end(), IsBrokenValue);
   return gpu;
 }
 
@@ -104,6 +101,7 @@ std::optional<GpuSnapshot> WithUsage(GpuSnapshot gpu, const std::vector<string_v
   if (slash == left.begin() || slash == left.end() || slash + 1 == left.end() || right.empty()) return std::nullopt;
   for (auto word = left.begin(); word != slash; ++word) {
     if (const auto celsius = NumberWith<int>(*word, "C")) gpu.temperature_c = celsius;
+    if (word->size() < 4 && word->front() == 'P') gpu.pstate = Number<int>(word->substr(1));
   }
   gpu.power_w = NumberWith<double>(*(slash - 1), "W");
   gpu.power_cap_w = NumberWith<double>(*(slash + 1), "W");
@@ -113,9 +111,9 @@ std::optional<GpuSnapshot> WithUsage(GpuSnapshot gpu, const std::vector<string_v
   }
   gpu.utilization_percent = NumberWith<int>(right[0], "%");
   // A power draw alone fails now and then on a GPU that is well.
-  const bool draw_alone = *(slash - 1) == "ERR!" && gpu.power_cap_w && !IsBroken(cells[1]) && !IsBroken(cells[2]) &&
-                          std::none_of(left.begin(), slash - 1, IsBroken);
-  gpu.error = gpu.error || (!draw_alone && std::any_of(cells.begin(), cells.end(), IsBroken));
+  const bool draw_alone = *(slash - 1) == "ERR!" && gpu.power_cap_w && !IsBrokenValue(cells[1]) && !IsBrokenValue(cells[2]) &&
+                          std::none_of(left.begin(), slash - 1, IsBrokenValue);
+  gpu.error = gpu.error || (!draw_alone && std::any_of(cells.begin(), cells.end(), IsBrokenValue));
   return gpu;
 }
 
@@ -133,7 +131,7 @@ std::optional<GpuProcess> ReadProcessRow(const std::vector<string_view>& cells) 
   if (!index || *index < 0 || !pid || *pid < 0 || !(memory || words.back() == "N/A")) return std::nullopt;
   const char* const begin = words[type + 1].data();
   const string_view name = Trim(string_view(begin, static_cast<std::size_t>(words.back().data() - begin)));
-  return GpuProcess{.gpu_index = *index,
+  return GpuProcess{.id = {.index = *index, .bus_id = {}, .uuid = {}},
                     .pid = *pid,
                     .type = std::string(words[type]),
                     .name = std::string(name),
@@ -160,7 +158,7 @@ class NvidiaSmiParser final : public Parser {
     }
     return false;
   }
-  void Finish(EventSink& out) override { EmitGpu(out); }
+  void Finish(EventSink& out) override { report_.Flush(out); }
 
  private:
   enum class Section : std::uint8_t { kNone, kGpus, kMig, kProcesses };
@@ -171,34 +169,35 @@ class NvidiaSmiParser final : public Parser {
     return Enter(Section::kNone, out);
   }
   bool Enter(Section section, EventSink& out) {
-    EmitGpu(out);
+    report_.Flush(out);
     section_ = section;
     return true;
   }
 
   bool ConsumeGpu(const Record& record, const std::vector<string_view>& cells, EventSink& out) {
     if (auto gpu = ReadNameRow(cells)) {
-      EmitGpu(out);
+      report_.Begin(record, out);
       gpu->driver = driver_;
       gpu->cuda = cuda_;
-      gpu_ = std::move(*gpu);
-      event_ = EventFrom(record, LogMessage{});
+      report_.gpu() = std::move(*gpu);
+      if (Number<std::int64_t>(cells[2]).value_or(0) > 0) report_.Add("ecc.errors.uncorrected.volatile.total", std::string(cells[2]), record);
       has_usage_ = false;
       return true;
     }
-    if (!gpu_) return false;
-    const bool was_broken = gpu_->error;
-    if (auto used = has_usage_ ? std::nullopt : WithUsage(*gpu_, cells)) {
-      gpu_ = std::move(*used);
+    if (!report_.open()) return false;
+    GpuSnapshot& gpu = report_.gpu();
+    const bool was_broken = gpu.error;
+    if (auto used = has_usage_ ? std::nullopt : WithUsage(gpu, cells)) {
+      gpu = std::move(*used);
       has_usage_ = true;
     } else if (has_usage_ && cells.size() == 3 && cells[0].empty() && cells[1].empty()) {
-      gpu_->mig = cells[2] == "Enabled";
-      gpu_->error = gpu_->error || IsBroken(cells[2]);
+      gpu.mig = cells[2] == "Enabled";
+      gpu.error = gpu.error || IsBrokenValue(cells[2]);
     } else {
       return false;
     }
     // The row to cite is the first one that shows the fault.
-    if (gpu_->error && !was_broken) event_ = EventFrom(record, LogMessage{});
+    if (gpu.error && !was_broken) report_.Cite(record);
     return true;
   }
 
@@ -210,17 +209,9 @@ class NvidiaSmiParser final : public Parser {
     return true;
   }
 
-  void EmitGpu(EventSink& out) {
-    if (!gpu_) return;
-    event_.what = std::move(*gpu_);
-    out.Add(std::move(event_));
-    gpu_.reset();
-  }
-
   Section section_ = Section::kNone;
   std::string driver_, cuda_;
-  std::optional<GpuSnapshot> gpu_;  ///< its row group is not over
-  Event event_;                     ///< the row of it to cite
+  GpuReport report_;
   bool has_usage_ = false;
 };
 

@@ -35,8 +35,8 @@ bool OneStandsIdle(const Timeline& timeline) {
   std::map<int, int> utilization;
   std::set<int> used;
   for (const Event& event : timeline.events) {
-    if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what); gpu != nullptr && gpu->utilization_percent) utilization[gpu->index] = *gpu->utilization_percent;
-    if (const auto* process = std::get_if<GpuProcess>(&event.what); process != nullptr && process->type == "C") used.insert(process->gpu_index);
+    if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what); gpu != nullptr && gpu->utilization_percent) utilization[gpu->id.index.value_or(-1)] = *gpu->utilization_percent;
+    if (const auto* process = std::get_if<GpuProcess>(&event.what); process != nullptr && process->type == "C") used.insert(process->id.index.value_or(-1));
   }
   bool idle = false, spins = false;
   for (const int gpu : used) {

@@ -14,14 +14,14 @@ std::string Maybe(const std::optional<T>& value) {
 }
 
 std::string Show(const GpuSnapshot& gpu) {
-  return fmt::format("{} [{}] {} {}% {}C {}/{}W {}/{}MiB {}{}driver={} cuda={}", gpu.index, gpu.name, gpu.bus_id,
+  return fmt::format("{} [{}] {} {}% {}C {}/{}W {}/{}MiB {}{}driver={} cuda={}", Maybe(gpu.id.index), gpu.name, gpu.id.bus_id,
                      Maybe(gpu.utilization_percent), Maybe(gpu.temperature_c), Maybe(gpu.power_w),
                      Maybe(gpu.power_cap_w), Maybe(gpu.memory_used_mib), Maybe(gpu.memory_total_mib),
                      gpu.error ? "error " : "", gpu.mig ? "mig " : "", gpu.driver, gpu.cuda);
 }
 
 std::string Show(const GpuProcess& process) {
-  return fmt::format("{} {} {} [{}] {}", process.gpu_index, process.pid, process.type, process.name,
+  return fmt::format("{} {} {} [{}] {}", Maybe(process.id.index), process.pid, process.type, process.name,
                      Maybe(process.memory_mib));
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("a table cut at any byte makes no other GPU", "[smi]") {
   for (std::size_t size = 0; size <= kNarrow.size(); ++size) {
     const std::string exact(kNarrow.substr(0, size));
     for (const Event& event : ParseLines(kNvidiaSmi, exact)) {
-      if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what)) CHECK(gpu->index <= 1);
+      if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what)) CHECK(gpu->id.index <= 1);
     }
     const std::string tail(kNarrow.substr(size));
     CHECK(ParseLines(kNvidiaSmi, tail).size() <= 5);

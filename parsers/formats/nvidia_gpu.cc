@@ -1,0 +1,273 @@
+// The names of nvidia-smi's properties over its forms and versions, and one GPU's values gathered to events.
+#include "parsers/formats/nvidia_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "parsers/formats/nccl.h"
+
+namespace inquest {
+namespace {
+
+using std::string_view;
+using P = GpuProperty;
+
+constexpr std::size_t kMostGpus = 1024, kMostConditions = 64;
+
+/// `section` and `key` are those of -q, `parent` and `tag` those of -x; empty where the row is another form's.
+struct Row {
+  P property;
+  string_view query, section, key, parent, tag;
+};
+
+constexpr string_view kEcc = "ecc.errors.uncorrected.volatile.total";
+
+constexpr Row kRows[] = {
+    {P::kIndex, "index", "", "", "", ""},
+    {P::kIndex, "gpu_index", "", "", "", ""},
+    {P::kUuid, "uuid", "", "GPU UUID", "gpu", "uuid"},
+    {P::kUuid, "gpu_uuid", "", "", "", ""},
+    {P::kBusId, "pci.bus_id", "PCI", "Bus Id", "pci", "pci_bus_id"},
+    {P::kBusId, "gpu_bus_id", "", "", "", ""},
+    {P::kName, "name", "", "Product Name", "gpu", "product_name"},
+    {P::kName, "gpu_name", "", "", "", ""},
+    {P::kTimestamp, "timestamp", "", "", "", ""},
+    {P::kDriver, "driver_version", "", "", "", ""},
+    {P::kAttached, "count", "", "", "", ""},
+    {P::kPersistence, "persistence_mode", "", "Persistence Mode", "gpu", "persistence_mode"},
+    {P::kMig, "mig.mode.current", "MIG Mode", "Current", "mig_mode", "current_mig"},
+    {P::kPstate, "pstate", "", "Performance State", "gpu", "performance_state"},
+    {P::kTemperature, "temperature.gpu", "Temperature", "GPU Current Temp", "temperature", "gpu_temp"},
+    {P::kPower, "power.draw", "GPU Power Readings", "Power Draw", "gpu_power_readings", "power_draw"},
+    {P::kPower, "power.draw.average", "GPU Power Readings", "Average Power Draw", "gpu_power_readings", "average_power_draw"},
+    {P::kPower, "power.draw.instant", "GPU Power Readings", "Instantaneous Power Draw", "gpu_power_readings", "instant_power_draw"},
+    {P::kPower, "", "Power Readings", "Power Draw", "power_readings", "power_draw"},
+    {P::kPowerCap, "power.limit", "GPU Power Readings", "Current Power Limit", "gpu_power_readings", "current_power_limit"},
+    {P::kPowerCap, "enforced.power.limit", "Power Readings", "Enforced Power Limit", "power_readings", "enforced_power_limit"},
+    {P::kMemoryUsed, "memory.used", "FB Memory Usage", "Used", "fb_memory_usage", "used"},
+    {P::kMemoryTotal, "memory.total", "FB Memory Usage", "Total", "fb_memory_usage", "total"},
+    {P::kUtilization, "utilization.gpu", "Utilization", "GPU", "utilization", "gpu_util"},
+    {P::kUtilization, "", "Utilization", "Gpu", "", ""},
+    {P::kPcieGenMax, "pcie.link.gen.max", "PCIe Generation", "Max", "pcie_gen", "max_link_gen"},
+    {P::kPcieGen, "pcie.link.gen.current", "PCIe Generation", "Current", "pcie_gen", "current_link_gen"},
+    {P::kPcieGen, "pcie.link.gen.gpucurrent", "", "", "", ""},
+    {P::kPcieWidthMax, "pcie.link.width.max", "Link Width", "Max", "link_widths", "max_link_width"},
+    {P::kPcieWidth, "pcie.link.width.current", "Link Width", "Current", "link_widths", "current_link_width"},
+    {P::kFabricState, "fabric.state", "Fabric", "State", "fabric", "state"},
+    {P::kThrottleMask, "clocks_event_reasons.active", "", "", "", ""},
+    {P::kThrottleMask, "clocks_throttle_reasons.active", "", "", "", ""},
+    {P::kCondition, "fabric.status", "Fabric", "Status", "fabric", "status"},
+    {P::kCondition, "fabric.health.summary", "Health", "Summary", "health", "summary"},
+    {P::kCondition, "fabric.health.route_unhealthy", "Health", "Route Unhealthy", "health", "route_unhealthy"},
+    {P::kCondition, "fabric.health.degraded_bandwidth", "Health", "Bandwidth", "health", "bandwidth"},
+    {P::kCondition, kEcc, "Volatile", "SRAM Uncorrectable", "volatile", "sram_uncorrectable"},
+    {P::kCondition, kEcc, "Volatile", "SRAM Uncorrectable Parity", "volatile", "sram_uncorrectable_parity"},
+    {P::kCondition, kEcc, "Volatile", "SRAM Uncorrectable SEC-DED", "volatile", "sram_uncorrectable_secded"},
+    {P::kCondition, kEcc, "Volatile", "DRAM Uncorrectable", "volatile", "dram_uncorrectable"},
+    {P::kCondition, kEcc, "Volatile Double Bit", "Total", "volatile double_bit", "total"},
+    {P::kCondition, "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "Aggregate", "SRAM Threshold Exceeded", "aggregate", "sram_threshold_exceeded"},
+    {P::kCondition, "retired_pages.pending", "Retired Pages", "Pending Page Blacklist", "retired_pages", "pending_blacklist"},
+    {P::kCondition, "retired_pages.pending", "Retired Pages", "Pending", "retired_pages", "pending_retirement"},
+    {P::kCondition, "remapped_rows.pending", "Remapped Rows", "Pending", "remapped_rows", "remapped_row_pending"},
+    {P::kCondition, "remapped_rows.failure", "Remapped Rows", "Remapping Failure Occurred", "remapped_rows", "remapped_row_failure"},
+    {P::kCondition, "reset_status.reset_required", "GPU Reset Status", "Reset Required", "gpu_reset_status", "reset_required"},
+    {P::kCondition, "reset_status.drain_and_reset_recommended", "GPU Reset Status", "Drain and Reset Recommended", "gpu_reset_status", "drain_and_reset_recommended"},
+    {P::kCondition, "gpu_recovery_action", "", "GPU Recovery Action", "gpu", "gpu_recovery_action"},
+    {P::kCondition, "clocks_event_reasons.hw_slowdown", "", "HW Slowdown", "", "clocks_event_reason_hw_slowdown"},
+    {P::kCondition, "clocks_event_reasons.hw_thermal_slowdown", "", "HW Thermal Slowdown", "", "clocks_event_reason_hw_thermal_slowdown"},
+    {P::kCondition, "clocks_event_reasons.hw_power_brake_slowdown", "", "HW Power Brake Slowdown", "", "clocks_event_reason_hw_power_brake_slowdown"},
+    {P::kCondition, "clocks_event_reasons.sw_thermal_slowdown", "", "SW Thermal Slowdown", "", "clocks_event_reason_sw_thermal_slowdown"},
+};
+
+/// Names that changed when "throttle" became "event", and nothing else.
+constexpr std::array<std::pair<string_view, string_view>, 2> kRenamed = {{{"clocks_throttle_reasons.", "clocks_event_reasons."}, {"clocks_throttle_reason_", "clocks_event_reason_"}}};
+
+std::string Renamed(string_view name) {
+  for (const auto& [old, now] : kRenamed)
+    if (name.starts_with(old)) return std::string(now) + std::string(name.substr(old.size()));
+  return std::string(name);
+}
+
+template <class Fits>
+std::optional<GpuName> Find(Fits fits) {
+  const auto row = std::find_if(std::begin(kRows), std::end(kRows), fits);
+  if (row == std::end(kRows)) return std::nullopt;
+  return GpuName{row->property, row->query.empty() ? string_view("power.draw") : row->query};
+}
+
+std::optional<int> Whole(string_view text) {
+  const auto number = GpuNumber(text);
+  if (!number || *number < 0 || *number > 1e9) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+/// Whether a value is what a GPU that is well shows for it.
+bool IsWell(string_view query, string_view value) {
+  if (IsUnavailable(value) || value.empty()) return true;
+  if (query == kEcc) return GpuNumber(value).value_or(0) == 0;
+  if (query == "gpu_recovery_action") return value == "None";
+  if (query == "fabric.status") return value == "Success";
+  if (query == "fabric.health.summary") return value != "Unhealthy";
+  if (query == "fabric.health.degraded_bandwidth") return value != "Degraded" && value != "True";
+  return value != "Yes" && value != "Active" && value != "True" && value != "1";
+}
+
+}  // namespace
+
+std::optional<GpuName> GpuNameOfQuery(string_view name) {
+  const std::string now = Renamed(name);
+  for (const string_view total : {"ecc.errors.uncorrected.volatile.total", "ecc.errors.uncorrected.volatile.sram", "ecc.errors.uncorrected.volatile.dram", "ecc.errors.uncorrected.volatile.device_memory"})
+    if (now == total) return GpuName{P::kCondition, kEcc};
+  return Find([&](const Row& row) { return !row.query.empty() && row.query == now; });
+}
+
+std::optional<GpuName> GpuNameOfText(string_view section, string_view key) {
+  return Find([&](const Row& row) { return !row.key.empty() && row.key == key && (row.section.empty() || row.section == section); });
+}
+
+std::optional<GpuName> GpuNameOfXml(string_view parent, string_view tag) {
+  const std::string now = Renamed(tag);
+  return Find([&](const Row& row) { return !row.tag.empty() && row.tag == now && (row.parent.empty() || row.parent == parent); });
+}
+
+std::optional<double> GpuNumber(string_view text) {
+  static constexpr std::array<string_view, 10> kUnits = {"", "%", "C", "W", "MiB", "x", "MHz", "us", "GB/s", "MB"};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc()) return std::nullopt;
+  string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  return std::find(kUnits.begin(), kUnits.end(), unit) != kUnits.end() ? std::optional(value) : std::nullopt;
+}
+
+bool IsUnavailable(string_view value) {
+  return value == "N/A" || value == "[N/A]" || value == "-" || value.find("Not Supported") != string_view::npos || value.find("deprecated") != string_view::npos ||
+         value.find("Insufficient Permissions") != string_view::npos;
+}
+
+bool IsBrokenValue(string_view value) {
+  return value.find("ERR!") != string_view::npos || value.find("Unknown Error") != string_view::npos || value.find("GPU is lost") != string_view::npos ||
+         value.find("requires reset") != string_view::npos;
+}
+
+void GpuReport::Begin(const Record& record, EventSink& out) {
+  Flush(out);
+  gpu_.emplace();
+  gpu_->driver = driver;
+  gpu_->cuda = cuda;
+  gpu_->attached_gpus = attached;
+  gpu_->taken = taken;
+  event_ = EventFrom(record, LogMessage{});
+}
+
+void GpuReport::Add(string_view property, std::string value, const Record& record) {
+  if (conditions_.size() >= kMostConditions) return;
+  GpuCondition condition;
+  condition.property = property;
+  condition.value = std::move(value);
+  conditions_.push_back(EventFrom(record, std::move(condition)));
+}
+
+void GpuReport::SetCondition(string_view query, string_view value, const Record& record) {
+  if (!IsWell(query, value)) Add(query, std::string(value), record);
+}
+
+// Max stands before Current in every form but CSV, whose columns are the user's. There both are on one line.
+void GpuReport::ComparePcie(const Record& record) {
+  const auto compare = [&](string_view property, const std::optional<int>& now, const std::optional<int>& most) {
+    const bool known = std::any_of(conditions_.begin(), conditions_.end(), [&](const Event& event) { return std::get<GpuCondition>(event.what).property == property; });
+    if (now && most && *now < *most && *now > 0 && !known) Add(property, fmt::format("{} of {}", *now, *most), record);
+  };
+  compare("pcie.link.gen.current", gpu_->pcie_gen, gpu_->pcie_gen_max);
+  compare("pcie.link.width.current", gpu_->pcie_width, gpu_->pcie_width_max);
+}
+
+void GpuReport::Set(const GpuName& name, string_view value, const Record& record) {
+  if (!gpu_) {  // a part of a report, without its head
+    gpu_.emplace();
+    event_ = EventFrom(record, LogMessage{});
+  }
+  GpuSnapshot& gpu = *gpu_;
+  if (IsBrokenValue(value)) {
+    // A power draw alone fails now and then on a GPU that is well.
+    if (name.property == P::kPower || gpu.error) return;
+    gpu.error = true;
+    event_ = EventFrom(record, LogMessage{});
+    return;
+  }
+  const auto text = [&](std::string& field) {
+    if (!IsUnavailable(value)) field = value;
+  };
+  const auto first = [&](std::optional<double>& field) {
+    if (!field) field = GpuNumber(value);
+  };
+  switch (name.property) {
+    case P::kIndex: gpu.id.index = Whole(value); break;
+    case P::kUuid: text(gpu.id.uuid); break;
+    case P::kBusId: gpu.id.bus_id = ParseBusId(value).value_or(std::string()); break;
+    case P::kName: text(gpu.name); break;
+    case P::kTimestamp:
+      if (const auto time = ParseTime(value)) gpu.taken = time->time;
+      break;
+    case P::kDriver: text(gpu.driver); break;
+    case P::kCuda: text(gpu.cuda); break;
+    case P::kAttached: gpu.attached_gpus = Whole(value); break;
+    case P::kPersistence:
+      if (!IsUnavailable(value)) gpu.persistence = value == "Enabled" || value == "On";
+      break;
+    case P::kMig: gpu.mig = value == "Enabled"; break;
+    case P::kPstate:
+      if (value.starts_with('P')) gpu.pstate = Whole(value.substr(1));
+      break;
+    case P::kTemperature: gpu.temperature_c = Whole(value); break;
+    case P::kPower: first(gpu.power_w); break;
+    case P::kPowerCap: first(gpu.power_cap_w); break;
+    case P::kMemoryUsed: gpu.memory_used_mib = Whole(value); break;
+    case P::kMemoryTotal: gpu.memory_total_mib = Whole(value); break;
+    case P::kUtilization: gpu.utilization_percent = Whole(value); break;
+    case P::kPcieGen: gpu.pcie_gen = Whole(value); ComparePcie(record); break;
+    case P::kPcieGenMax: gpu.pcie_gen_max = Whole(value); ComparePcie(record); break;
+    case P::kPcieWidth: gpu.pcie_width = Whole(value); ComparePcie(record); break;
+    case P::kPcieWidthMax: gpu.pcie_width_max = Whole(value); ComparePcie(record); break;
+    case P::kFabricState:
+      text(gpu.fabric_state);
+      if (value == "In Progress" || value == "Not Started") Add("fabric.state", std::string(value), record);
+      break;
+    case P::kThrottleMask: {
+      std::uint64_t mask = 0;
+      if (!value.starts_with("0x") || std::from_chars(value.data() + 2, value.data() + value.size(), mask, 16).ec != std::errc()) break;
+      if ((mask & 0x08) != 0) Add("clocks_event_reasons.hw_slowdown", std::string(value), record);
+      if ((mask & 0x20) != 0) Add("clocks_event_reasons.sw_thermal_slowdown", std::string(value), record);
+      if ((mask & 0x40) != 0) Add("clocks_event_reasons.hw_thermal_slowdown", std::string(value), record);
+      if ((mask & 0x80) != 0) Add("clocks_event_reasons.hw_power_brake_slowdown", std::string(value), record);
+      break;
+    }
+    case P::kCondition: SetCondition(name.query, value, record); break;
+  }
+}
+
+void GpuReport::Drop() {
+  conditions_.clear();
+  gpu_.reset();
+}
+
+void GpuReport::Flush(EventSink& out) {
+  if (!gpu_) return;
+  std::string key = fmt::format("{}|{}|{}", gpu_->id.index.value_or(-1), gpu_->id.bus_id, gpu_->id.uuid);
+  if (seen_.size() < kMostGpus || seen_.count(key) != 0) {
+    seen_.insert(std::move(key));
+    for (Event& condition : conditions_) {
+      std::get<GpuCondition>(condition.what).id = gpu_->id;
+      out.Add(std::move(condition));
+    }
+    event_.what = std::move(*gpu_);
+    out.Add(std::move(event_));
+  }
+  conditions_.clear();
+  gpu_.reset();
+}
+
+}  // namespace inquest

@@ -1,0 +1,103 @@
+// nvidia_monitor.cc: the columns of `nvidia-smi dmon` and `pmon`.
+// Format:  a row of names that begins with #, one of units, then a row a GPU or a process each second; the head returns now
+//          and then, and -o puts date and time in front
+//            # gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
+//            # Idx      W      C      C      %      %      %      %      %      %    MHz    MHz
+//                0    631     63     57    100     10      0      0      0      0   2619   1980
+//            # gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command
+// Clock:   the columns of -o, not read: the last row of a GPU counts.
+// Not read: encoders, clocks, PCIe traffic, correctable errors; of pmon the loads.
+#include <algorithm>
+
+#include "parsers/formats.h"
+#include "parsers/formats/nvidia_gpu.h"
+
+namespace inquest {
+namespace {
+
+using std::string_view;
+
+constexpr std::size_t kMostColumns = 64;
+
+std::vector<string_view> Words(string_view text) {
+  std::vector<string_view> words;
+  for (std::size_t at = text.find_first_not_of(" \t"); at != string_view::npos && words.size() < kMostColumns; at = text.find_first_not_of(" \t", at)) {
+    const std::size_t end = std::min(text.find_first_of(" \t", at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+class NvidiaMonitorParser final : public Parser {
+  bool Consume(const Record& record, EventSink& out) override {
+    const string_view line = record.text.substr(0, 1024);
+    const std::size_t first = line.find_first_not_of(" \t");
+    if (first == string_view::npos) return false;
+    if (line[first] == '#') return ConsumeHead(line.substr(first + 1));
+    return !columns_.empty() && ConsumeRow(Words(line), record, out);
+  }
+
+ private:
+  bool ConsumeHead(string_view line) {
+    const auto words = Words(line);
+    const auto has = [&](string_view name) { return std::find(words.begin(), words.end(), name) != words.end(); };
+    if (has("Idx")) return !columns_.empty();
+    const bool ours = has("gpu") && (has("pwr") || has("sm") || has("fb") || has("pclk") || has("pviol") || has("dbecc") || has("pid") || has("rxpci"));
+    if (ours) columns_.assign(words.begin(), words.end());
+    return ours;
+  }
+
+  bool ConsumeRow(const std::vector<string_view>& words, const Record& record, EventSink& out) {
+    const bool of_process = std::find(columns_.begin(), columns_.end(), "pid") != columns_.end();
+    if (of_process ? words.size() < columns_.size() : words.size() != columns_.size()) return false;
+    GpuProcess process{.id = {}, .pid = -1, .type = {}, .name = {}, .memory_mib = {}};
+    GpuSnapshot gpu;
+    bool double_bit = false, too_hot = false;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string& name = columns_[i];
+      const auto number = GpuNumber(words[i]);
+      if (name == "type") process.type = words[i];
+      if (name == "command") process.name = words[i];
+      if (!number || *number < 0 || *number > 1e10) continue;
+      const auto whole = static_cast<std::int64_t>(*number);
+      if (name == "pid") process.pid = whole;
+      if (*number > 1e9) continue;
+      const int value = static_cast<int>(*number);
+      if (name == "gpu") gpu.id.index = value;
+      if (name == "pwr") gpu.power_w = *number;
+      if (name == "gtemp") gpu.temperature_c = value;
+      if (name == "sm") gpu.utilization_percent = value;
+      if (name == "fb") gpu.memory_used_mib = whole;
+      double_bit = double_bit || (name == "dbecc" && value > 0);
+      too_hot = too_hot || (name == "tviol" && value > 0);
+    }
+    if (!gpu.id.index) return false;
+    if (of_process) {
+      if (process.pid < 0) return true;  // a GPU without a process
+      process.id = gpu.id;
+      out.Add(EventFrom(record, std::move(process)));
+      return true;
+    }
+    if (double_bit) out.Add(EventFrom(record, GpuCondition{gpu.id, "ecc.errors.uncorrected.volatile.total", "dbecc"}));
+    if (too_hot) out.Add(EventFrom(record, GpuCondition{gpu.id, "violations.thermal", "1"}));
+    out.Add(EventFrom(record, std::move(gpu)));
+    return true;
+  }
+
+  std::vector<std::string> columns_;
+};
+
+constexpr string_view kMarks[] = {"# gpu  ", " gpu    pwr ", " gpu   pwr ", " gpu     sm ", " gpu    sm ", " gpu         pid ", " gpu        pid "};
+
+}  // namespace
+
+const Format kNvidiaMonitor{.name = "nvidia-smi-dmon",
+                            .framing = Framing::kLines,
+                            .clock = ClockDomain::kNone,
+                            .component = Component::kSmi,
+                            .marks = kMarks,
+                            .follow = kMostFollow,
+                            .make = &Make<NvidiaMonitorParser>};
+
+}  // namespace inquest

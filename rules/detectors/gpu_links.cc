@@ -1,0 +1,205 @@
+// A GPU's link, PCIe or NVLink, is worse than those of the GPUs beside it.
+//
+// What holds: one GPU's PCIe link is narrower or slower than it could be, an NVLink of it is inactive or counts errors, or
+// its row of the topology shows no NVLink, and its neighbours of the same kind have what it lacks. Why that implies the
+// cause: equal cards in equal slots differ only by a fault. What looks like it: a PCIe generation that drops while a GPU
+// idles, a board that gives every card eight lanes, cards that are bridged in pairs, GPUs that have no NVLink at all.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/gpu_view.h"
+
+namespace inquest {
+namespace {
+
+constexpr int kUnderLoad = 30;  ///< percent of utilisation
+
+struct Lacking {
+  const GpuSeen* gpu;
+  EventIndex event;
+};
+
+Finding FindingOf(const Evidence& evidence, const GpuHost& host, const std::vector<Lacking>& lacking, std::string_view rule, std::string_view cause, const std::string& why) {
+  Finding finding;
+  finding.rule = rule;
+  finding.cause = cause;
+  std::set<const GpuSeen*> blamed;
+  for (const Lacking& l : lacking) {
+    if (blamed.insert(l.gpu).second) finding.culprits.push_back(BlameGpu(evidence.timeline, host, *l.gpu, why));
+    if (finding.citations.size() < 6) finding.citations.push_back(Cite(evidence.timeline, l.event, "cause"));
+  }
+  finding.claim = fmt::format("{}: {}.", NameOf(host, *lacking.front().gpu), why);
+  return finding;
+}
+
+void Weigh(Finding& finding, bool failed, double supporting, double hint) {
+  finding.strength = failed ? Strength::kSupporting : Strength::kHint;
+  finding.confidence = failed ? supporting : hint;
+}
+
+// ---- PCIe ------------------------------------------------------------------------------------------------------
+
+bool IsUnderLoad(const GpuSnapshot& gpu) { return gpu.utilization_percent.value_or(0) >= kUnderLoad; }
+
+void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Finding>& out) {
+  for (const std::string_view property : {"pcie.link.width.current", "pcie.link.gen.current"}) {
+    const bool width = property == "pcie.link.width.current";
+    std::vector<Lacking> lacking;
+    std::size_t whole = 0;
+    std::string value;
+    for (const GpuSeen& gpu : host.gpus) {
+      const auto &now = width ? gpu.state.pcie_width : gpu.state.pcie_gen, &most = width ? gpu.state.pcie_width_max : gpu.state.pcie_gen_max;
+      if (!now || !most) continue;
+      if (*now >= *most) ++whole;
+      // The generation falls when a GPU has nothing to do, and some cards give up lanes with it.
+      else if (IsUnderLoad(gpu.state) || (width && gpu.state.pcie_gen && gpu.state.pcie_gen == gpu.state.pcie_gen_max))
+        for (const auto& condition : gpu.conditions)
+          if (condition.what->property == property && !IsOfOtherJob(evidence.timeline, host, gpu)) {
+            lacking.push_back({&gpu, condition.event});
+            value = condition.what->value;
+            break;
+          }
+    }
+    if (lacking.empty() || lacking.size() > whole) continue;  // where most are so, the board is built so
+    Finding finding = FindingOf(evidence, host, lacking, width ? "pcie-width-reduced" : "pcie-speed-reduced", "pcie-fault",
+                                fmt::format("its PCIe link runs at {} {}, while other GPUs of the host have theirs in full", width ? "width" : "generation", value));
+    Weigh(finding, failed, width ? 0.55 : 0.48, 0.36);
+    finding.remedies = {{"Reseat the card and its riser; look for PCIe errors of its port in the kernel log.", "lspci -vv -s <bus id> | grep -E 'LnkCap:|LnkSta:'; dmesg -T | grep -iE 'AER|pcieport'"}};
+    finding.explains = {"slow-rank"};
+    out.push_back(std::move(finding));
+  }
+}
+
+// ---- NVLink ----------------------------------------------------------------------------------------------------
+
+void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Finding>& out) {
+  std::map<std::string, int> most;
+  for (const GpuSeen& gpu : host.gpus)
+    if (gpu.state.nvlinks_active) most[gpu.state.name] = std::max(most[gpu.state.name], *gpu.state.nvlinks_active);
+  std::vector<Lacking> lacking;
+  std::size_t whole = 0;
+  for (const GpuSeen& gpu : host.gpus) {
+    if (!gpu.state.nvlinks_active) continue;
+    if (*gpu.state.nvlinks_active == most[gpu.state.name]) ++whole;
+    else if (gpu.state.nvlinks_inactive.value_or(0) > 0 && !IsOfOtherJob(evidence.timeline, host, gpu))
+      for (const auto& condition : gpu.conditions)
+        if (condition.what->property == "nvlink.state") lacking.push_back({&gpu, condition.event});
+  }
+  if (lacking.empty() || whole == 0) return;
+  Finding finding = FindingOf(evidence, host, lacking, "nvlink-inactive", "nvlink-fault", "NVLinks of it are inactive that are active on other GPUs of the host");
+  Weigh(finding, failed, 0.64, 0.43);
+  finding.explains = {"collective-timeout", "remote-error", "nccl-error"};
+  out.push_back(std::move(finding));
+}
+
+void FindNvlinkErrors(const Evidence& evidence, const GpuHost& host, std::vector<Finding>& out) {
+  std::vector<Lacking> lacking;
+  std::string value;
+  for (const GpuSeen& gpu : host.gpus)
+    for (const auto& condition : gpu.conditions)
+      if (condition.what->property == "nvlink.errors" && !IsOfOtherJob(evidence.timeline, host, gpu)) {
+        if (value.empty()) value = condition.what->value;
+        lacking.push_back({&gpu, condition.event});
+      }
+  if (lacking.empty()) return;
+  Finding finding = FindingOf(evidence, host, lacking, "nvlink-counts-errors", "nvlink-fault", fmt::format("its NVLinks count errors ({})", value));
+  finding.strength = Strength::kHint;
+  finding.confidence = 0.42;
+  finding.collect = {"nvidia-smi nvlink -e twice, a minute apart: a counter that stands still is old"};
+  out.push_back(std::move(finding));
+}
+
+// ---- topology --------------------------------------------------------------------------------------------------
+
+bool IsNvlink(const std::string& cell) { return cell.starts_with("NV"); }
+
+/// The GPUs that are in every pair which lacks what all the other pairs have: one GPU, or the two of one pair.
+std::vector<int> Outsiders(const std::map<std::pair<int, int>, std::string>& pairs, const std::string& usual) {
+  std::map<int, std::size_t> lacks;
+  std::size_t lacking = 0;
+  for (const auto& [pair, cell] : pairs) {
+    if (cell == usual) continue;
+    ++lacking;
+    ++lacks[pair.first];
+    ++lacks[pair.second];
+  }
+  std::vector<int> out;
+  for (const auto& [gpu, count] : lacks)
+    if (count == lacking) out.push_back(gpu);
+  return lacking == 1 || out.size() == 1 ? out : std::vector<int>();
+}
+
+void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Finding>& out) {
+  std::map<std::pair<int, int>, std::string> nvlink, p2p;
+  std::map<int, EventIndex> rows;
+  for (const auto& row : host.topology)
+    for (const auto& [peer, cell] : row.what->peers) {
+      const auto pair = std::minmax(row.what->index, peer);
+      const bool capability = cell == "OK" || cell == "NS" || cell == "CNS" || cell == "TNS" || cell == "GNS" || cell == "DR";
+      (capability ? p2p : nvlink)[{pair.first, pair.second}] = cell;
+      if (!IsNvlink(cell) && cell != "OK") rows.try_emplace(row.what->index, row.event);
+      rows.try_emplace(row.what->index, row.event);
+    }
+  const auto judge = [&](const std::map<std::pair<int, int>, std::string>& pairs, bool of_nvlink) {
+    std::set<int> gpus;
+    std::map<std::string, std::size_t> kinds;
+    for (const auto& [pair, cell] : pairs) {
+      gpus.insert({pair.first, pair.second});
+      ++kinds[cell];
+    }
+    if (gpus.size() < 4 || kinds.size() < 2 || pairs.size() != gpus.size() * (gpus.size() - 1) / 2) return;
+    std::string usual;
+    std::vector<int> outsiders;
+    for (const auto& [kind, count] : kinds)
+      if (2 * count >= pairs.size() && (of_nvlink ? IsNvlink(kind) : kind == "OK") && outsiders.empty()) {
+        usual = kind;
+        outsiders = Outsiders(pairs, kind);
+      }
+    if (outsiders.empty()) return;
+    Finding finding;
+    finding.rule = of_nvlink ? "nvlink-missing-in-topology" : "p2p-missing-in-topology";
+    finding.cause = of_nvlink ? "nvlink-fault" : "p2p-transport";
+    for (const int index : outsiders) {
+      const auto gpu = std::find_if(host.gpus.begin(), host.gpus.end(), [&](const GpuSeen& g) { return g.state.id.index == index; });
+      Culprit culprit;
+      if (gpu != host.gpus.end()) culprit = BlameGpu(evidence.timeline, host, *gpu, of_nvlink ? "it lacks NVLinks that the others have" : "it has no peer-to-peer");
+      else culprit.why = "the topology lacks its link";
+      if (!culprit.host) culprit.host = host.host;
+      culprit.gpu_index = index;
+      finding.culprits.push_back(std::move(culprit));
+      finding.citations.push_back(Cite(evidence.timeline, rows.at(index), "cause"));
+    }
+    finding.claim = fmt::format("GPU{} {} {} to {}, and all other pairs of the host have {}.", outsiders.size() > 1 ? "s" : "", FoldRanks(outsiders), of_nvlink ? "lacks NVLink" : "has no peer-to-peer",
+                                outsiders.size() > 1 ? "each other" : "the others", usual);
+    Weigh(finding, failed, of_nvlink ? 0.62 : 0.5, 0.42);
+    if (of_nvlink) finding.explains = {"collective-timeout", "remote-error", "nccl-error"};
+    out.push_back(std::move(finding));
+  };
+  judge(nvlink, true);
+  judge(p2p, false);
+}
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  std::vector<Finding> out;
+  if (NothingWrong(evidence)) return out;
+  const bool failed = FailureSeen(evidence);
+  for (const GpuHost& host : ReadGpus(evidence.timeline)) {
+    FindPcie(evidence, host, failed, out);
+    FindNvlinkStates(evidence, host, failed, out);
+    FindTopology(evidence, host, failed, out);
+    if (failed) FindNvlinkErrors(evidence, host, out);
+  }
+  return out;
+}
+
+constexpr std::string_view kFindings[] = {"pcie-width-reduced", "pcie-speed-reduced", "nvlink-inactive", "nvlink-counts-errors", "nvlink-missing-in-topology", "p2p-missing-in-topology"};
+
+}  // namespace
+
+const Detector kGpuLinks{"gpu-links", "A GPU's link, PCIe or NVLink, is worse than those of the GPUs beside it.", kFindings, &Run};
+
+}  // namespace inquest
