@@ -201,7 +201,8 @@ void Assembler::Consume(BlockYield yield) {
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
   std::string scratch;
   for (CallBatch::Process& process : yield.calls.processes) {
-    if (process.last_text.starts_with(fmt::format("{}:{}:", process.host, process.pid))) continue;  // nothing in front of NCCL's prefix
+    const std::string_view behind_host = process.last_text.starts_with(process.host) ? std::string_view(process.last_text).substr(process.host.size()) : "";
+    if (behind_host.size() > 1 && behind_host[0] == ':' && behind_host[1] >= '0' && behind_host[1] <= '9') continue;  // nothing in front of NCCL's prefix
     const Peeled peeled = Peel(process.last_text, scratch);
     process.rank = peeled.origin.rank;
     process.local_rank = peeled.origin.local_rank;

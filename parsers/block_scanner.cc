@@ -97,7 +97,6 @@ struct BlockScanner::State {
 
   std::uint32_t Size(std::uint32_t piece) const { return pieces.next(piece) - pieces.begin(piece); }
   void Classify(std::string_view block, BlockYield& yield, bool cut_head);
-  bool IsNccl(const Structure::Bracket& bracket) const;
   bool FoldVia(const CallFolder::Line& line, BlockYield& yield);
   void SieveRest(std::string_view block);
   void CollectWanted();
@@ -123,14 +122,6 @@ bool BlockScanner::State::FoldVia(const CallFolder::Line& line, BlockYield& yiel
     }
   yield.vias.push_back({*process, via, 1, line.number, std::string(line.text.substr(0, kCitedBytes))});
   return true;
-}
-
-/// Whether NCCL's prefix stands there. In front of it stand launchers' tags, not more.
-bool BlockScanner::State::IsNccl(const Structure::Bracket& bracket) const {
-  const std::string_view line = pieces.text(bracket.piece);
-  const std::size_t at = bracket.offset - pieces.begin(bracket.piece);
-  return at < kLongestHead && line.size() >= std::max(kShortestNccl, at + kNcclInfo.size()) &&
-         IsNcclInfo(line.data() + at);
 }
 
 void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bool cut_head) {
@@ -163,11 +154,14 @@ void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bo
   };
   std::uint32_t first_piece = cut_head ? 1 : 0;
   for (const Structure::Bracket& bracket : pieces.brackets()) {
-    if (bracket.piece < first_piece || !IsNccl(bracket)) continue;
-    first_piece = bracket.piece + 1;  // the first of a line counts
+    const std::string_view text = pieces.text(bracket.piece);
+    const std::uint32_t at = bracket.offset - pieces.begin(bracket.piece);
+    // In front of NCCL's prefix stand launchers' tags, not more; the first of a line counts.
+    if (bracket.piece < first_piece || at >= kLongestHead || text.size() < std::max(kShortestNccl, at + kNcclInfo.size()) || !IsNcclInfo(text.data() + at)) continue;
+    first_piece = bracket.piece + 1;
     CallFolder::Line& line = lines[looked_at++];
-    line.text = pieces.text(bracket.piece);
-    line.bracket = bracket.offset - pieces.begin(bracket.piece);
+    line.text = text;
+    line.bracket = at;
     line.number = pieces.line(bracket.piece);
     line.piece = bracket.piece;
     calls.Look(line);

@@ -18,8 +18,6 @@ constexpr std::uint64_t kMaxSlots = 1 << 22;
 
 bool Pairwise(const std::string& op) { return op == "Send" || op == "Recv" || op == "PutSignal" || op == "Signal" || op == "WaitSignal"; }
 
-std::string KeyOf(const CallDescriptor& d) { return fmt::format("{}|{}|{}|{}|{}", d.op, d.count, d.datatype, d.redop, d.root); }
-
 }  // namespace
 
 std::string CallText(const CallDescriptor& call, std::optional<std::uint64_t> op_count) {
@@ -46,7 +44,7 @@ std::uint32_t CallLedger::GroupOf(const std::string& key, int nranks) {
 }
 
 std::uint32_t CallLedger::DescriptorOf(const CallDescriptor& descriptor) {
-  const auto [it, is_new] = descriptor_numbers_.try_emplace(KeyOf(descriptor), static_cast<std::uint32_t>(descriptors_.size()));
+  const auto [it, is_new] = descriptor_numbers_.try_emplace(descriptor, static_cast<std::uint32_t>(descriptors_.size()));
   if (is_new) {
     descriptors_.push_back(descriptor);
     pairwise_.push_back(Pairwise(descriptor.op));
@@ -128,6 +126,7 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
     comm_map_.assign(batch.comms.size(), kUnmapped);
   }
   mapped_generation_ = generation_;
+  last_calls_.assign(batch.comms.size(), 0);
   for (std::size_t i = begin; i < end; ++i) {
     const CallBatch::Call& call = batch.calls[i];
     std::uint32_t& mapped = comm_map_[call.comm];
@@ -136,18 +135,32 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
       mapped = MemberOf(processes[comm.process], comm.pointer, comm.nranks);
       mapped_generation_ = generation_;
     }
-    Member& member = members_[mapped];
+    last_calls_[call.comm] = static_cast<std::uint32_t>(i + 1);
     const std::uint32_t descriptor = descriptor_map_[call.descriptor];
-    const Place place{mapped, base.input, base.line + call.line};
-    member.last_op_count = call.op_count;
-    member.last_descriptor = descriptor;
-    member.last_input = place.input;
-    member.last_line = place.line;
     if (pairwise_[descriptor]) {
-      ++member.sends;
-    } else {
-      Record(mapped, descriptor, place);
+      ++members_[mapped].sends;
+      continue;
     }
+    // Most calls are not the first of their number, nor the last, and agree with the others.
+    Member& member = members_[mapped];
+    Group& group = groups_[member.group];
+    const std::uint64_t number = member.calls++;
+    Slot& slot = group.slots[number & (group.slots.size() - 1)];
+    if (number - group.base < group.size && slot.descriptor == descriptor && static_cast<int>(slot.agreed) + 1 < group.nranks && member.whole && !group.diverged_at)
+      ++slot.agreed;
+    else
+      Record(mapped, number, descriptor, {mapped, base.input, base.line + call.line});
+  }
+  for (std::size_t i = 0; i < batch.comms.size(); ++i) {
+    if (last_calls_[i] == 0) continue;
+    const CallBatch::Call& call = batch.calls[last_calls_[i] - 1];
+    Member& member = members_[comm_map_[i]];
+    const std::uint64_t line = base.line + call.line;
+    if (member.last_input == base.input && member.last_line > line) continue;  // the same communicator, printed in two ways
+    member.last_op_count = call.op_count;
+    member.last_descriptor = descriptor_map_[call.descriptor];
+    member.last_input = base.input;
+    member.last_line = line;
   }
   if (end != batch.calls.size()) return;
   for (std::size_t i = 0; i < batch.comms.size(); ++i) {
@@ -162,10 +175,9 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
   }
 }
 
-void CallLedger::Record(std::uint32_t index, std::uint32_t descriptor, const Place& place) {
-  Member& member = members_[index];
+void CallLedger::Record(std::uint32_t index, std::uint64_t number, std::uint32_t descriptor, const Place& place) {
+  const Member& member = members_[index];
   Group& group = groups_[member.group];
-  const std::uint64_t number = member.calls++;
   if (!member.whole || group.nranks <= 1) return;
   if (group.diverged_at && number > *group.diverged_at) return;
   if (number < group.base) return;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -33,6 +34,15 @@ class CallLedger {
  private:
   struct Slot { std::uint32_t descriptor = 0, agreed = 0; };
   struct Place { std::uint32_t member = 0, input = 0; std::uint64_t line = 0; };
+  using Pointer = std::pair<std::uint32_t, std::uint64_t>;  ///< of a process
+  struct HashOfPointer {
+    std::size_t operator()(const Pointer& p) const { return static_cast<std::size_t>((p.second ^ std::uint64_t{p.first} << 40) * 0x9e3779b97f4a7c15U >> 20); }
+  };
+  struct ByFields {
+    bool operator()(const CallDescriptor& a, const CallDescriptor& b) const {
+      return std::tie(a.count, a.datatype, a.redop, a.root, a.op) < std::tie(b.count, b.datatype, b.redop, b.root, b.op);
+    }
+  };
   struct Deviant { std::uint32_t member = 0, descriptor = 0; Place place; };
   /// One communicator on one process.
   struct Member {
@@ -63,7 +73,7 @@ class CallLedger {
   std::uint32_t MemberOf(std::uint32_t process, std::uint64_t pointer, int nranks);
   std::uint32_t GroupOf(const std::string& key, int nranks);
   std::uint32_t DescriptorOf(const CallDescriptor& descriptor);
-  void Record(std::uint32_t member, std::uint32_t descriptor, const Place& place);
+  void Record(std::uint32_t member, std::uint64_t number, std::uint32_t descriptor, const Place& place);
   void Diverge(Group& group, std::uint64_t number, std::uint32_t member, std::uint32_t descriptor, const Place& place);
   CommunicatorRow Row(const Group& group) const;
   CommunicatorRow::Divergence Sides(const Group& group) const;
@@ -72,12 +82,13 @@ class CallLedger {
   std::vector<Member> members_;
   std::vector<CallDescriptor> descriptors_;
   std::vector<std::uint8_t> pairwise_;  ///< by descriptor: Send, Recv and their like
-  std::map<std::string, std::uint32_t> descriptor_numbers_;
+  std::map<CallDescriptor, std::uint32_t, ByFields> descriptor_numbers_;
   std::map<std::string, std::uint32_t> group_by_key_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> member_by_pointer_;
+  std::unordered_map<Pointer, std::uint32_t, HashOfPointer> member_by_pointer_;
   std::map<std::pair<std::uint32_t, std::string>, int> children_;  ///< splits of a parent, per process
   std::uint64_t generation_ = 0, mapped_generation_ = 0;
   std::vector<std::uint32_t> comm_map_, descriptor_map_;
+  std::vector<std::uint32_t> last_calls_;  ///< of a slice, by its communicators: the last call's number + 1
 };
 
 /// `AllReduce: opCount 2a count 1048576 datatype 7 op 0 root 0`: a call line cut to what matters.
