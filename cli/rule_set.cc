@@ -16,7 +16,7 @@ std::variant<RuleBook, RuleErrors> LoadRuleSet(const Options& options) {
 
 Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBook& book) {
   if (options.rules_dir.empty()) return LoadSieve(EmbeddedSieve(), book, Marks().marks);
-  return CompileSieve(book, Marks().marks);
+  return ExtendSieve(EmbeddedSieve(), Deserialize(EmbeddedRules()), book, Marks().marks);
 }
 
 std::string RuleErrorText(const RuleErrors& errors) {

@@ -11,7 +11,7 @@
 namespace inquest {
 
 std::variant<RuleBook, RuleErrors> LoadRuleSet(const Options& options);
-/// The embedded database where it fits the book, else a new one.
+/// The embedded database, and a second one for the rules that are not in it.
 Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBook& book);
 /// All mistakes, one a line: `file:line: message; hint`.
 std::string RuleErrorText(const RuleErrors& errors);

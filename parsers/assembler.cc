@@ -16,7 +16,6 @@ namespace {
 
 /// Streams of one input; a hostile log that invents a writer a line must not cost memory for each.
 constexpr std::size_t kMaxStreams = 1 << 16;
-constexpr std::size_t kDocumentCap = 16 * 1024 * 1024;
 
 Component ComponentOf(const Format* format) { return format == nullptr ? Component::kAny : format->component; }
 
@@ -39,11 +38,11 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "rank in the name of the file"};
 }
 
-/// Where JSON begins: at once, or behind a few words of the tool that printed it.
+/// Where JSON or XML begins: at once, or behind a few words of the tool that printed it.
 std::size_t BeginOfDocument(std::string_view text) {
   constexpr std::size_t kWords = 512;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] == '{' || text[first] == '[') return first;
+  if (first == std::string_view::npos || text[first] == '{' || text[first] == '[' || text[first] == '<') return first;
   const std::size_t line = text.substr(0, kWords).find("\n{");
   return line == std::string_view::npos ? line : line + 1;
 }

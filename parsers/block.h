@@ -53,6 +53,9 @@ struct BlockYield {
 /// Bytes of the longest line that is read whole; the rest of a longer one is counted as damaged.
 inline constexpr std::size_t kLineCap = 256 * 1024;
 
+/// Bytes of the longest document (a JSON dump, say) that is read as one; a longer one is read line by line.
+inline constexpr std::size_t kDocumentCap = 64 * 1024 * 1024;
+
 /// Readable bytes that must follow a block: wide loads look past its end.
 inline constexpr std::size_t kPadding = 64;
 

@@ -438,8 +438,10 @@ void CallFolder::Look(Line& line) const {
   hash += mix(end - 64, end - 48, 0xd6e8feb86659fd93) + mix(end - 40, end - 32, 0xa0761d6478bd642f);
   hash += (Load64(end - 8) + size) * 0x8ebc6af09c88c6e3;
   line.hash = ((hash ^ hash >> 32) * 0x9fb21c651e98df25) | 1;
-  const auto* behind = reinterpret_cast<const char*>(kinds_.data() + places_[PlaceOf(line.hash)].kind);
-  for (std::size_t back = 64; back <= sizeof(Kind); back += 64) __builtin_prefetch(behind - back);
+  const std::uint16_t number = places_[PlaceOf(line.hash)].kind;
+  if (number == 0) return;
+  const auto* kind = reinterpret_cast<const char*>(&kinds_[number - 1u]);
+  for (std::size_t at = 0; at < sizeof(Kind); at += 64) __builtin_prefetch(kind + at);
 }
 
 /// A line that was seen before, but for opCount and the buffers, costs a comparison and a few digits.

@@ -570,6 +570,7 @@ static std::optional<Known<GlobalRank>> OwnWords(std::string_view text) {
 }
 
 Peeled Peel(std::string_view line, std::string& scratch) {
+  if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // what Windows puts in front of UTF-8
   std::optional<JournalLine> journal;
   if (line.starts_with("{\"") && (journal = ReadJournalLine(line))) {
     scratch = journal->text;

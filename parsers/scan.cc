@@ -25,6 +25,19 @@ struct Scanned {
   std::string document;
 };
 
+/// Whether an input that begins so may be one document: JSON or XML, not a log in brackets and not JSON line by line.
+bool MayBeDocument(std::string_view text) {
+  constexpr const char* kBlank = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+  if (text.starts_with("<?") || text.starts_with("<!")) return true;
+  if (!text.starts_with('{') && !text.starts_with('[')) return false;
+  const std::size_t inner = text.find_first_not_of(kBlank, 1);
+  if (inner == std::string_view::npos || std::string_view("{\"}").find(text[inner]) == std::string_view::npos) return false;
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const bool closed = line[line.find_last_not_of(kBlank)] == '}';
+  return text[0] == '[' || !closed || text.find_first_not_of(kBlank, line.size()) == std::string_view::npos;
+}
+
 // Workers take turns at reading, scan at the same time, and whoever holds the next block in order consumes. A worker
 // more than two blocks a thread ahead of the consumer waits, so that memory is bounded by threads.
 class Pipeline {
@@ -50,7 +63,7 @@ class Pipeline {
     BlockScanner scanner(sieve_);
     while (auto block = ReadNext(buffer)) {
       Scanned scanned{*block, {}, {}};
-      if (block->first && block->last) scanned.document = std::string(block->text);
+      if (block->document || (block->first && block->last)) scanned.document = std::string(block->text);
       scanned.yield = scanner.Scan(block->text, block->cut_head, !block->first);
       Deliver(std::move(scanned));
     }
@@ -69,9 +82,13 @@ class Pipeline {
       if (!block) error_ = block.error();
       return std::nullopt;
     }
+    Block& next = **block;
+    if (next.first) document_bytes_ = MayBeDocument(next.text) ? 0 : kDocumentCap;
+    document_bytes_ += next.text.size();
+    next.document = document_bytes_ <= kDocumentCap;
     const std::lock_guard count(mutex_);
-    read_ = block.value()->number + 1;
-    return *block.value();
+    read_ = next.number + 1;
+    return std::move(next);
   }
 
   void Deliver(Scanned scanned) {
@@ -91,12 +108,27 @@ class Pipeline {
     consuming_ = false;
   }
 
+  // Blocks of what may be a document are held until it is whole: then a format takes all of it, or they are consumed as
+  // any others. One that turns out to be longer than the cap is none.
   void ConsumeInOrder(Scanned next) {
     if (next.block.first) assembler_.Begin(next.block.input, next.block.path);
-    if (next.document.empty() || !assembler_.OfferDocument(next.document)) assembler_.Consume(std::move(next.yield));
-    if (!next.block.last) return;
+    const bool last = next.block.last, whole = last && next.block.document;
+    std::string problem = std::move(next.block.problem);
+    const bool hold = next.block.document;
+    if (hold) {
+      document_ += next.document;
+      held_.push_back(std::move(next.yield));
+    }
+    if (!hold || last) {
+      if (!whole || !assembler_.OfferDocument(document_))
+        for (BlockYield& yield : held_) assembler_.Consume(std::move(yield));
+      held_.clear();
+      document_ = {};
+    }
+    if (!hold) assembler_.Consume(std::move(next.yield));
+    if (!last) return;
     reads_.push_back(assembler_.End());
-    reads_.back().problem = std::move(next.block.problem);
+    reads_.back().problem = std::move(problem);
   }
 
   SourceReader& reader_;
@@ -108,6 +140,9 @@ class Pipeline {
   std::condition_variable ready_;
   bool ended_ = false, consuming_ = false;
   std::uint64_t read_ = 0, consumed_ = 0;
+  std::uint64_t document_bytes_ = 0;  ///< of the input that is read; more than the cap where it is none
+  std::string document_;              ///< of the input that is consumed
+  std::vector<BlockYield> held_;
   std::map<std::uint64_t, Scanned> waiting_;
   std::vector<InputRead> reads_;
   std::optional<Error> error_;

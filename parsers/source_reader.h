@@ -34,6 +34,7 @@ struct Block {
   std::string_view text;      ///< in the buffer it was read into
   bool cut_head = false;      ///< begins inside a line that was cut
   bool first = false, last = false;  ///< of its input
+  bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
   std::string path;     ///< of its input, where `first`
   std::string problem;  ///< of its input, where `last`: why it is not whole
 };

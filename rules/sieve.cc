@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,7 +108,9 @@ bool Compiles(const std::string& text, unsigned flags) {
   return good;
 }
 
-Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks) {
+/// Of the book's rules only those with `is_wanted`.
+template <class IsWanted>
+Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks, IsWanted is_wanted) {
   Wanted out;
   const auto add = [&out](std::string text, std::size_t id, const std::vector<std::string>& cover) {
     Expressions& to = cover.empty() ? out.anywhere : out.covered;
@@ -116,7 +121,7 @@ Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks) {
     to.ids.push_back(static_cast<unsigned>(id));
   };
   for (std::size_t i = 0; i < book.rules.size(); ++i)
-    if (InSieve(book.rules[i])) add(WithinLine(book.rules[i].text), i, CoverOf(book.rules[i].text));
+    if (InSieve(book.rules[i]) && is_wanted(book.rules[i])) add(WithinLine(book.rules[i].text), i, CoverOf(book.rules[i].text));
   for (std::size_t i = 0; i < marks.size(); ++i) add(Quote(marks[i]), book.rules.size() + i, CoverOf(Quote(marks[i])));
   out.literals = WithoutImplied(std::move(out.literals));
   return out;
@@ -144,32 +149,50 @@ Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
   return out;
 }
 
+constexpr std::uint32_t kDropped = ~0u;
+
+/// Two databases and what their ids mean.
+struct Layer {
+  Database covered, anywhere;      ///< each null if nothing is looked for that way
+  std::vector<std::uint32_t> ids;  ///< by the databases' id: the sieve's, or kDropped; empty: the same
+};
+
 /// What a sieve is made of.
 struct Parts {
-  Database covered, anywhere;  ///< each null if nothing is looked for that way
+  Layer layer;
   std::vector<WindowFilter::Literal> literals;
 };
 
-Result<Parts> Compile(const RuleBook& book, std::span<const std::string_view> marks) {
-  Wanted wanted = Collect(book, marks);
+Result<Parts> Compile(Wanted wanted, const RuleBook& book) {
   auto covered = Compile(wanted.covered, book);
   if (!covered) return covered.error();
   auto anywhere = Compile(wanted.anywhere, book);
   if (!anywhere) return anywhere.error();
-  Parts parts{std::move(*covered), std::move(*anywhere), {}};
+  Parts parts{{std::move(*covered), std::move(*anywhere), {}}, {}};
   for (std::string& literal : wanted.literals) parts.literals.push_back({literal, RarestWindows(literal)});
   return parts;
 }
 
+Result<Parts> Compile(const RuleBook& book, std::span<const std::string_view> marks) {
+  return Compile(Collect(book, marks, [](const Rule&) { return true; }), book);
+}
+
+struct Found {
+  std::vector<Sieve::Hit>& hits;
+  const std::vector<std::uint32_t>& ids;
+};
+
 int OnMatch(unsigned id, unsigned long long, unsigned long long to, unsigned, void* context) {
-  static_cast<std::vector<Sieve::Hit>*>(context)->push_back({id, static_cast<std::uint32_t>(to)});
+  const auto& found = *static_cast<const Found*>(context);
+  const std::uint32_t known = found.ids.empty() ? id : found.ids[id];
+  if (known != kDropped) found.hits.push_back({known, static_cast<std::uint32_t>(to)});
   return 0;
 }
 
 /// One database and the space it needs to run.
 class Search {
  public:
-  explicit Search(const hs_database_t* db) : db_(db) {
+  Search(const hs_database_t* db, const std::vector<std::uint32_t>& ids) : db_(db), ids_(ids) {
     if (db_ == nullptr) return;
     hs_scratch_t* scratch = nullptr;
     INQUEST_CHECK(hs_alloc_scratch(db_, &scratch) == HS_SUCCESS);
@@ -177,23 +200,28 @@ class Search {
   }
   void Run(std::string_view text, std::vector<Sieve::Hit>& hits) const {
     if (db_ == nullptr || text.empty()) return;
-    const hs_error_t status =
-        hs_scan(db_, text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &hits);
+    Found found{hits, ids_};
+    const hs_error_t status = hs_scan(db_, text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &found);
     INQUEST_CHECK(status == HS_SUCCESS);
   }
 
  private:
   const hs_database_t* db_;
+  const std::vector<std::uint32_t>& ids_;
   Scratch scratch_;
 };
 
 /// The lines that the filter finds are copied together, so that libhs is called once a block.
 class HsScanner final : public Sieve::Scanner {
  public:
-  HsScanner(const WindowFilter& filter, const hs_database_t* covered, const hs_database_t* anywhere)
-      : filter_(filter), covered_(covered), anywhere_(anywhere) {}
+  HsScanner(const WindowFilter& filter, const std::vector<Layer>& layers) : filter_(filter) {
+    for (const Layer& layer : layers) {
+      covered_.emplace_back(layer.covered.get(), layer.ids);
+      anywhere_.emplace_back(layer.anywhere.get(), layer.ids);
+    }
+  }
   void Scan(std::string_view block, std::vector<Sieve::Hit>& hits) override {
-    anywhere_.Run(block, hits);
+    for (const Search& search : anywhere_) search.Run(block, hits);
     lines_.clear();
     begins_.clear();
     text_.clear();
@@ -204,7 +232,7 @@ class HsScanner final : public Sieve::Scanner {
       text_ += '\n';
     }
     const std::size_t first = hits.size();
-    covered_.Run(text_, hits);
+    for (const Search& search : covered_) search.Run(text_, hits);
     for (std::size_t i = first; i < hits.size(); ++i) hits[i].end = InBlock(hits[i].end);
   }
 
@@ -217,7 +245,7 @@ class HsScanner final : public Sieve::Scanner {
   }
 
   const WindowFilter& filter_;
-  Search covered_, anywhere_;
+  std::vector<Search> covered_, anywhere_;
   std::vector<WindowFilter::Line> lines_;
   std::vector<std::uint32_t> begins_;  ///< of the lines, in text_
   std::string text_;
@@ -225,21 +253,18 @@ class HsScanner final : public Sieve::Scanner {
 
 class HsSieve final : public Sieve {
  public:
-  HsSieve(Parts parts, const RuleBook& book)
-      : covered_(std::move(parts.covered)),
-        anywhere_(std::move(parts.anywhere)),
-        filter_(parts.literals),
-        rules_(static_cast<std::uint32_t>(book.rules.size())) {
+  HsSieve(std::vector<Layer> layers, const std::vector<WindowFilter::Literal>& literals, const RuleBook& book)
+      : layers_(std::move(layers)), filter_(literals), rules_(static_cast<std::uint32_t>(book.rules.size())) {
     for (const Rule& rule : book.rules) last_only_.push_back(KeepLastOnly(rule));
   }
   std::unique_ptr<Scanner> MakeScanner() const override {
-    return std::make_unique<HsScanner>(filter_, covered_.get(), anywhere_.get());
+    return std::make_unique<HsScanner>(filter_, layers_);
   }
   std::uint32_t first_mark_id() const override { return rules_; }
   bool keep_last_only(std::uint32_t id) const override { return id < rules_ && last_only_[id]; }
 
  private:
-  Database covered_, anywhere_;
+  std::vector<Layer> layers_;
   WindowFilter filter_;
   std::uint32_t rules_;
   std::vector<bool> last_only_;
@@ -293,7 +318,7 @@ std::optional<Database> DatabaseOf(std::string_view bytes) {
 
 std::optional<Parts> PartsOf(std::string_view bytes) {
   Parts parts;
-  for (Database* db : {&parts.covered, &parts.anywhere}) {
+  for (Database* db : {&parts.layer.covered, &parts.layer.anywhere}) {
     const auto part = TakePart(bytes);
     auto loaded = part ? DatabaseOf(*part) : std::nullopt;
     if (!loaded) return std::nullopt;
@@ -312,19 +337,25 @@ std::optional<Parts> PartsOf(std::string_view bytes) {
   return parts;
 }
 
+std::unique_ptr<Sieve> SieveOf(Parts parts, const RuleBook& book) {
+  std::vector<Layer> layers;
+  layers.push_back(std::move(parts.layer));
+  return std::make_unique<HsSieve>(std::move(layers), parts.literals, book);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<const std::string_view> marks) {
   auto parts = Compile(book, marks);
   if (!parts) return parts.error();
-  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(*parts), book));
+  return SieveOf(std::move(*parts), book);
 }
 
 Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::string_view> marks) {
   const auto parts = Compile(book, marks);
   if (!parts) return parts.error();
   std::string out;
-  for (const Database* db : {&parts.value().covered, &parts.value().anywhere}) {
+  for (const Database* db : {&parts.value().layer.covered, &parts.value().layer.anywhere}) {
     const auto bytes = BytesOf(*db);
     if (!bytes) return bytes.error();
     AppendPart(out, bytes.value());
@@ -342,7 +373,31 @@ Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook&
                                          std::span<const std::string_view> marks) {
   auto parts = PartsOf(bytes);
   if (!parts) return CompileSieve(book, marks);
-  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(*parts), book));
+  return SieveOf(std::move(*parts), book);
+}
+
+Result<std::unique_ptr<Sieve>> ExtendSieve(std::string_view bytes, const RuleBook& base, const RuleBook& book,
+                                           std::span<const std::string_view> marks) {
+  auto known = PartsOf(bytes);
+  if (!known) return CompileSieve(book, marks);
+  std::map<std::pair<Rule::Kind, std::string_view>, const Rule*> rules;
+  for (const Rule& rule : book.rules) rules[{rule.kind, rule.id}] = &rule;
+  const auto same = [](const Rule& a, const Rule& b) { return a.text == b.text && InSieve(a) == InSieve(b); };
+  std::set<const Rule*> covered;
+  for (const Rule& rule : base.rules) {
+    const auto now = rules.find({rule.kind, rule.id});
+    const bool is_same = now != rules.end() && same(rule, *now->second);
+    known->layer.ids.push_back(is_same ? static_cast<std::uint32_t>(now->second - book.rules.data()) : kDropped);
+    if (is_same) covered.insert(now->second);
+  }
+  for (std::size_t i = 0; i < marks.size(); ++i) known->layer.ids.push_back(static_cast<std::uint32_t>(book.rules.size() + i));
+  auto added = Compile(Collect(book, {}, [&](const Rule& rule) { return !covered.contains(&rule); }), book);
+  if (!added) return added.error();
+  std::move(added->literals.begin(), added->literals.end(), std::back_inserter(known->literals));
+  std::vector<Layer> layers;
+  layers.push_back(std::move(known->layer));
+  layers.push_back(std::move(added->layer));
+  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(layers), known->literals, book));
 }
 
 }  // namespace inquest

@@ -20,4 +20,8 @@ Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<cons
 Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::string_view> marks);
 Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book, std::span<const std::string_view> marks);
 
+/// The sieve of `book`, which holds the rules of `base` but for some that are replaced, and others: only what `bytes`, the
+/// sieve of `base`, does not look for is compiled.
+Result<std::unique_ptr<Sieve>> ExtendSieve(std::string_view bytes, const RuleBook& base, const RuleBook& book, std::span<const std::string_view> marks);
+
 }  // namespace inquest

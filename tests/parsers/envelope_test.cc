@@ -83,6 +83,7 @@ TEST_CASE("srun's labels", "[envelope]") {
 TEST_CASE("mpirun's tags", "[envelope]") {
   Check({
       {"[1,3]<stdout>:loss", "rank=3 |loss"},
+      {"\xef\xbb\xbf[1,3]<stdout>:loss", "rank=3 |loss"},
       {"[1,3]<stderr>: loss", "rank=3 |loss"},
       {"[1,3]<stderr>:  File \"a.py\"", "rank=3 |  File \"a.py\""},
       {"[1,3]<stderr>:   File \"a.py\"", "rank=3 |  File \"a.py\""},

@@ -329,6 +329,23 @@ TEST_CASE("scan: a pipe that gives its bytes in pieces", "[scan]") {
   CHECK(ShowTally(reads->at(0).tally) == ShowTally(whole.read.tally));
 }
 
+TEST_CASE("scan: a document of many blocks is offered whole, a log that begins like one is not held", "[scan]") {
+  const std::string head = R"({"message": {"message": "RuntimeError: out of paper", "extraInfo": {"py_callstack": ")", tail = R"(", "timestamp": "1900000000"}}})";
+  std::string frames;
+  while (frames.size() < 5 * kLineCap) frames += R"(File 'train.py', line 7, in step\n)";
+  const std::string document = head + frames + tail + "\n";
+  for (const unsigned threads : {1u, 3u}) {
+    const Scan taken = ScanWith(document, kLineCap, threads);
+    CHECK(taken.read.kinds == std::vector<std::string>{"torchelastic-error-file"});
+    CHECK(taken.read.tally.claimed == document.size());
+    // Not one document after all: line by line, and nothing is lost.
+    const std::string cut = "{\n" + document.substr(1, document.size() - 60) + "\n";
+    const Scan lines = ScanWith(cut, kLineCap, threads);
+    CHECK(lines.read.tally.claimed + lines.read.tally.plain + lines.read.tally.damaged == cut.size());
+    CHECK(lines.read.tally.lines == 2);
+  }
+}
+
 TEST_CASE("scan: a document is offered whole; what no format takes is read line by line", "[scan]") {
   const std::string document =
       R"({"message": {"message": "RuntimeError: shapes do not fit", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\nRuntimeError: shapes do not fit\n", "timestamp": "1932904028"}}})";
