@@ -38,15 +38,6 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "rank in the name of the file"};
 }
 
-/// Where JSON or XML begins: at once, or behind a few words of the tool that printed it.
-std::size_t BeginOfDocument(std::string_view text) {
-  constexpr std::size_t kWords = 512;
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] == '{' || text[first] == '[' || text[first] == '<') return first;
-  const std::size_t line = text.substr(0, kWords).find("\n{");
-  return line == std::string_view::npos ? line : line + 1;
-}
-
 /// NCCL's own prefix names host, pid and device, for whatever else is made of the line.
 void AddNcclOrigin(Record& record) {
   if (record.text.substr(0, 256).find(" NCCL ") == std::string_view::npos) return;
@@ -63,6 +54,14 @@ std::string KeyOf(const Origin& origin) {
 }
 
 }  // namespace
+
+std::size_t BeginOfDocument(std::string_view text) {
+  constexpr std::size_t kWords = 512;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] == '{' || text[first] == '[' || text[first] == '<') return first;
+  const std::size_t line = text.substr(0, kWords).find("\n{");
+  return line == std::string_view::npos ? line : line + 1;
+}
 
 /// One writer in one input: the parsers that it has met, and the one that took its last record.
 struct Assembler::Stream {

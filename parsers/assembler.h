@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "parsers/block.h"
@@ -13,6 +14,9 @@
 #include "parsers/scan.h"
 
 namespace inquest {
+
+/// Where JSON or XML begins: at once, or behind a few words of the tool that printed it. npos: nowhere.
+std::size_t BeginOfDocument(std::string_view text);
 
 /// Consumes the yields of an input's blocks in order. One per run.
 class Assembler {

@@ -28,7 +28,7 @@ struct Scanned {
 /// Whether an input that begins so may be one document: JSON or XML, not a log in brackets and not JSON line by line.
 bool MayBeDocument(std::string_view text) {
   constexpr const char* kBlank = " \t\r\n";
-  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+  text.remove_prefix(std::min(BeginOfDocument(text), text.size()));
   if (text.starts_with("<?") || text.starts_with("<!")) return true;
   if (!text.starts_with('{') && !text.starts_with('[')) return false;
   const std::size_t inner = text.find_first_not_of(kBlank, 1);
@@ -63,7 +63,7 @@ class Pipeline {
     BlockScanner scanner(sieve_);
     while (auto block = ReadNext(buffer)) {
       Scanned scanned{*block, {}, {}};
-      if (block->document || (block->first && block->last)) scanned.document = std::string(block->text);
+      if (block->document) scanned.document = std::string(block->text);
       scanned.yield = scanner.Scan(block->text, block->cut_head, !block->first);
       Deliver(std::move(scanned));
     }
