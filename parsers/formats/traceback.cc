@@ -327,7 +327,7 @@ const Format kTraceback{.name = "python-traceback",
                         .clock = ClockDomain::kNone,
                         .component = Component::kAny,
                         .marks = kMarks,
-                        .follow = 3,
+                        .follow = 4,
                         .make = &Make<TracebackParser>};
 
 }  // namespace inquest

@@ -48,6 +48,14 @@ std::optional<EventIndex> PeerChannels(const Timeline& timeline) {
   return std::nullopt;
 }
 
+/// Between GPUs that have it, peer-to-peer goes over NVLink and meets no bridge.
+bool HasNvlink(const Timeline& timeline) {
+  return std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
+    const auto* row = std::get_if<GpuTopologyRow>(&event.what);
+    return row != nullptr && std::any_of(row->peers.begin(), row->peers.end(), [](const auto& peer) { return peer.second.starts_with("NV"); });
+  });
+}
+
 /// Nothing says that the job went on, ended, or failed of something of its own.
 bool MayHang(const Evidence& evidence) {
   for (const Event& event : evidence.timeline.events)
@@ -91,7 +99,7 @@ std::vector<Finding> FindNarrow(const Evidence& evidence) {
 std::vector<Finding> FindRedirected(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const auto setting = Redirects(timeline);
-  if (!setting) return {};
+  if (!setting || HasNvlink(timeline)) return {};
   const auto failure = FirstLineFor(evidence, {"p2p-transport"});
   const auto channels = PeerChannels(timeline);
   const auto stall = FirstTimeOutOf(timeline);
