@@ -11,7 +11,7 @@ namespace inquest {
 namespace {
 
 // A line of plain dmesg says how long the host had been up. It gets a date if the moment of the boot is found, by, in order:
-//  1. Copies: a message that stands once in this log and once, dated, in another log of the same host.
+//  1. Copies: a message that stands once in this log and once, dated, in any log of the same host: a bug report holds both.
 //  2. Lines of the same host that print both clocks, as rsyslog and the journal do: if they agree on one boot.
 //  3. A process's end that both logs saw: its parent or launcher dated it seconds after the kernel ended it.
 // Pairs that differ by more than the clocks can drift are of two boots, and prove nothing. Where nothing is found, lines
@@ -27,7 +27,7 @@ constexpr nanoseconds kDrift = seconds(120);
 /// How late a launcher notices a child's end.
 constexpr nanoseconds kNoticed = seconds(30);
 
-constexpr std::string_view kByCopies = "lines that another log of the host prints with a date";
+constexpr std::string_view kByCopies = "lines that a log of the host prints with a date";
 constexpr std::string_view kByBothClocks = "lines of the host that print both clocks";
 constexpr std::string_view kByEnds = "a process's end that another log dates";
 constexpr std::string_view kUnknown = "unknown: counts from boot, and nothing dates the boot";
@@ -66,7 +66,7 @@ std::vector<Boot> ByCopies(const Timeline& timeline, std::span<const Event* cons
   for (const Event* event : log) here[Meaning(*event)].push_back(event);
   const std::string host = HostName(*log.front());
   for (const Event& event : timeline.events)
-    if (IsOfKernel(event.what) && event.at && event.at->date != Timestamp::Date::kNone && event.where.input != log.front()->where.input && MayBeOf(event, host)) there[Meaning(event)].push_back(&event);
+    if (IsOfKernel(event.what) && event.at && event.at->date != Timestamp::Date::kNone && MayBeOf(event, host)) there[Meaning(event)].push_back(&event);
   std::vector<Boot> out;
   for (const auto& [meaning, events] : here) {
     const auto copy = there.find(meaning);

@@ -177,7 +177,7 @@ TEST_CASE("kernel log: a boot is dated by copies, by both clocks, by ends, or no
   const Analysis before = analyze({journal("00:15:00")}, dmesg), then = analyze({journal("05:28:00")}, dmesg);
   CHECK(before.verdict.cause == "rank-absent");
   CHECK(then.verdict.cause == "cuda-kernel-fault");
-  CHECK(clock_of(then) == "lines that another log of the host prints with a date");
+  CHECK(clock_of(then) == "lines that a log of the host prints with a date");
   // A journal of another host says nothing; the Xid is undated.
   const Analysis elsewhere = analyze({{"kern.txt", fmt::format("Apr 05 00:30:00 {} kernel: {}", job.Host(1), link)}}, dmesg);
   CHECK(clock_of(elsewhere).starts_with("unknown"));
