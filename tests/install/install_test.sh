@@ -44,5 +44,5 @@ expect 2 /dev/null
 
 # Its worker is found from where it was installed; a build without Gloo says what is missing.
 status=0
-env -i "$prefix/usr/bin/inquest" replay --op broadcast --count 1000 --ranks 2 >out.txt 2>err.txt </dev/null || status=$?
+env -i "$prefix/usr/bin/inquest" replay --engine gloo --op broadcast --count 1000 --ranks 2 >out.txt 2>err.txt </dev/null || status=$?
 ((status == 0)) || grep -q libgloo-dev err.txt || fail "inquest replay: exit status $status"
