@@ -48,7 +48,11 @@ int Work(const char* supervisor) {
 }  // namespace inquest
 
 int main(int argc, char** argv) {
-  if (argc >= 3 && std::strcmp(argv[1], "probe") == 0) return inquest::Probe(argc, argv);
+  if (argc >= 3 && std::strcmp(argv[1], "probe") == 0) {
+    const int status = inquest::Probe(argc, argv);
+    std::fflush(nullptr);
+    ::_exit(status);  // a library that was only looked at may hang, or complain, in its own end
+  }
   if (argc == 3 && std::strcmp(argv[1], "work") == 0) return inquest::Work(argv[2]);
   std::fputs("inquest-replay-worker is started by `inquest replay`\n", stderr);
   return inquest::kMissing;

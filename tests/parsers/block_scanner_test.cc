@@ -260,7 +260,8 @@ TEST_CASE("block: a remembered call and a parsed one are read alike", "[block]")
     seed = seed * 1664525 + 1013904223;
     return static_cast<std::size_t>(seed >> 8) % limit;
   };
-  const std::string bytes("0123456789abcdefx ]:[\0\r\n\t\x80g", 30);
+  constexpr std::string_view kBytes("0123456789abcdefx ]:[\0\r\n\t\x80g", 27);
+  const std::string bytes(kBytes);
   for (int round = 0; round < 3000; ++round) {
     std::string line = calls[below(calls.size())];
     switch (below(4)) {
