@@ -29,7 +29,7 @@ class Pattern {
     std::vector<std::string_view> groups_;
   };
 
-  /// Aborts on a bad expression: for expressions in our own code.
+  /// For expressions in our own code: compiled once a text holds its RequiredLiteral. A bad one aborts then.
   explicit Pattern(const char* expression);
   /// For expressions of users.
   static Result<Pattern> Compile(std::string_view expression);
@@ -41,12 +41,15 @@ class Pattern {
   std::optional<Match> Search(std::string_view text) const;
   bool Matches(std::string_view text) const;
   /// Name of each group, by index; empty where it has none.
-  const std::vector<std::string>& group_names() const { return names_; }
+  const std::vector<std::string>& group_names() const;
 
  private:
-  Pattern();
-  std::unique_ptr<re2::RE2> expression_;
-  std::vector<std::string> names_;
+  struct Compiled;
+  explicit Pattern(std::unique_ptr<Compiled> compiled);
+  std::unique_ptr<Compiled> compiled_;
 };
+
+/// The longest text that every match of the expression holds, as far as its outermost words tell. Empty: none is known.
+std::string RequiredLiteral(std::string_view expression);
 
 }  // namespace inquest
