@@ -158,12 +158,12 @@ WindowFilter::Probe WindowFilter::ProbeFor([[maybe_unused]] Code code) {
 }
 
 WindowFilter::WindowFilter(const std::vector<Literal>& literals, Code code) : probe_(ProbeFor(code)) {
-  std::vector<Entry> entries;
+  std::vector<Word> words;
   for (const Literal& literal : literals) {
-    for (const Window& window : literal.windows) AddEntries(literal.text, window, entries);
+    for (const Window& window : literal.windows) AddEntries(literal.text, window, words);
     texts_ += literal.text;
   }
-  EnterWords(entries);
+  EnterWords(words);
   sixes_.assign(words_.cells.size() * kSixBitsPerCell / 64, 0);
   six_shift_ = static_cast<std::uint32_t>(std::countl_zero(sixes_.size() * 64)) + 1;
   for (const Literal& literal : literals)
@@ -171,7 +171,7 @@ WindowFilter::WindowFilter(const std::vector<Literal>& literals, Code code) : pr
 }
 
 /// The literal's text will stand at the end of texts_.
-void WindowFilter::AddEntries(std::string_view literal, const Window& window, std::vector<Entry>& entries) const {
+void WindowFilter::AddEntries(std::string_view literal, const Window& window, std::vector<Word>& words) {
   std::array<char, kContextBytes> bytes{}, known{};
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(kContextBytes); ++i) {
     const std::int32_t from = window.word - 2 + i;
@@ -179,34 +179,30 @@ void WindowFilter::AddEntries(std::string_view literal, const Window& window, st
     bytes[static_cast<std::size_t>(i)] = literal[static_cast<std::size_t>(from)];
     known[static_cast<std::size_t>(i)] = '\xff';
   }
-  const Entry entry{.context = std::bit_cast<std::uint64_t>(bytes),
-                    .known = std::bit_cast<std::uint64_t>(known),
-                    .word = 0,
-                    .text = static_cast<std::uint32_t>(texts_.size()),
-                    .size = static_cast<std::uint32_t>(literal.size()),
-                    .offset = window.word};
-  ForEachValue<kWordBytes>(literal, window.word, [&](const char* word) {
-    entries.push_back(entry);
-    entries.back().word = LoadWord(word);
-  });
+  ForEachValue<kWordBytes>(literal, window.word, [&](const char* word) { words.push_back({LoadWord(word), static_cast<std::uint32_t>(entries_.size())}); });
+  entries_.push_back({.context = std::bit_cast<std::uint64_t>(bytes),
+                      .known = std::bit_cast<std::uint64_t>(known),
+                      .text = static_cast<std::uint32_t>(texts_.size()),
+                      .size = static_cast<std::uint32_t>(literal.size()),
+                      .offset = window.word});
 }
 
 // Counting sort by cell.
-void WindowFilter::EnterWords(const std::vector<Entry>& entries) {
-  const auto cell_bits = std::clamp(static_cast<std::uint32_t>(std::bit_width(entries.size() / kWordsPerCell)),
+void WindowFilter::EnterWords(const std::vector<Word>& words) {
+  const auto cell_bits = std::clamp(static_cast<std::uint32_t>(std::bit_width(words.size() / kWordsPerCell)),
                                     kFewestCellBits, kMostCellBits);
   words_.cell_shift = 32 - cell_bits;
   words_.cells.assign(std::size_t{1} << cell_bits, 0);
   first_.assign(words_.cells.size() + 1, 0);
-  for (const Entry& entry : entries) {
-    const std::uint32_t hash = entry.word * kWordFactor;
+  for (const Word& word : words) {
+    const std::uint32_t hash = word.word * kWordFactor;
     words_.cells[hash >> words_.cell_shift] |= BitsOf(hash, words_.cell_shift);
     ++first_[(hash >> words_.cell_shift) + 1];
   }
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
   std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
-  entries_.resize(entries.size());
-  for (const Entry& entry : entries) entries_[next[(entry.word * kWordFactor) >> words_.cell_shift]++] = entry;
+  slots_.resize(words.size());
+  for (const Word& word : words) slots_[next[(word.word * kWordFactor) >> words_.cell_shift]++] = word.entry;
 }
 
 void WindowFilter::EnterSix(std::string_view literal, const Window& window) {
@@ -237,7 +233,7 @@ const WindowFilter::Entry* WindowFilter::EntryAt(std::string_view block, std::si
   const std::uint64_t context = ContextAt(block, at);
   const std::uint32_t cell = (WordOf(context) * kWordFactor) >> words_.cell_shift;
   for (std::uint32_t i = first_[cell]; i < first_[cell + 1]; ++i) {
-    const Entry& entry = entries_[i];
+    const Entry& entry = entries_[slots_[i]];
     if ((context & entry.known) != entry.context) continue;
     const std::string_view literal(texts_.data() + entry.text, entry.size);
     const std::int64_t begin = static_cast<std::int64_t>(at) - entry.offset;

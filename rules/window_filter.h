@@ -54,7 +54,6 @@ class WindowFilter {
   /// Where a word may stand in a literal.
   struct Entry {
     std::uint64_t context = 0, known = 0;  ///< the word and two bytes on either side; known: those in the literal
-    std::uint32_t word = 0;
     std::uint32_t text = 0, size = 0;  ///< the literal, in texts_
     std::int32_t offset = 0;           ///< of the word in it
   };
@@ -63,8 +62,11 @@ class WindowFilter {
   using Probe = std::size_t (*)(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
                                 std::uint32_t* places);
   static Probe ProbeFor(Code code);
-  void AddEntries(std::string_view literal, const Window& window, std::vector<Entry>& entries) const;
-  void EnterWords(const std::vector<Entry>& entries);
+  struct Word {
+    std::uint32_t word = 0, entry = 0;  ///< which values a byte outside the literal takes: several words, one entry
+  };
+  void AddEntries(std::string_view literal, const Window& window, std::vector<Word>& words);
+  void EnterWords(const std::vector<Word>& words);
   void EnterSix(std::string_view literal, const Window& window);
   /// Of `count` places, those whose neighbours fit; returns how many.
   std::size_t KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const;
@@ -78,8 +80,9 @@ class WindowFilter {
   WordBitmap words_;
   std::vector<std::uint64_t> sixes_;  ///< a bit for each value of a hash of six bytes
   std::uint32_t six_shift_ = 0;       ///< hash >> six_shift_ is the bit
-  std::vector<std::uint32_t> first_;  ///< by cell of words_: its first entry; one more at the end
-  std::vector<Entry> entries_;        ///< by cell
+  std::vector<std::uint32_t> first_;  ///< by cell of words_: its first in slots_; one more at the end
+  std::vector<std::uint32_t> slots_;  ///< by cell: which entries
+  std::vector<Entry> entries_;
   std::string texts_;                 ///< all literals, one behind the other
 };
 
