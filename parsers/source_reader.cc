@@ -94,6 +94,7 @@ void SourceReader::Begin(std::string path) {
   path_ = std::move(path);
   open_ = first_ = true;
   cut_ = eof_ = false;
+  utf16_.reset();
 }
 
 bool SourceReader::OpenMember() {
@@ -118,6 +119,14 @@ Result<bool> SourceReader::OpenNext() {
 }
 
 Result<std::size_t> SourceReader::Fill(char* to, std::size_t room) {
+  if (!utf16_) return FillRaw(to, room);
+  const std::size_t filled = utf16_->Fill(to, room);
+  if (utf16_error_) return *utf16_error_;
+  eof_ = filled < room;
+  return filled;
+}
+
+Result<std::size_t> SourceReader::FillRaw(char* to, std::size_t room) {
   std::size_t filled = 0;
   if (inputs_ == nullptr) {
     filled = std::min(room, memory_.size());
@@ -153,6 +162,16 @@ Result<std::size_t> SourceReader::OpenArchive(BlockBuffer& buffer, std::size_t s
   return Fill(buffer.data(), buffer.capacity());
 }
 
+/// The same for the first block of an input in UTF-16.
+Result<std::size_t> SourceReader::OpenUtf16(BlockBuffer& buffer, std::size_t size) {
+  utf16_.emplace(std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
+    const auto got = FillRaw(to, room);
+    if (!got) utf16_error_ = got.error();
+    return got ? *got : 0;
+  });
+  return Fill(buffer.data(), buffer.capacity());
+}
+
 Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   if (!open_) {
     const auto opened = OpenNext();
@@ -164,6 +183,7 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   carry_.clear();
   auto filled = Fill(buffer.data() + carried, buffer.capacity() - carried);
   if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled})) filled = OpenArchive(buffer, *filled);
+  if (filled && first_ && IsUtf16({buffer.data(), *filled})) filled = OpenUtf16(buffer, *filled);
   if (!filled) return filled.error();
   std::size_t size = carried + *filled;
 

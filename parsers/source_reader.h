@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "parsers/archive_source.h"
 #include "parsers/scan.h"
+#include "parsers/utf16.h"
 
 namespace inquest {
 
@@ -51,8 +52,10 @@ class SourceReader {
 
  private:
   Result<std::size_t> Fill(char* to, std::size_t room);
+  Result<std::size_t> FillRaw(char* to, std::size_t room);
   Result<bool> OpenNext();
   Result<std::size_t> OpenArchive(BlockBuffer& buffer, std::size_t size);
+  Result<std::size_t> OpenUtf16(BlockBuffer& buffer, std::size_t size);
   bool OpenMember();
   void Begin(std::string path);
   void Close();
@@ -64,6 +67,8 @@ class SourceReader {
   ExpansionLimits limits_;
   int file_ = -1;
   std::unique_ptr<ArchiveSource> archive_;  ///< of `file_`, if that is one
+  std::optional<Utf16Reader> utf16_;        ///< of the input that is open, if it is in that
+  std::optional<Error> utf16_error_;        ///< what kept it from reading on
   std::string path_;                        ///< of the input that is open
   std::size_t next_path_ = 0;               ///< into `inputs_`
   std::uint32_t begun_ = 0;                 ///< inputs that gave a block; an archive gives many

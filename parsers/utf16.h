@@ -1,0 +1,39 @@
+// Text in UTF-16, as PowerShell's `>` writes it, turned into UTF-8 while it is read.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace inquest {
+
+/// Whether bytes begin with the byte order mark of UTF-16, of either order.
+bool IsUtf16(std::string_view head);
+
+// By hand: iconv loads its converters from files that a node need not have.
+/// Turns a stream of UTF-16 into UTF-8 without a byte order mark. A half pair becomes U+FFFD, as does an odd last byte.
+class Utf16Reader {
+ public:
+  /// Reads at most so many of the bytes that follow; fewer: there are no more.
+  using Read = std::function<std::size_t(char* to, std::size_t room)>;
+  /// `head`: the first bytes of the stream, its mark among them; `whole`: there are no others.
+  Utf16Reader(std::string head, bool whole, Read read);
+  /// At most `room` bytes of text; fewer: it has ended.
+  std::size_t Fill(char* to, std::size_t room);
+
+ private:
+  /// False: there is nothing left.
+  bool Decode();
+  /// So many bytes are there, unless the stream has ended.
+  bool Have(std::size_t bytes);
+  char32_t Unit() const;
+
+  Read read_;
+  std::string raw_;       ///< read, and not turned from at_ on
+  std::size_t at_ = 2;
+  std::string character_; ///< the last one turned, in UTF-8: what of it did not fit stays
+  bool big_endian_ = false, whole_ = false;
+};
+
+}  // namespace inquest
