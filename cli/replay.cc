@@ -175,10 +175,10 @@ std::string ProgressLine(const RunOutcome& run) {
 }
 
 RunSetup SetupOf(const std::string& worker) {
-  RunSetup setup{.worker = worker, .env = {}};
-  for (char** entry = environ; *entry != nullptr; ++entry) setup.env.emplace_back(*entry);
+  RunSetup setup{.local = {.worker = worker, .env = {}}};
+  for (char** entry = environ; *entry != nullptr; ++entry) setup.local.env.emplace_back(*entry);
   setup.interrupted = [] { return interrupted.load(); };
-  setup.run_program = [](const std::vector<std::string>& command, milliseconds limit) {
+  setup.local.run_program = [](const std::vector<std::string>& command, milliseconds limit) {
     const ChildEnd end = RunChild(command, {.time = limit, .output_bytes = 64 * 1024});
     return end.missing.empty() ? end.output : "";
   };

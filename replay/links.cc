@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -43,6 +44,7 @@ struct SocketRow {
   std::uint64_t inode = 0, receive_queue = 0, send_queue = 0, acked = 0, received = 0;
   std::uint32_t retransmits = 0;
   milliseconds since_ack{};
+  std::string net = {};
 };
 using Sockets = std::map<std::uint64_t, SocketRow>;  // by inode
 
@@ -87,7 +89,7 @@ SocketRow RowOf(const inet_diag_msg& message, std::size_t length) {
 }
 
 /// Adds the TCP sockets of one family in the thread's network namespace.
-void Dump(unsigned char family, Sockets& sockets) {
+void Dump(unsigned char family, const std::string& net, Sockets& sockets) {
   const OwnedFd netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   struct {
     nlmsghdr header;
@@ -110,7 +112,8 @@ void Dump(unsigned char family, Sockets& sockets) {
       if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR || header.nlmsg_len < sizeof(nlmsghdr)) return;
       if (header.nlmsg_len >= sizeof(nlmsghdr) + sizeof(inet_diag_msg)) {
         const auto& message = *reinterpret_cast<const inet_diag_msg*>(&header + 1);
-        const SocketRow row = RowOf(message, header.nlmsg_len - sizeof(nlmsghdr) - sizeof(inet_diag_msg));
+        SocketRow row = RowOf(message, header.nlmsg_len - sizeof(nlmsghdr) - sizeof(inet_diag_msg));
+        row.net = net;
         if (row.inode != 0) sockets[row.inode] = row;
       }
       at += NLMSG_ALIGN(header.nlmsg_len);
@@ -123,6 +126,14 @@ ino_t NamespaceOf(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
+/// Of the host and the namespace together: equal where a loopback address means the same.
+std::string NetName(ino_t inode) {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  return fmt::format("{}/{}", boot, inode);
+}
+
 /// The sockets of every network namespace that a rank lives in.
 Sockets Look(const std::map<int, pid_t>& pid_of_rank) {
   std::map<ino_t, pid_t> namespaces;
@@ -130,9 +141,9 @@ Sockets Look(const std::map<int, pid_t>& pid_of_rank) {
   const ino_t own = NamespaceOf("/proc/thread-self/ns/net");
   Sockets sockets;
   for (const auto& [inode, pid] : namespaces) {
-    const auto dump = [&] {
-      Dump(AF_INET, sockets);
-      Dump(AF_INET6, sockets);
+    const auto dump = [&, net = NetName(inode)] {
+      Dump(AF_INET, net, sockets);
+      Dump(AF_INET6, net, sockets);
     };
     if (inode == own) {
       dump();
@@ -146,61 +157,82 @@ Sockets Look(const std::map<int, pid_t>& pid_of_rank) {
   return sockets;
 }
 
-LinkRow RowFrom(int from, int to, const SocketRow& sender, const SocketRow* receiver, const SocketRow* sender_later, const SocketRow* receiver_later) {
-  LinkRow row{.from = from, .to = to, .from_address = Text(sender.local), .to_address = Text(sender.remote)};
-  const SocketRow& last = sender_later != nullptr ? *sender_later : sender;
-  row.acked = last.acked;
-  row.queued = last.send_queue;
-  row.retransmits = last.retransmits;
-  row.since_ack = last.since_ack;
-  row.connected = last.state != kSynSent;
-  row.moves = last.acked != sender.acked;
+bool IsLoopback(const std::string& endpoint) { return endpoint.starts_with("127.") || endpoint.starts_with("[::1]"); }
+
+LinkRow RowFrom(const SocketSight& sender, int to, const SocketSight* receiver) {
+  LinkRow row{.from = sender.rank, .to = to, .from_address = sender.local, .to_address = sender.remote};
+  row.acked = sender.acked_later;
+  row.queued = sender.queued;
+  row.retransmits = sender.retransmits;
+  row.since_ack = sender.since_ack;
+  row.connected = sender.state == SocketSight::State::kConnected;
+  row.moves = sender.acked_later != sender.acked;
   if (receiver != nullptr) {
-    const SocketRow& arrived = receiver_later != nullptr ? *receiver_later : *receiver;
-    row.received = arrived.received;
-    row.unread = arrived.receive_queue;
-    row.moves = row.moves || arrived.received != receiver->received || arrived.receive_queue != receiver->receive_queue;
+    row.received = receiver->received_later;
+    row.unread = receiver->unread_later;
+    row.moves = row.moves || receiver->received_later != receiver->received || receiver->unread_later != receiver->unread;
   }
   return row;
 }
 
 }  // namespace
 
-LinkPicture LinksBetween(const std::map<int, pid_t>& pid_of_rank, milliseconds apart) {
+std::string NetOfThisThread() { return NetName(NamespaceOf("/proc/thread-self/ns/net")); }
+
+std::vector<SocketSight> LookAtSockets(const std::map<int, pid_t>& pid_of_rank, milliseconds apart) {
   std::map<std::uint64_t, int> rank_of_inode;
   for (const auto& [rank, pid] : pid_of_rank) {
     for (const std::uint64_t inode : SocketsOf(pid)) rank_of_inode.emplace(inode, rank);
   }
   const Sockets first = Look(pid_of_rank);
   std::this_thread::sleep_for(apart);
-  const Sockets second = Look(pid_of_rank);
-
-  std::map<std::pair<Endpoint, Endpoint>, const SocketRow*> by_ends;
-  std::map<Endpoint, int> listeners;
+  const Sockets second = apart.count() > 0 ? Look(pid_of_rank) : Sockets();
+  std::vector<SocketSight> sights;
   for (const auto& [inode, row] : first) {
     const auto rank = rank_of_inode.find(inode);
     if (rank == rank_of_inode.end()) continue;
-    if (row.state == kListen)
-      listeners.emplace(row.local, rank->second);
-    else
-      by_ends.emplace(std::pair(row.local, row.remote), &row);
+    const auto found = second.find(inode);
+    const SocketRow& later = found == second.end() ? row : found->second;
+    using State = SocketSight::State;
+    sights.push_back({.rank = rank->second,
+                      .net = row.net,
+                      .local = Text(row.local),
+                      .remote = Text(row.remote),
+                      .state = row.state == kListen ? State::kListening : later.state == kSynSent ? State::kConnecting : State::kConnected,
+                      .acked = row.acked,
+                      .received = row.received,
+                      .unread = row.receive_queue,
+                      .acked_later = later.acked,
+                      .received_later = later.received,
+                      .unread_later = later.receive_queue,
+                      .queued = later.send_queue,
+                      .retransmits = later.retransmits,
+                      .since_ack = later.since_ack});
   }
-  const auto later = [&](const SocketRow* row) {
-    const auto found = row == nullptr ? second.end() : second.find(row->inode);
-    return found == second.end() ? nullptr : &found->second;
-  };
+  return sights;
+}
+
+LinkPicture LinksBetween(const std::vector<SocketSight>& sockets) {
+  // A loopback address means something in its own namespace alone.
+  const auto place = [](const SocketSight& socket, const std::string& endpoint) { return std::pair(IsLoopback(endpoint) ? socket.net : "", endpoint); };
+  using Place = std::pair<std::string, std::string>;
+  std::map<std::pair<Place, Place>, const SocketSight*> by_ends;
+  std::map<Place, int> listeners;
+  for (const SocketSight& socket : sockets) {
+    if (socket.state == SocketSight::State::kListening)
+      listeners.emplace(place(socket, socket.local), socket.rank);
+    else
+      by_ends.emplace(std::pair(place(socket, socket.local), place(socket, socket.remote)), &socket);
+  }
   LinkPicture picture;
   std::vector<LinkRow>& links = picture.links;
-  for (const auto& [endpoint, rank] : listeners) picture.listeners.emplace(Text(endpoint), rank);
+  for (const auto& [endpoint, rank] : listeners) picture.listeners.emplace(endpoint.second, rank);
   for (const auto& [ends, sender] : by_ends) {
     const auto other = by_ends.find({ends.second, ends.first});
-    const SocketRow* receiver = other == by_ends.end() ? nullptr : other->second;
-    const int from = rank_of_inode.at(sender->inode);
-    if (receiver != nullptr) {
-      const int to = rank_of_inode.at(receiver->inode);
-      if (to != from) links.push_back(RowFrom(from, to, *sender, receiver, later(sender), later(receiver)));
-    } else if (const auto listener = listeners.find(ends.second); sender->state == kSynSent && listener != listeners.end()) {
-      links.push_back(RowFrom(from, listener->second, *sender, nullptr, later(sender), nullptr));
+    if (other != by_ends.end()) {
+      if (other->second->rank != sender->rank) links.push_back(RowFrom(*sender, other->second->rank, other->second));
+    } else if (const auto listener = listeners.find(ends.second); sender->state == SocketSight::State::kConnecting && listener != listeners.end()) {
+      links.push_back(RowFrom(*sender, listener->second, nullptr));
     }
   }
   std::ranges::sort(links, {}, [](const LinkRow& link) { return std::tuple(link.from, link.to, link.from_address, link.to_address); });

@@ -44,7 +44,7 @@ struct ThreadState {
 };
 
 struct RankOutcome {
-  int rank = 0;
+  int rank = 0, node = 0;
   std::string host;
   std::int64_t pid = 0;
   std::map<Phase, PhaseTime> phases;

@@ -55,6 +55,7 @@ struct Fault {
 
 /// One place of a rank.
 struct RankPlace {
+  int node = 0;  ///< counted from 0
   std::vector<std::string> launcher = {};  ///< words in front of the worker: `ip netns exec node1`; must exec, not fork
   std::map<std::string, std::string> env = {};      ///< beside Plan::env, for this rank alone
   std::map<std::string, std::string> options = {};  ///< beside Plan::options

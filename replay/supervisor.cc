@@ -1,23 +1,15 @@
-// The event loop: sockets, deaths, output, deadlines; then the picture, the judgement and the end of everything.
+// What ranks, wherever they are, say and do; deadlines; then the picture, the judgement and the end of everything.
 #include "replay/supervisor.h"
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <map>
 #include <set>
 
 #include "replay/judgement.h"
-#include "replay/links.h"
-#include "replay/proc.h"
-#include "replay/spawn.h"
-#include "replay/wire.h"
+#include "replay/local_node.h"
 
 namespace inquest {
 namespace {
@@ -27,21 +19,21 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kTick{50}, kProgress{200}, kHeartbeat{100}, kLinksApart{150};
-/// Without a heartbeat for this long a rank is looked at: frozen, or only short of a processor?
-constexpr milliseconds kSilence{800};
 constexpr milliseconds kLate{1000};  ///< behind the others, to be worth a note
 /// After a first event, for its causes to show too: an error of rank 0 may come before the news of rank 1's death.
 constexpr milliseconds kSettleDeath{100}, kSettleError{400}, kSettleMismatch{50};
 constexpr milliseconds kGrace{300}, kKillPatience{2000}, kBacktraceLimit{5000};
-constexpr std::size_t kOutputBytes = 32 * 1024, kMostBacktraces = 4;
+constexpr milliseconds kPictureLimit{1000};  ///< beyond kLinksApart: a node that does not answer is left out
+constexpr milliseconds kTextsLimit{5000};    ///< of NodeSetup::look, which has limits of its own
 
 class Run {
  public:
-  Run(const Plan& plan, const RunSetup& setup) : plan_(plan), setup_(setup), call_(CallOf(plan)), begin_(Clock::now()) {}
+  Run(const Plan& plan, const RunSetup& setup, std::span<Node* const> nodes)
+      : plan_(plan), setup_(setup), nodes_(nodes), call_(CallOf(plan)), begin_(Clock::now()), lost_(nodes.size()) {}
 
   RunOutcome Go() {
     Start();
-    if (!ending_) Watch();
+    Watch();
     Decide();
     End();
     out_.bandwidth = BandwidthOf(out_, plan_);
@@ -51,43 +43,38 @@ class Run {
 
  private:
   struct Rank {
-    WorkerProcess process;
-    bool alive = false, socket_open = false, output_open = false;
-    Clock::time_point heard{}, moved{};  ///< any packet; the last new step
-    milliseconds late{};                 ///< behind the others, when it last began a step
+    std::size_t node = 0;
+    bool alive = false;
+    Clock::time_point moved{};  ///< the last new step
+    milliseconds late{};        ///< behind the others, when it last began a step
   };
 
   nanoseconds Now() const { return Clock::now() - begin_; }
   RankOutcome& Of(std::size_t rank) { return out_.ranks[rank]; }
+  RankPlace PlaceOf(std::size_t rank) const { return rank < plan_.places.size() ? plan_.places[rank] : RankPlace{}; }
 
   // ---- start ------------------------------------------------------------------------------------------------------
   void Start() {
     const auto nranks = static_cast<std::size_t>(plan_.ranks.value);
     ranks_.resize(nranks);
     out_.ranks.resize(nranks);
-    for (std::size_t rank = 0; rank < nranks && !ending_; ++rank) {
+    std::vector<StartOrder> orders(nodes_.size());
+    for (std::size_t rank = 0; rank < nranks; ++rank) {
+      const RankPlace place = PlaceOf(rank);
+      ranks_[rank].node = static_cast<std::size_t>(place.node);
+      ranks_[rank].moved = begin_;
       Of(rank).rank = static_cast<int>(rank);
-      StartRank(rank);
+      Of(rank).node = place.node;
+      orders[ranks_[rank].node].ranks.push_back({.rank = static_cast<int>(rank), .launcher = place.launcher, .env = place.env, .work = WorkOf(rank, place)});
     }
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      orders[node].env = plan_.env;
+      nodes_[node]->Start(orders[node]);
+    }
+    Poll(milliseconds(0));
   }
 
-  void StartRank(std::size_t rank) {
-    const RankPlace place = rank < plan_.places.size() ? plan_.places[rank] : RankPlace{};
-    std::vector<std::string> command = place.launcher;
-    command.insert(command.end(), {setup_.worker, "work", fmt::format("{}", ::getpid())});
-    Result<WorkerProcess> process = SpawnWorker(command, Environment(place));
-    if (!process) {
-      Of(rank).error = fmt::format("{}: {}", process.error().where, process.error().message);
-      Of(rank).doing = Of(rank).last = {Phase::kSpawned, 0};
-      return Note(Ending::kEvent, milliseconds(0));
-    }
-    Rank& state = ranks_[rank];
-    state.process = std::move(*process);
-    state.alive = state.socket_open = state.output_open = true;
-    state.heard = state.moved = Clock::now();
-    Of(rank).pid = state.process.pid;
-    Of(rank).phases[Phase::kSpawned] = {.iteration = 0, .begun = Now(), .reached = Now()};
-
+  StartWork WorkOf(std::size_t rank, const RankPlace& place) const {
     StartWork work{.engine = plan_.engine, .setup = {}, .iterations = plan_.iterations, .warm_up = plan_.warm_up, .heartbeat = kHeartbeat, .faults = {}};
     work.setup.rank = static_cast<int>(rank);
     work.setup.nranks = plan_.ranks.value;
@@ -96,21 +83,7 @@ class Run {
     work.setup.options.insert(plan_.options.begin(), plan_.options.end());
     work.setup.patience = Patience();
     std::ranges::copy_if(plan_.faults, std::back_inserter(work.faults), [&](const Fault& fault) { return fault.rank == static_cast<int>(rank); });
-    Send(rank, ToWorker(work));
-  }
-
-  std::vector<std::string> Environment(const RankPlace& place) const {
-    std::map<std::string, std::string> variables;
-    for (const std::string& entry : setup_.env) {
-      const std::size_t equals = entry.find('=');
-      if (equals != std::string::npos) variables[entry.substr(0, equals)] = entry.substr(equals + 1);
-    }
-    for (const auto* more : {&plan_.env, &place.env}) {
-      for (const auto& [name, value] : *more) variables[name] = value;
-    }
-    std::vector<std::string> entries;
-    for (const auto& [name, value] : variables) entries.push_back(fmt::format("{}={}", name, value));
-    return entries;
+    return work;
   }
 
   milliseconds Patience() const {
@@ -129,7 +102,7 @@ class Run {
   }
 
   void Watch() {
-    while (true) {
+    while (!ending_ || Clock::now() < judge_at_) {
       Poll(kTick);
       const Clock::time_point now = Clock::now();
       if (now >= next_progress_ && setup_.progress) {
@@ -138,82 +111,94 @@ class Run {
         next_progress_ = now + kProgress;
       }
       if (setup_.interrupted && setup_.interrupted()) Note(Ending::kInterrupted, milliseconds(0));
-      if (!ending_) LookForSilence(now);
       if (!ending_) LookAtDeadlines(now);
       if (!ending_ && std::ranges::all_of(out_.ranks, [](const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }))
         Note(Ending::kAllDone, milliseconds(0));
-      if (ending_ && now >= judge_at_) return;
     }
   }
 
   void Poll(milliseconds limit) {
     std::vector<pollfd> ready;
-    std::vector<std::pair<std::size_t, int>> owners;  // rank, and which of its three descriptors
-    const auto add = [&](std::size_t rank, int which, int fd) {
-      ready.push_back({fd, POLLIN, 0});
-      owners.emplace_back(rank, which);
-    };
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      const Rank& state = ranks_[rank];
-      if (state.socket_open) add(rank, 0, state.process.socket.get());
-      if (state.output_open) add(rank, 1, state.process.output.get());
-      if (state.alive) add(rank, 2, state.process.pidfd.get());
-    }
-    if (::poll(ready.data(), ready.size(), static_cast<int>(limit.count())) <= 0) return;
-    for (std::size_t i = 0; i < ready.size(); ++i) {
-      if (ready[i].revents == 0) continue;
-      const auto [rank, which] = owners[i];
-      if (which == 0) Receive(rank);
-      if (which == 1) ReadOutput(rank);
-      if (which == 2) Bury(rank);
-    }
-  }
-
-  void Receive(std::size_t rank) {
-    while (ranks_[rank].socket_open) {
-      const ssize_t got = ::recv(ranks_[rank].process.socket.get(), packet_.data(), packet_.size(), 0);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (got <= 0) {
-        ranks_[rank].socket_open = false;
-        return;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) ready.push_back({lost_[node] ? -1 : nodes_[node]->fd(), POLLIN, 0});
+    (void)::poll(ready.data(), ready.size(), static_cast<int>(limit.count()));
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (lost_[node]) continue;
+      for (NodeEvent& event : nodes_[node]->Take()) {
+        at_ = std::max(event.at - begin_, nanoseconds(0));
+        std::visit([&](auto& what) { Happened(node, what); }, event.what);
       }
-      ranks_[rank].heard = Clock::now();
-      if (const auto message = DecodeToSupervisor({packet_.data(), static_cast<std::size_t>(got)}))
-        std::visit([&](const auto& m) { Hear(rank, m); }, *message);
     }
   }
 
-  void ReadOutput(std::size_t rank) {
-    std::string& output = Of(rank).output;
-    while (ranks_[rank].output_open) {
-      const ssize_t got = ::read(ranks_[rank].process.output.get(), packet_.data(), packet_.size());
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (got <= 0) {
-        ranks_[rank].output_open = false;
-        return;
-      }
-      output.append(packet_.data(), static_cast<std::size_t>(got));
-      if (output.size() > kOutputBytes) output.erase(0, output.size() - kOutputBytes);
-    }
+  /// Whether that node may speak of that rank: what it says is never trusted.
+  bool Has(std::size_t node, int rank) const {
+    return rank >= 0 && static_cast<std::size_t>(rank) < ranks_.size() && ranks_[static_cast<std::size_t>(rank)].node == node;
   }
 
-  /// It has ended: what it said last, how, and when.
-  void Bury(std::size_t rank) {
-    Rank& state = ranks_[rank];
-    Receive(rank);
-    ReadOutput(rank);
-    siginfo_t status{};
-    if (::waitid(P_PID, static_cast<id_t>(state.process.pid), &status, WEXITED | WNOHANG) != 0 || status.si_pid == 0) return;
-    state.alive = false;
-    state.process.pidfd.Close();
+  // ---- what nodes say ---------------------------------------------------------------------------------------------
+  void Happened(std::size_t node, const RankSpawned& spawned) {
+    if (!Has(node, spawned.rank)) return;
+    const auto rank = static_cast<std::size_t>(spawned.rank);
+    ranks_[rank].alive = true;
+    ranks_[rank].moved = Clock::now();
+    Of(rank).pid = spawned.pid;
+    Of(rank).phases[Phase::kSpawned] = {.iteration = 0, .begun = at_, .reached = at_};
+  }
+
+  void Happened(std::size_t node, const RankNotSpawned& refused) {
+    if (!Has(node, refused.rank)) return;
+    Of(static_cast<std::size_t>(refused.rank)).error = refused.error;
+    Note(Ending::kEvent, milliseconds(0));
+  }
+
+  void Happened(std::size_t node, const RankSaid& said) {
+    if (Has(node, said.rank)) std::visit([&](const auto& message) { Hear(static_cast<std::size_t>(said.rank), message); }, said.message);
+  }
+
+  void Happened(std::size_t node, RankEnded& ended) {
+    if (!Has(node, ended.rank)) return;
+    const auto rank = static_cast<std::size_t>(ended.rank);
+    ranks_[rank].alive = false;
+    Of(rank).output = std::move(ended.output);
     if (leaving_) {
-      if (status.si_code == CLD_EXITED && status.si_status == kExitAbortHung)
+      if (ended.exit_code == kExitAbortHung)
         out_.notes.push_back(fmt::format("Rank {}: the library's abort did not return within {:.1f} s; the process left without it.", rank,
                                          std::chrono::duration<double>(plan_.deadlines.abort).count()));
       return;
     }
-    Of(rank).ended_at = Now();
-    (status.si_code == CLD_EXITED ? Of(rank).exit_code : Of(rank).signal) = status.si_status;
+    Of(rank).ended_at = at_;
+    Of(rank).exit_code = ended.exit_code;
+    Of(rank).signal = ended.signal;
+    Note(Ending::kEvent, kSettleDeath);
+  }
+
+  void Happened(std::size_t node, const RankStopped& stopped) {
+    if (!Has(node, stopped.rank) || ending_) return;
+    Of(static_cast<std::size_t>(stopped.rank)).stopped = stopped.why;
+    Note(Ending::kEvent, milliseconds(0));
+  }
+
+  void Happened(std::size_t node, NodeSaw& saw) {
+    awaited_.erase({saw.id, node});
+    for (RankSight& sight : saw.ranks) {
+      if (!Has(node, sight.rank)) continue;
+      RankOutcome& rank = Of(static_cast<std::size_t>(sight.rank));
+      if (!sight.process_state.empty()) rank.process_state = std::move(sight.process_state);
+      if (!sight.threads.empty()) rank.threads = std::move(sight.threads);
+      if (!sight.backtrace.empty()) rank.backtrace = std::move(sight.backtrace);
+    }
+    for (SocketSight& socket : saw.sockets) {
+      if (Has(node, socket.rank)) sockets_[saw.id].push_back(std::move(socket));
+    }
+    for (auto& [name, text] : saw.texts) out_.dumps.insert_or_assign(nodes_.size() > 1 ? fmt::format("node {}: {}", node, name) : name, std::move(text));
+  }
+
+  void Happened(std::size_t node, const NodeLost&) {
+    lost_[node] = true;
+    std::erase_if(awaited_, [&](const auto& entry) { return entry.second == node; });
+    for (Rank& rank : ranks_) {
+      if (rank.node == node) rank.alive = false;
+    }
     Note(Ending::kEvent, kSettleDeath);
   }
 
@@ -227,14 +212,14 @@ class Run {
 
   void Hear(std::size_t rank, const Began& began) {
     Of(rank).doing = began.step;
-    Of(rank).phases[began.step.phase] = {.iteration = began.step.iteration, .begun = Now(), .reached = {}};
+    Of(rank).phases[began.step.phase] = {.iteration = began.step.iteration, .begun = at_, .reached = {}};
     ranks_[rank].moved = Clock::now();
     NoteLateness(rank, began.step);
   }
 
   void Hear(std::size_t rank, const Reached& reached) {
     Of(rank).last = reached.step;
-    Of(rank).phases[reached.step.phase].reached = Now();
+    Of(rank).phases[reached.step.phase].reached = at_;
     if (reached.took) Of(rank).times.push_back(*reached.took);
     ranks_[rank].moved = Clock::now();
   }
@@ -242,7 +227,7 @@ class Run {
   void Hear(std::size_t rank, const Heartbeat& beat) {
     if (beat.view.async_error.empty() || !Of(rank).error.empty()) return;
     Of(rank).error = beat.view.async_error;
-    Of(rank).ended_at = Now();
+    Of(rank).ended_at = at_;
     Note(Ending::kEvent, kSettleError);
   }
 
@@ -273,27 +258,23 @@ class Run {
 
   void Hear(std::size_t rank, const WorkFailed& failed) {
     Of(rank).doing = failed.step;
-    Of(rank).ended_at = Now();
+    Of(rank).ended_at = at_;
     Of(rank).wrong_data = failed.wrong_data;
     if (!failed.wrong_data) Of(rank).error = failed.error.empty() ? "no reason given" : failed.error;
-    // Now: those that fail next will not listen any more where this rank looked for them.
-    if (!ending_ && !failed.wrong_data) out_.listeners = LinksBetween(Pids(), milliseconds(0)).listeners;
+    // The others' nodes look now: those that fail next will not listen any more where this rank looked for them.
+    if (!ending_ && !failed.wrong_data && nodes_.size() > 1) Order({.sockets = true});
     Note(Ending::kEvent, kSettleError);
   }
 
   void Hear(std::size_t rank, const Described& described) { Of(rank).describe = described.lines; }
 
-  void Send(std::size_t rank, const ToWorker& message) {
-    const std::string packet = Encode(message);
-    // A worker that does not take its packets is found by its silence.
-    (void)::send(ranks_[rank].process.socket.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
+  void Send(std::size_t rank, const ToWorker& message) { nodes_[ranks_[rank].node]->Tell(static_cast<int>(rank), message); }
 
   // ---- what workers do not say -------------------------------------------------------------------------------------
   /// Once all ranks have begun a step: who fell behind in it, against the median. After the operation it matters no more.
   void NoteLateness(std::size_t rank, const Step& step) {
     auto& begun = begun_[{step.phase, step.iteration}];
-    begun[rank] = Now();
+    begun[rank] = at_;
     if (begun.size() < ranks_.size()) return;
     std::vector<nanoseconds> times;
     for (const auto& [each, at] : begun) times.push_back(at);
@@ -306,20 +287,6 @@ class Run {
       ranks_[each].late = late;
     }
     begun_.erase({step.phase, step.iteration});
-  }
-
-  void LookForSilence(Clock::time_point now) {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      Rank& state = ranks_[rank];
-      if (!state.alive || now - state.heard < kSilence) continue;
-      const pid_t pid = state.process.pid;
-      const char letter = StateOf(pid);
-      std::string& stopped = Of(rank).stopped;
-      if (letter == 'T') stopped = "stopped (SIGSTOP or its like, state T)";
-      if (letter == 't') stopped = fmt::format("held by a debugger, process {} (state t)", TracerOf(pid));
-      if (stopped.empty() && IsFrozen(pid)) stopped = "held by the cgroup freezer";
-      if (!stopped.empty()) Note(Ending::kEvent, milliseconds(0));
-    }
   }
 
   void LookAtDeadlines(Clock::time_point now) {
@@ -335,6 +302,23 @@ class Run {
   }
 
   // ---- the end ----------------------------------------------------------------------------------------------------
+  /// Asks every node; the answers come as events.
+  int Order(LookOrder order) {
+    order.id = ++looks_;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (lost_[node]) continue;
+      awaited_.insert({order.id, node});
+      nodes_[node]->Look(order);
+    }
+    return order.id;
+  }
+
+  /// Until every node has answered that, or is lost.
+  void Await(int id, milliseconds limit) {
+    const auto waits = [&] { return std::ranges::any_of(awaited_, [&](const auto& entry) { return entry.first == id; }); };
+    for (const Clock::time_point last = Clock::now() + limit; waits() && Clock::now() < last;) Poll(kTick);
+  }
+
   void Decide() {
     Poll(milliseconds(0));
     if (*ending_ != Ending::kAllDone) TakePicture();
@@ -344,49 +328,29 @@ class Run {
     out_.blamed = judgement.blamed;
     out_.decided_at = out_.took = Now();
     if (setup_.decided) setup_.decided(out_);
-    if (*ending_ != Ending::kDeadline) return;
-    if (setup_.look) out_.dumps = setup_.look(out_);
-    TakeBacktraces();
-  }
-
-  std::map<int, pid_t> Pids() const {
-    std::map<int, pid_t> pids;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (ranks_[rank].alive) pids.emplace(static_cast<int>(rank), ranks_[rank].process.pid);
-    }
-    return pids;
+    if (*ending_ == Ending::kDeadline) Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true}), kBacktraceLimit + kTextsLimit);
   }
 
   void TakePicture() {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (!ranks_[rank].alive) continue;
-      const pid_t pid = ranks_[rank].process.pid;
-      Of(rank).process_state = StateText(pid);
-      Of(rank).threads = ThreadsOf(pid);
-    }
     const bool failed = std::ranges::any_of(out_.ranks, [](const RankOutcome& rank) { return !rank.error.empty(); });
-    if (*ending_ != Ending::kDeadline && !failed) return;
-    LinkPicture picture = LinksBetween(Pids(), kLinksApart);
-    out_.links = std::move(picture.links);
-    out_.listeners.merge(picture.listeners);
+    const bool sockets = *ending_ == Ending::kDeadline || failed;
+    const int id = Order({.threads = true, .sockets = sockets, .apart = kLinksApart});
+    Await(id, kLinksApart + kPictureLimit);
+    out_.links = LinksBetween(sockets_[id]).links;
+    for (const auto& [look, seen] : sockets_) out_.listeners.merge(LinksBetween(seen).listeners);
   }
 
-  /// Of those blamed first.
-  void TakeBacktraces() {
-    if (!setup_.run_program) return;
-    std::vector<std::size_t> order;
+  /// Those blamed first.
+  std::vector<int> ByBlame() const {
+    std::vector<int> order;
+    const auto add = [&](int rank) {
+      if (std::ranges::find(order, rank) == order.end()) order.push_back(rank);
+    };
     for (const Blamed& blamed : out_.blamed) {
-      if (blamed.rank) order.push_back(static_cast<std::size_t>(*blamed.rank));
+      if (blamed.rank) add(*blamed.rank);
     }
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) order.push_back(rank);
-    std::set<std::size_t> done;
-    const Clock::time_point last = Clock::now() + kBacktraceLimit;
-    for (const std::size_t rank : order) {
-      const auto left = std::chrono::duration_cast<milliseconds>(last - Clock::now());
-      if (done.size() == kMostBacktraces || left <= milliseconds(0)) return;
-      if (!ranks_[rank].alive || !done.insert(rank).second) continue;
-      Of(rank).backtrace = setup_.run_program({"gdb", "-p", fmt::format("{}", ranks_[rank].process.pid), "-nx", "-batch", "-ex", "thread apply all bt"}, left);
-    }
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) add(static_cast<int>(rank));
+    return order;
   }
 
   std::size_t Living() const {
@@ -395,34 +359,43 @@ class Run {
   void AwaitEnd(milliseconds limit) {
     for (const Clock::time_point last = Clock::now() + limit; Living() > 0 && Clock::now() < last;) Poll(kTick);
   }
+  template <class Which>
+  void Kill(Which which) {
+    std::vector<std::vector<int>> ranks(nodes_.size());
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (ranks_[rank].alive && which(Of(rank))) ranks[ranks_[rank].node].push_back(static_cast<int>(rank));
+    }
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!ranks[node].empty()) nodes_[node]->Kill(ranks[node]);
+    }
+  }
 
   void End() {
     leaving_ = true;
     const bool well = *ending_ == Ending::kAllDone;
-    const auto kill_group = [&](std::size_t rank) {
-      if (ranks_[rank].alive) ::kill(-ranks_[rank].process.pid, SIGKILL);
-    };
+    Kill([](const RankOutcome& rank) { return !rank.stopped.empty(); });  // it can hear nothing
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (!Of(rank).stopped.empty())
-        kill_group(rank);  // it can hear nothing
-      else if (ranks_[rank].alive)
-        Send(rank, well ? ToWorker(Leave{}) : ToWorker(AbortWork{plan_.deadlines.abort}));
+      if (ranks_[rank].alive && Of(rank).stopped.empty()) Send(rank, well ? ToWorker(Leave{}) : ToWorker(AbortWork{plan_.deadlines.abort}));
     }
     AwaitEnd(plan_.deadlines.abort + kGrace);
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) kill_group(rank);
+    Kill([](const RankOutcome&) { return true; });
     AwaitEnd(kKillPatience);
+    if (Living() == 0) return;
+    Await(Order({.threads = true}), kPictureLimit);
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (ranks_[rank].alive)
-        out_.notes.push_back(fmt::format("Rank {}: process {} could not be killed; it is in state {}.", rank, ranks_[rank].process.pid, StateText(ranks_[rank].process.pid)));
+      if (ranks_[rank].alive) out_.notes.push_back(fmt::format("Rank {}: process {} could not be killed; it is in state {}.", rank, Of(rank).pid, Of(rank).process_state));
     }
   }
 
   const Plan& plan_;
   const RunSetup& setup_;
+  std::span<Node* const> nodes_;
   Call call_;
   Clock::time_point begin_, next_progress_ = begin_, judge_at_{};
+  nanoseconds at_{};  ///< of the event that is being heard
   RunOutcome out_;
   std::vector<Rank> ranks_;
+  std::vector<bool> lost_;  ///< by node
   std::optional<Ending> ending_;
   milliseconds waited_{};
   bool leaving_ = false;
@@ -430,11 +403,19 @@ class Run {
   std::map<std::string, std::string> store_;
   std::map<std::string, std::set<std::size_t>> askers_;
   std::map<std::pair<Phase, int>, std::map<std::size_t, nanoseconds>> begun_;
-  std::string packet_ = std::string(kPacketBytes, '\0');
+  int looks_ = 0;
+  std::set<std::pair<int, std::size_t>> awaited_;  ///< look and node
+  std::map<int, std::vector<SocketSight>> sockets_;  ///< by look
 };
 
 }  // namespace
 
-RunOutcome RunPlan(const Plan& plan, const RunSetup& setup) { return Run(plan, setup).Go(); }
+RunOutcome RunPlan(const Plan& plan, const RunSetup& setup) {
+  LocalNode node(setup.local);
+  Node* const nodes[] = {&node};
+  return RunPlan(plan, setup, nodes);
+}
+
+RunOutcome RunPlan(const Plan& plan, const RunSetup& setup, std::span<Node* const> nodes) { return Run(plan, setup, nodes).Go(); }
 
 }  // namespace inquest
