@@ -403,6 +403,7 @@ struct PcieError {
   std::string bus_id;    ///< who reports the error: device or port
   std::string reporter;  ///< the driver bound to it, `pcieport`, `nvidia`
   std::string detail;    ///< `Surprise Down Error`, `Data Link Layer`, `Slot(7)`; several joined by `, `
+  bool recovered = false;  ///< the port says that its device came back
   std::optional<std::chrono::microseconds> uptime;
 };
 

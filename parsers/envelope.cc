@@ -261,8 +261,18 @@ class Peeler {
       case '(':
         return PeelRay();
       default:
-        return PeelTime() || PeelTaskLabel() || PeelReplica() || PeelHost();
+        return PeelFacility() || PeelTime() || PeelTaskLabel() || PeelReplica() || PeelHost();
     }
+  }
+
+  /// `kern  :err   : ` (dmesg -x).
+  bool PeelFacility() {
+    static constexpr std::array<string_view, 6> kFacilities = {"kern  :", "user  :", "daemon:", "syslog:", "auth  :", "local"};
+    static constexpr std::array<string_view, 8> kPriorities = {"emerg :", "alert :", "crit  :", "err   :", "warn  :", "notice:", "info  :", "debug :"};
+    constexpr std::size_t kWidth = 7;
+    if (!StartsWithAny(text_, kFacilities) || text_.substr(kWidth - 1, 1) != ":" || !StartsWithAny(text_.substr(kWidth), kPriorities)) return false;
+    text_.remove_prefix(std::min(text_.find_first_not_of(' ', 2 * kWidth), text_.size()));
+    return true;
   }
 
   /// `[rank3]:` is printed by the process itself, so it beats what a launcher counts.

@@ -158,7 +158,7 @@ unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options
 std::optional<Error> DamageThatLeftNothing(const std::vector<InputRead>& reads) {
   const auto damaged = std::find_if(reads.begin(), reads.end(), [](const InputRead& read) { return !read.problem.empty(); });
   if (damaged == reads.end() || std::any_of(reads.begin(), reads.end(), [](const InputRead& read) { return read.tally.bytes > 0; })) return std::nullopt;
-  return Error{damaged->problem, "nothing could be read of it; fetch it again, or unpack by hand what there is (zcat, tar -x)", damaged->path};
+  return Error{damaged->problem, "nothing could be read of it; check that you may, fetch it again, or unpack by hand what there is (zcat, tar -x)", damaged->path};
 }
 
 }  // namespace

@@ -18,9 +18,11 @@ namespace inquest {
 struct Input {
   std::string path;
   std::uint64_t size_bytes = 0;  ///< 0: unknown (a pipe)
+  bool found = false;            ///< in a folder that was given: one that cannot be read does not end the scan
 };
 
-/// Files and folders (recursively, hidden ones and unreadable kinds left out) in path order, each once.
+/// Files and folders (recursively, without hidden ones, sockets and the like) in path order, each once. A folder that may
+/// not be entered stands as an input, which cannot be read.
 Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths);
 
 /// What a compressed file or an archive may expand to before the rest of it is left unread.
@@ -55,7 +57,7 @@ struct InputRead {
 
 /// Scans every input and hands events to `sink` in input, then line order. Any number of threads gives the same calls.
 /// Archives are opened, and their members are inputs in the archive's order. What can be read of a damaged one is; an
-/// error is only an unreadable file, or damage that left nothing at all.
+/// error is only an unreadable file that was given by its path, or damage that left nothing at all.
 Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve, const ScanOptions& options, EventSink& sink);
 
 /// The same over text in memory, for tests. `pieces` are read one by one, as a pipe would give them.

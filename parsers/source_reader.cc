@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <tuple>
 
 #include "parsers/block.h"
 
@@ -44,7 +45,8 @@ Result<std::vector<std::string>> FilesUnder(const std::string& folder) {
       if (it->is_directory(error)) it.disable_recursion_pending();
       continue;
     }
-    if (it->is_regular_file(error)) out.push_back(it->path().string());
+    const bool closed = it->is_directory(error) && ::access(it->path().c_str(), R_OK | X_OK) != 0;
+    if (closed || it->is_regular_file(error)) out.push_back(it->path().string());
   }
   return out;
 }
@@ -65,10 +67,10 @@ Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths) {
     for (const std::string& file : *files) {
       std::error_code error;
       const auto size = fs::file_size(file, error);
-      inputs.push_back({file, error ? 0 : static_cast<std::uint64_t>(size)});
+      inputs.push_back({file, error ? 0 : static_cast<std::uint64_t>(size), true});
     }
   }
-  std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.path < b.path; });
+  std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return std::tie(a.path, a.found) < std::tie(b.path, b.found); });
   inputs.erase(std::unique(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.path == b.path; }), inputs.end());
   return inputs;
 }
@@ -92,6 +94,7 @@ void SourceReader::Close() {
 
 void SourceReader::Begin(std::string path) {
   path_ = std::move(path);
+  problem_.clear();
   open_ = first_ = true;
   cut_ = eof_ = false;
   utf16_.reset();
@@ -109,12 +112,18 @@ bool SourceReader::OpenMember() {
 Result<bool> SourceReader::OpenNext() {
   if (archive_ != nullptr && OpenMember()) return true;
   if (inputs_ == nullptr || next_path_ >= inputs_->size()) return false;
-  const std::string& path = (*inputs_)[next_path_++].path;
+  const auto& [path, size, found] = (*inputs_)[next_path_++];
   file_ = path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file_ < 0) return ReadError(path, errno);
+  const int code = errno;
+  if (file_ < 0 && !found) return ReadError(path, code);
+  Begin(path);
+  found_ = found;
+  if (file_ < 0) {
+    problem_ = std::string("not read: ") + std::strerror(code);
+    return true;
+  }
   ::posix_fadvise(file_, 0, 0, POSIX_FADV_SEQUENTIAL);
   ::fcntl(file_, F_SETPIPE_SZ, kPipeBytes);  // fails on what is no pipe, which is fine
-  Begin(path);
   return true;
 }
 
@@ -141,10 +150,11 @@ Result<std::size_t> SourceReader::FillRaw(char* to, std::size_t room) {
     return filled;
   }
   while (filled < room) {
-    const ssize_t got = ::read(file_, to + filled, room - filled);
+    const ssize_t got = file_ < 0 ? 0 : ::read(file_, to + filled, room - filled);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ReadError(path_, errno);
-    if (got == 0) {
+    if (got < 0 && !found_) return ReadError(path_, errno);
+    if (got < 0) problem_ = std::string("the rest was not read: ") + std::strerror(errno);
+    if (got <= 0) {
       eof_ = true;
       break;
     }
@@ -214,6 +224,7 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
       block.problem = archive_->problem();
     else
       Close();
+    if (block.problem.empty()) block.problem = std::move(problem_);
   }
   return std::optional<Block>(block);
 }

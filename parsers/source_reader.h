@@ -47,7 +47,7 @@ class SourceReader {
   ~SourceReader();
   /// A reader over bytes in memory, as one input.
   SourceReader(std::string_view text, std::size_t block_bytes);
-  /// nullopt: no more. An unreadable input is an error, and the end.
+  /// nullopt: no more. An unreadable input that was given by its path is an error, and the end.
   Result<std::optional<Block>> Next(BlockBuffer& buffer);
 
  private:
@@ -70,6 +70,8 @@ class SourceReader {
   std::optional<Utf16Reader> utf16_;        ///< of the input that is open, if it is in that
   std::optional<Error> utf16_error_;        ///< what kept it from reading on
   std::string path_;                        ///< of the input that is open
+  std::string problem_;                     ///< why it is not whole, where it is no archive
+  bool found_ = false;                      ///< it is of a folder that was given
   std::size_t next_path_ = 0;               ///< into `inputs_`
   std::uint32_t begun_ = 0;                 ///< inputs that gave a block; an archive gives many
   bool open_ = false, first_ = false, cut_ = false, eof_ = false;

@@ -152,6 +152,14 @@ KernelScope::KernelScope(const Timeline& timeline, const RuleBook& book) {
   }
 }
 
+bool KernelScope::OrderUnknown(const Event& event) const {
+  if (!failed()) return false;
+  if (!event.at) return true;
+  const auto before = onset_ ? Between(*event.at, *onset_) : std::nullopt;
+  if (onset_ && (!before || *before >= nanoseconds(0))) return !before;
+  return end_ && !Between(*event.at, *end_);
+}
+
 KernelScope::Outside KernelScope::Of(const Event& event) const {
   const auto line = outside_.find(event.where);
   return line == outside_.end() ? Outside::kNo : line->second;

@@ -19,6 +19,8 @@ class KernelScope {
   KernelScope(const Timeline& timeline, const RuleBook& book);
   /// By the event's line: what several events of one line say counts for all of them.
   Outside Of(const Event& event) const;
+  /// Whether it is not known if the event was before the failure: nothing dates it, or the clocks may be zones apart.
+  bool OrderUnknown(const Event& event) const;
   /// Something else than the kernel log says that the job failed.
   bool failed() const { return end_.has_value() || onset_.has_value(); }
 

@@ -22,6 +22,22 @@ std::optional<std::int64_t> NumberAt(const simdjson::dom::element& entry, const 
   return number;
 }
 
+/// A message that is not plain text, as one with a colour code or a blank at its end, is an array of bytes; one that is too
+/// long is null, and not read.
+std::optional<std::string> MessageOf(const simdjson::dom::element& entry) {
+  std::string_view text;
+  if (entry["MESSAGE"].get(text) == simdjson::SUCCESS) return std::string(text);
+  simdjson::dom::array bytes;
+  if (entry["MESSAGE"].get(bytes) != simdjson::SUCCESS) return std::nullopt;
+  std::string out;
+  for (const simdjson::dom::element byte : bytes) {
+    std::uint64_t value = 0;
+    if (byte.get(value) != simdjson::SUCCESS || value > 255) return std::nullopt;
+    if (value != 0) out += static_cast<char>(value);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<JournalLine> ReadJournalLine(std::string_view line) {
@@ -31,9 +47,9 @@ std::optional<JournalLine> ReadJournalLine(std::string_view line) {
   static thread_local simdjson::dom::parser parser;  // keeps its buffers from line to line
   const simdjson::padded_string padded(line);
   simdjson::dom::element entry;
-  std::string_view message;
-  // A message that is not UTF-8 is an array of bytes, one that is too long is null: neither is read.
-  if (parser.parse(padded).get(entry) != simdjson::SUCCESS || entry["MESSAGE"].get(message) != simdjson::SUCCESS) return std::nullopt;
+  if (parser.parse(padded).get(entry) != simdjson::SUCCESS) return std::nullopt;
+  const auto message = MessageOf(entry);
+  if (!message) return std::nullopt;
   JournalLine out;
   out.host = TextAt(entry, "_HOSTNAME");
   if (const auto micros = NumberAt(entry, "__REALTIME_TIMESTAMP"); micros && *micros > 0 && *micros < kLatest)
@@ -53,7 +69,7 @@ std::optional<JournalLine> ReadJournalLine(std::string_view line) {
     out.text += ": ";
   }
   if (from_kernel) out.text += fmt::format("[{:5}.{:06}] ", *stamped / 1'000'000, *stamped % 1'000'000);
-  out.text += message.substr(0, message.find('\n'));
+  out.text += message->substr(0, message->find('\n'));
   return out;
 }
 

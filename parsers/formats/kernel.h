@@ -69,6 +69,19 @@ class PcieReader {
   bool has_device_ = false;  ///< of held_: the device's own report was read, not only the port's
 };
 
+// A block of lines that begin with the error's number; the device is held until its vendor and class were read.
+class CperReader {
+ public:
+  bool Consume(const Record& record, const KernelHead& head, EventSink& out);
+  void Finish(EventSink& out);
+
+ private:
+  std::optional<Event> held_;
+  std::int64_t number_ = -1;
+  std::optional<PcieError::Severity> severity_;
+  bool of_pcie_ = false;  ///< the section that is read
+};
+
 /// Network cards, file systems, memory, IOMMU, heat, fabric manager: one line each, told apart by a table.
 std::optional<KernelNotice> ReadKernelNotice(std::string_view message);
 

@@ -73,6 +73,11 @@ bool PcieReader::Consume(const Record& record, const KernelHead& head, EventSink
     if (detail.size() < 200) detail += (detail.empty() ? "" : ", ") + std::string(bit->text(3));
     return true;
   }
+  // 'AER: Device recovery successful' up to 5.8, without the capital since
+  if (held_ && Contains(head.message, "evice recovery successful")) {
+    std::get<PcieError>(held_->what).recovered = true;
+    return true;
+  }
   if (auto slot = ReadSlot(head.message)) return Begin(record, head, std::move(*slot), out);
   return Contains(head.message, " AER: ");
 }

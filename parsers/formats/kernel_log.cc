@@ -167,6 +167,7 @@ class KernelLogParser final : public Parser {
   void Finish(EventSink& out) override {
     stuck_.Finish(out);
     pcie_.Finish(out);
+    cper_.Finish(out);
     fields_.Flush(out);
   }
 
@@ -182,6 +183,7 @@ class KernelLogParser final : public Parser {
   bool Read(const Record& record, EventSink& out) {
     KernelHead head = ReadKernelHead(record.text);
     fields_.Complete(head);
+    if (cper_.Consume(record, head, out)) return true;
     if (stuck_.Consume(record, head, out) || oom_.Consume(record, head, out) || pcie_.Consume(record, head, out)) return true;
     if (auto what = Read(head)) {
       Event event = KernelEvent(record, head, std::move(*what));
@@ -238,6 +240,7 @@ class KernelLogParser final : public Parser {
   OomReader oom_;
   StuckReader stuck_;
   PcieReader pcie_;
+  CperReader cper_;
   std::map<std::string, std::string> uuids_;  ///< by bus id
   std::string probed_;  ///< the GPU of a message of three lines
   std::optional<Wrapped> wrapped_;
@@ -262,11 +265,12 @@ constexpr std::string_view kMarks[] = {
     // storage
     "nfs: server ", "lockd: server ", "Lustre: ", "LustreError: ", "EXT4-fs ", "XFS (", "nvme nvme", "I/O error, dev ",
     // memory, IOMMU, heat, boot
-    "mce: [Hardware Error]", "Machine check events logged", "EDAC MC", "Memory failure: 0x", "DMAR: [", "DMAR: DRHD", "AMD-Vi: Event logged", "arm-smmu-v3 ",
+    "[Hardware Error]: ", "Machine check events logged", "EDAC MC", "Memory failure: 0x", "DMAR: [", "DMAR: DRHD", "AMD-Vi: Event logged", "arm-smmu-v3 ",
     " temperature above threshold", " temperature is above threshold", "critical temperature reached", "Kernel panic - not syncing", "Linux version ",
     // daemons
     "nv-fabricmanager[", "nvidia-fabricmanager.service", "nvidia-peermem ", "nv_peer_mem",
-    // journalctl -o export, json-pretty; dmesg -J
+    // a message of journalctl -o json that is an array of bytes; -o export, json-pretty; dmesg -J
+    "\"MESSAGE\":[",
     "__REALTIME_TIMESTAMP=", "_HOSTNAME=", "\"__REALTIME_TIMESTAMP\" : ", "\"_HOSTNAME\" : ", "\"time\":  ",
 };
 

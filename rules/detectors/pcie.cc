@@ -23,6 +23,7 @@ enum class Whose : std::uint8_t { kOther, kPort, kNetwork, kGpu };
 constexpr auto kSoonAfter = std::chrono::seconds(120);
 
 bool IsBreak(const PcieError& error) {
+  if (error.recovered || error.severity == Severity::kCorrected) return false;
   return error.severity == Severity::kFatal || error.severity == Severity::kContained || error.severity == Severity::kLinkDown || error.detail.find("SDES") != std::string::npos ||
          error.detail.find("Surprise Down") != std::string::npos;
 }

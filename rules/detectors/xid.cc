@@ -93,6 +93,21 @@ Culprit Blame(const Timeline& timeline, const Seen& seen, const std::string& why
   return culprit;
 }
 
+/// A GPU whose kernel faulted is slow to leave it: the context switch that times out after the fault follows it.
+bool FollowsAFault(const Timeline& timeline, const std::vector<Seen>& faults, const Seen& late) {
+  constexpr int kContextSwitchTimeOut = 109;
+  constexpr auto kSoon = std::chrono::seconds(120);
+  if (late.number != kContextSwitchTimeOut) return false;
+  const Event& event = timeline.events[late.event];
+  return std::any_of(faults.begin(), faults.end(), [&](const Seen& fault) {
+    const Event& before = timeline.events[fault.event];
+    if (fault.bus_id != late.bus_id || fault.code->role != Role::kCause || timeline.Order(fault.event, late.event) != std::partial_ordering::less) return false;
+    const auto up = UptimeOf(before.what), down = UptimeOf(event.what);
+    if (up && down) return *down - *up <= kSoon;
+    return !event.at || !before.at || event.at->at - before.at->at <= kSoon;
+  });
+}
+
 bool Together(const Timeline& timeline, EventIndex a, EventIndex b) {
   const Event &x = timeline.events[a], &y = timeline.events[b];
   const auto up = UptimeOf(x.what), down = UptimeOf(y.what);
@@ -162,15 +177,18 @@ std::string_view CommandFor(const ErrorCode& code) {
   return Needs(code, {"drain-node", "reboot-node"}) ? "scontrol update nodename=<host> state=drain reason=xid" : "";
 }
 
-/// Kernels that fault are daily work on a shared host: one that nothing dates counts less, unless a rank's own process or
-/// the rank that is missing stands behind it.
-void WeighUndated(const Timeline& timeline, Seen& seen) {
+/// What may have been after the failure, or on another day, is less sure: less so where a rank's own process or the rank
+/// that is missing stands behind it. Kernels that fault are daily work on a shared host, and lose their strength too.
+void WeighUndated(const Evidence& evidence, Seen& seen) {
+  const Timeline& timeline = evidence.timeline;
   const Event& event = timeline.events[seen.event];
+  if (!evidence.scope.OrderUnknown(event)) return;
   const auto* xid = std::get_if<XidReported>(&event.what);
-  if (event.at || xid == nullptr || seen.strength != Strength::kDecisive || seen.code->origin != Class::kApplication) return;
   const auto process = timeline.ProcessOf(event);
   const auto rank = timeline.RankOf(event);
-  if ((process && xid->pid && timeline.processes[*process].pid == xid->pid) || (rank && IsAbsent(timeline, rank->value))) return;
+  const bool tied = (process && xid != nullptr && xid->pid && timeline.processes[*process].pid == xid->pid) || (rank && IsAbsent(timeline, rank->value));
+  seen.confidence = std::min(seen.confidence, tied ? 0.85 : 0.75);
+  if (tied || xid == nullptr || seen.strength != Strength::kDecisive || seen.code->origin != Class::kApplication) return;
   seen.strength = Strength::kSupporting;
   seen.confidence = std::min(seen.confidence, 0.6);
 }
@@ -199,8 +217,9 @@ Finding FindingOf(const Evidence& evidence, const std::vector<Seen>& reports, bo
     if (finding.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second) finding.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
   }
   finding.claim = fmt::format("{} reported {} {}: {}", of_switch ? Who(finding.culprits, "NVSwitch", "NVSwitches") : Who(finding.culprits, "GPU", "GPUs"), of_switch ? "SXid" : "Xid", first.code->number, first.code->meaning);
-  if (const Event& event = timeline.events[first.event]; !event.at && evidence.scope.failed() && timeline.inputs.size() > 1)
-    finding.claim += " Its log counts from boot, and nothing dates the boot: whether it was before the failure is not known.";
+  if (const Event& event = timeline.events[first.event]; evidence.scope.OrderUnknown(event) && timeline.inputs.size() > 1)
+    finding.claim += event.at ? " Its log and the job's may keep the time of different zones: whether it was before the failure is not known."
+                              : " Its log counts from boot, and nothing dates the boot: whether it was before the failure is not known.";
   const bool absent = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& culprit) { return culprit.rank && IsAbsent(timeline, *culprit.rank); });
   if (absent && first.strength != Strength::kHint) {
     finding.claim += " The others waited for it.";
@@ -242,7 +261,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     if (const auto* fault = std::get_if<DriverFault>(&event.what); fault != nullptr && fault->how == DriverFault::How::kFallenOffBus)
       seen = ReadXid(evidence.book, XidReported{.xid = 79, .bus_id = fault->bus_id, .pid = {}, .process = {}, .detail = {}, .caused_by = {}, .uuid = {}, .uptime = {}}, i);
     if (!seen) continue;
-    if (evidence.scope.failed()) WeighUndated(timeline, *seen);
+    WeighUndated(evidence, *seen);
     const KernelScope::Outside why = evidence.scope.Of(event);
     if (why != KernelScope::Outside::kNo) {
       if (!outside && sxid == nullptr && evidence.scope.failed()) outside = OutsideFinding(evidence, *seen, why);
@@ -252,6 +271,12 @@ std::vector<Finding> Run(const Evidence& evidence) {
       xids[{seen->code->cause, seen->code->origin}].push_back(*seen);
     }
   }
+  const std::pair<std::string, Class> of_program = {"cuda-kernel-fault", Class::kApplication};
+  if (const auto faults = xids.find(of_program); faults != xids.end())
+    for (auto it = xids.begin(); it != xids.end();) {
+      if (it != faults) std::erase_if(it->second, [&](const Seen& seen) { return FollowsAFault(timeline, faults->second, seen); });
+      it = it->second.empty() ? xids.erase(it) : std::next(it);
+    }
   std::vector<Finding> out;
   for (const auto& [key, reports] : xids) out.push_back(FindingOf(evidence, reports, false));
   for (const auto& [cause, reports] : sxids) out.push_back(FindingOf(evidence, reports, true));

@@ -35,6 +35,16 @@ void Check(const Row (&rows)[N]) {
   }
 }
 
+TEST_CASE("the facility and priority that dmesg -x decodes", "[envelope]") {
+  Check({
+      {"kern  :err   : NVRM: x", "|NVRM: x"},
+      {"daemon:info  : [   12.345678] x", "|[   12.345678] x"},
+      {"local0:notice: x", "|x"},
+      {"kern  :error: x", "|kern  :error: x"},
+      {"kernel: x", "|kernel: x"},
+  });
+}
+
 TEST_CASE("rank tags", "[envelope]") {
   Check({
       {"plain text", "|plain text"},

@@ -104,6 +104,18 @@ TEST_CASE("kernel heads: stamps, dates and hosts of every collector", "[parsers]
   }
 }
 
+TEST_CASE("hardware errors that the firmware reports: device by device", "[parsers]") {
+  const std::string head = "[ 10.5] {2}[Hardware Error]: ";
+  const auto error = [&](const char* severity, const char* section) {
+    return head + "event severity: " + severity + "\n" + head + " Error 0, type: " + severity + "\n" + head + "  section_type: " + section + "\n" + head + "  device_id: 0000:3b:00.0\n" + head +
+           "  slot: 0\n" + head + "  vendor_id: 0x10de, device_id: 0x2330\n" + head + "  class_code: 030200\n";
+  };
+  CHECK(ShowAll(error("fatal", "PCIe error")) == "pcie 2 nvidia 0000:3b:00.0: reported by the firmware");
+  CHECK(ShowAll(error("recoverable", "PCIe error")) == "pcie 1 nvidia 0000:3b:00.0: reported by the firmware");
+  CHECK(ShowAll(error("corrected", "PCIe error")) == "pcie 0 nvidia 0000:3b:00.0: reported by the firmware");
+  CHECK(ShowAll(error("fatal", "memory error")).empty());
+}
+
 TEST_CASE("kernel messages inside JSON and export blocks", "[parsers]") {
   const auto journal = ParseLines(kKernelLog,
                                   R"({"__REALTIME_TIMESTAMP":"1932904028000000","_HOSTNAME":"node017","_TRANSPORT":"kernel","SYSLOG_IDENTIFIER":"kernel","MESSAGE":"NVRM: Xid (PCI:0000:3b:00): 43, pid=41, name=python3, Ch 00000008"})");
@@ -120,6 +132,12 @@ TEST_CASE("kernel messages inside JSON and export blocks", "[parsers]") {
   REQUIRE(late.size() == 1);
   CHECK(FormatTime(*late[0].at) == "2031-04-02T13:45:38.000000Z");
   CHECK(std::get<XidReported>(late[0].what).uptime == std::chrono::seconds(500));
+
+  // journalctl's way with a message that is not plain text
+  const auto bytes = ParseLines(kKernelLog,
+                                R"({"__REALTIME_TIMESTAMP":"1932904028000000","_HOSTNAME":"node017","_TRANSPORT":"kernel","SYSLOG_IDENTIFIER":"kernel","MESSAGE":[27,91,49,109,78,86,82,77,58,32,88,105,100,32,40,80,67,73,58,48,48,48,48,58,51,98,58,48,48,41,58,32,55,57,44,32,116,101,120,116]})");
+  REQUIRE(bytes.size() == 1);
+  CHECK(Show(std::get<XidReported>(bytes[0].what)) == "xid 79 0000:3b:00.0: text");
 
   const auto dmesg = ParseLines(kKernelLog,
                                 "{\n   \"dmesg\": [\n      {\n         \"pri\": 3,\n         \"time\":    12345.678901,\n"

@@ -363,6 +363,26 @@ TEST_CASE("scan: a document is offered whole; what no format takes is read line 
   CHECK(cut.read.tally.claimed + cut.read.tally.plain + cut.read.tally.damaged == document.size() - 2);
 }
 
+TEST_CASE("scan: what cannot be read in a folder is named, and the rest is read", "[scan]") {
+  const JobFolder folder(std::vector<SynthFile>{{"a.log", kTelling + "\n"}, {"b.log", "gone\n"}, {"c.log", kTelling + "\n"}});
+  auto inputs = ListInputs({folder.path()});
+  REQUIRE(inputs);
+  std::remove((folder.path() + "/b.log").c_str());
+  inputs->push_back({folder.path(), 0, true});  // a folder, which opens and does not read
+  CollectingSink sink;
+  const auto reads = ScanInputs(*inputs, BuiltInSieve(), {.threads = 2}, sink);
+  REQUIRE(reads);
+  REQUIRE(reads->size() == 4);
+  CHECK((*reads)[0].problem.empty());
+  CHECK((*reads)[1].problem.starts_with("not read: "));
+  CHECK((*reads)[1].tally.bytes == 0);
+  CHECK((*reads)[2].problem.empty());
+  CHECK((*reads)[3].problem.starts_with("the rest was not read: "));
+  CHECK(sink.events.back().where.input == 2);
+  inputs->at(1).found = false;
+  CHECK_FALSE(ScanInputs(*inputs, BuiltInSieve(), {.threads = 2}, sink));
+}
+
 TEST_CASE("scan: the rank that a file's name gives", "[scan]") {
   const struct {
     const char* name;

@@ -141,6 +141,7 @@ TEST_CASE("kernel log: a broken PCIe link counts by what is behind it", "[detect
   CHECK(CulpritRanks(gpu) == std::set<int>{5});
   CHECK(VerdictWith(error("0000:60:01.0", "mlx5_core", "0000:61:00.0")).cause == "pcie-fault");
   CHECK(VerdictWith("[99.9] pcieport 0000:e0:01.0: DPC: containment event, status:0x1f01 source:0x0000\n" + error("0000:e0:01.0", "nvme", "0000:e1:00.0")).cause == "rank-absent");
+  CHECK(VerdictWith(error("0000:1a:01.0", "nvidia", Address(1) + ".0") + "[101.2] pcieport 0000:1a:01.0: AER: device recovery successful\n").cause == "rank-absent");
   CHECK(VerdictWith("[99.9] pcieport 0000:e0:01.0: AER: Corrected error received: 0000:e1:00.0\n").cause == "rank-absent");
   // The port above the GPU has an address of its own; what the driver says a moment later tells whose it is.
   const Verdict port = VerdictWith("[100.1] pcieport 0000:1a:01.0: pciehp: Slot(7): Link Down\n[101.0] " + Xid(79, Address(1), "GPU has fallen off the bus."));

@@ -101,6 +101,23 @@ TEST_CASE("Xid: only the GPUs that report together are blamed", "[detectors]") {
   CHECK(CulpritRanks(VerdictWith(first + beside)) == std::set<int>{5, 7});
 }
 
+TEST_CASE("Xid: clocks that may be zones apart leave the order open, and the verdict less sure", "[detectors]") {
+  const auto at = [](const char* clock) { return VerdictWith(fmt::format("Apr 05 {} alder05 kernel: ", clock) + Xid(79, Address(1), "text"), "kern.log"); };
+  const Verdict same = at("06:01:30"), zone = at("04:01:30");
+  CHECK(zone.cause == "gpu-fault");
+  CHECK(zone.confidence < 0.9);
+  CHECK(same.confidence > 0.9);
+  CHECK(zone.summary.find("different zones") != std::string::npos);
+}
+
+TEST_CASE("Xid: a context switch that times out after a kernel's fault follows it, and alone is the GPU's", "[detectors]") {
+  const std::string fault = "[100.5] " + Xid(13, Address(1), "Graphics SM Warp Exception on (GPC 7, TPC 7, SM 0): Illegal Instruction Parameter");
+  const auto late = [](const char* stamp, int rank) { return stamp + Xid(109, Address(rank), "pid=4242, name=python3, Ch 00000008, errorString CTX SWITCH TIMEOUT, Info 0x58005"); };
+  CHECK(VerdictWith(fault + late("[105.5] ", 1)).cause == "cuda-kernel-fault");
+  CHECK(VerdictWith(late("[95.5] ", 1) + fault).cause == "gpu-fault");
+  CHECK(VerdictWith(late("[105.5] ", 1)).cause == "gpu-fault");
+}
+
 TEST_CASE("Xid: hours before and after the abort are context, with dates", "[detectors]") {
   const auto at = [](const char* clock, int xid) { return fmt::format("Apr 05 {} alder05 kernel: ", clock) + Xid(xid, Address(1), "text"); };
   const Verdict in_time = VerdictWith(at("06:01:30", 79), "kern.log"), before = VerdictWith(at("01:11:13", 79), "kern.log"), after = VerdictWith(at("06:11:52", 31), "kern.log");
