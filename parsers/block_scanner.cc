@@ -21,6 +21,7 @@ constexpr std::size_t kSpansInPlace = 8;
 constexpr std::size_t kLongestHead = 256;  ///< what may stand in front of `] NCCL INFO `
 constexpr std::size_t kShortestNccl = 24;
 constexpr std::size_t kLookedAtOnce = 16;
+constexpr std::size_t kFewestFound = 256, kMostFound = 64 * 1024;  ///< bytes that are cut before known calls are tried again
 
 /// What the first look at a line said.
 enum class Class : std::uint8_t { kPlain, kFolded, kNcclKnown, kNcclKept, kTorn };
@@ -84,8 +85,10 @@ struct BlockScanner::State {
   Structure pieces;
   CallFolder calls;
   std::vector<Class> classes;              ///< by piece
+  std::vector<std::uint32_t> known_ends;   ///< of lines that were folded by the run
   std::vector<std::uint32_t> nccl;         ///< pieces that NCCL wrote and that were not folded
   std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;  ///< of the block, [begin, end): what the sieve is to see
+  std::uint32_t unsieved = 0;  ///< behind the last of these
   std::vector<Sieve::Hit> hits;
   std::string rest;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rest_places;  ///< offset in rest -> offset in block
@@ -97,6 +100,8 @@ struct BlockScanner::State {
 
   std::uint32_t Size(std::uint32_t piece) const { return pieces.next(piece) - pieces.begin(piece); }
   void Classify(std::string_view block, BlockYield& yield, bool cut_head);
+  std::size_t FoldKnown(std::string_view block, BlockYield& yield);
+  void LeaveOut(std::size_t first, std::size_t last);
   bool FoldVia(const CallFolder::Line& line, BlockYield& yield);
   void SieveRest(std::string_view block);
   void CollectWanted();
@@ -124,25 +129,40 @@ bool BlockScanner::State::FoldVia(const CallFolder::Line& line, BlockYield& yiel
   return true;
 }
 
+/// Folds lines from where the pieces end, as long as they are calls that were seen before; returns how many were.
+std::size_t BlockScanner::State::FoldKnown(std::string_view block, BlockYield& yield) {
+  const std::size_t first = pieces.size();
+  known_ends.clear();
+  calls.AddKnownLines(block, pieces.at(), pieces.next_line(), static_cast<std::uint32_t>(first), known_ends);
+  if (known_ends.empty()) return 0;
+  pieces.TakeLines(known_ends);
+  classes.resize(pieces.size(), Class::kFolded);
+  yield.tally.claimed += pieces.at() - pieces.begin(first);
+  LeaveOut(first, pieces.size() - 1);
+  return known_ends.size();
+}
+
+/// The sieve is not to see these pieces.
+void BlockScanner::State::LeaveOut(std::size_t first, std::size_t last) {
+  if (pieces.begin(first) != unsieved) spans.emplace_back(unsieved, pieces.begin(first));
+  unsieved = pieces.next(last);
+}
+
 void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bool cut_head) {
-  classes.assign(pieces.size(), Class::kPlain);
+  classes.clear();
   nccl.clear();
   spans.clear();
-  std::uint32_t unsieved = 0;
-  const auto leave_out = [&](std::uint32_t piece) {
-    if (pieces.begin(piece) != unsieved) spans.emplace_back(unsieved, pieces.begin(piece));
-    unsieved = pieces.next(piece);
-  };
+  unsieved = 0;
   const auto classify = [&](const CallFolder::Line& line) {
     const CallLine call = calls.Add(line);
     if (call == CallLine::kCall || (call == CallLine::kNotACall && FoldVia(line, yield))) {
       yield.tally.claimed += Size(line.piece);
-      leave_out(line.piece);
+      LeaveOut(line.piece, line.piece);
       return Class::kFolded;
     }
     nccl.push_back(line.piece);
     if (call == CallLine::kNotACall) return WorthKeeping(line.text.substr(line.bracket + kNcclInfo.size())) ? Class::kNcclKept : Class::kNcclKnown;
-    leave_out(line.piece);
+    LeaveOut(line.piece, line.piece);
     return Class::kTorn;
   };
   // The first look at several lines, then the second. Lines are filled in place: copying what was just written stalls.
@@ -153,21 +173,28 @@ void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bo
     looked_at = 0;
   };
   std::uint32_t first_piece = cut_head ? 1 : 0;
-  for (const Structure::Bracket& bracket : pieces.brackets()) {
-    const std::string_view text = pieces.text(bracket.piece);
-    const std::uint32_t at = bracket.offset - pieces.begin(bracket.piece);
-    // In front of NCCL's prefix stand launchers' tags, not more; the first of a line counts.
-    if (bracket.piece < first_piece || at >= kLongestHead || text.size() < std::max(kShortestNccl, at + kNcclInfo.size()) || !IsNcclInfo(text.data() + at)) continue;
-    first_piece = bracket.piece + 1;
-    CallFolder::Line& line = lines[looked_at++];
-    line.text = text;
-    line.bracket = at;
-    line.number = pieces.line(bracket.piece);
-    line.piece = bracket.piece;
-    calls.Look(line);
-    if (looked_at == lines.size()) take_looked_at();
+  pieces.Begin(block);
+  // Among calls that were seen before there are few other lines; among other lines, few calls.
+  for (std::size_t stretch = kFewestFound; !pieces.done(); stretch = std::min(2 * stretch, kMostFound)) {
+    if (pieces.size() >= first_piece && FoldKnown(block, yield) >= kLookedAtOnce) stretch = kFewestFound;
+    pieces.Find(stretch);
+    classes.resize(pieces.size(), Class::kPlain);
+    for (const Structure::Bracket& bracket : pieces.brackets()) {
+      const std::string_view text = pieces.text(bracket.piece);
+      const std::uint32_t at = bracket.offset - pieces.begin(bracket.piece);
+      // In front of NCCL's prefix stand launchers' tags, not more; the first of a line counts.
+      if (bracket.piece < first_piece || at >= kLongestHead || text.size() < std::max(kShortestNccl, at + kNcclInfo.size()) || !IsNcclInfo(text.data() + at)) continue;
+      first_piece = bracket.piece + 1;
+      CallFolder::Line& line = lines[looked_at++];
+      line.text = text;
+      line.bracket = at;
+      line.number = pieces.line(bracket.piece);
+      line.piece = bracket.piece;
+      calls.Look(line);
+      if (looked_at == lines.size()) take_looked_at();
+    }
+    take_looked_at();
   }
-  take_looked_at();
   if (unsieved != block.size()) spans.emplace_back(unsieved, static_cast<std::uint32_t>(block.size()));
 }
 
@@ -321,7 +348,6 @@ BlockScanner::~BlockScanner() = default;
 BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_on) {
   State& s = *state_;
   BlockYield yield;
-  s.pieces.Find(block);
   s.calls.Begin();
   s.Classify(block, yield, cut_head);
   s.SieveRest(block);

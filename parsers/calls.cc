@@ -7,180 +7,25 @@
 #include <charconv>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "parsers/call_bytes.h"
 
 namespace inquest {
 namespace {
 
-constexpr std::size_t kFewestPlaces = 4096, kMostPlaces = 32768;  ///< for kinds, three in four of which stay free; powers of two
+constexpr std::size_t kFewestPlaces = 256;  ///< three in four of which stay free; a power of two
 constexpr std::size_t kPrefixBytes = 80, kOpBytes = 16;
-constexpr std::size_t kPointerBytes = 18;  ///< `0x` and sixteen digits
 constexpr std::size_t kFieldBytes = 448;   ///< more than the longest call's fields take
 constexpr std::size_t kBehindFields = 32;  ///< more than any literal or number that is looked for
-constexpr std::size_t kWorthwhile = 32;    ///< calls of known kinds to a kind that is forgotten
-constexpr std::size_t kMaxKnown = 1 << 16;
+constexpr std::size_t kMaxKnown = 1 << 16, kMaxHeads = 1 << 13;
 constexpr std::uint32_t kNever = 0;
 
-// Of a message that is remembered: what differs from call to call stands in its head, what tells it from others in its
-// last bytes, and between the two lies ` count `.
-constexpr std::size_t kHeadBytes = 96, kTelling = 72, kCountBytes = 48, kMostMessage = 232;
-constexpr std::size_t kLeastMessage = kTelling + kCountBytes;
+std::uint64_t Mix(const char* a, const char* b, std::uint64_t factor) { return (Load64(a) ^ std::rotl(Load64(b), 32)) * factor; }
+std::uint32_t HashOf(std::uint64_t mixed) { return static_cast<std::uint32_t>(((mixed ^ mixed >> 32) * 0x9fb21c651e98df25) >> 32); }
 
-template <class Word>
-Word Load(const char* p) {
-  Word value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
-}
-
-template <std::size_t N>
-bool Skip(const char*& p, const char (&literal)[N]) {
-  if (std::memcmp(p, literal, N - 1) != 0) return false;
-  p += N - 1;
-  return true;
-}
-
-std::uint64_t Load64(const char* p) { return Load<std::uint64_t>(p); }
-
-/// Buffers say nothing: any word will do.
-bool SkipWord(const char*& p, std::uint64_t&) {
-  const void* blank = std::memchr(p, ' ', kPointerBytes + 1);
-  if (blank == nullptr || blank == p) return false;
-  p = static_cast<const char*>(blank);
-  return true;
-}
-
-constexpr auto kHexDigits = [] {
-  std::array<std::int8_t, 256> table{};
-  table.fill(-1);
-  for (int i = 0; i < 10; ++i) table[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
-  for (int i = 0; i < 6; ++i) table[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
-  return table;
-}();
-
-int HexDigit(char c) { return kHexDigits[static_cast<unsigned char>(c)]; }
-
-bool ReadHex(const char*& p, std::uint64_t& value) {
-  value = 0;
-  const char* begin = p;
-  for (int digit; (digit = HexDigit(*p)) >= 0 && p - begin < 17; ++p) value = value << 4 | static_cast<std::uint64_t>(digit);
-  return p != begin && p - begin <= 16;
-}
-
-bool ReadDecimal(const char*& p, std::uint64_t& value) {
-  value = 0;
-  const char* begin = p;
-  while (*p >= '0' && *p <= '9' && p - begin < 19) value = value * 10 + static_cast<std::uint64_t>(*p++ - '0');
-  return p != begin;
-}
-
-bool ReadInt(const char*& p, std::int32_t& value) {
-  const bool negative = *p == '-';
-  if (negative) ++p;
-  std::uint64_t digits = 0;
-  if (!ReadDecimal(p, digits) || digits > 0x7fffffff) return false;
-  value = negative ? -static_cast<std::int32_t>(digits) : static_cast<std::int32_t>(digits);
-  return true;
-}
-
-bool IsHostByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-}
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-bool IsName(const char* text, std::size_t size) {
-  return std::all_of(text, text + size, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
-}
-
-// What follows is made so that little of it branches: names, numbers and their lengths differ from line to line, and a
-// mispredicted branch costs as much as a quarter of a line.
-
-#if defined(__x86_64__)
-__m128i Load128(const char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-std::uint32_t Bits(__m128i bytes) { return static_cast<std::uint32_t>(_mm_movemask_epi8(bytes)); }
-#endif
-
-/// Whether a message is that of a kind: any byte but blanks and control bytes will do in the head where the known one is
-/// 0, all others are the same. (What a byte above 0x7f is there is not decided: it makes them differ.)
-bool SameMessage(const char* known, const char* text, std::size_t size) {
-  bool same = true;
-  for (std::size_t at = 0; at < kHeadBytes; ++at) same &= (known[at] == text[at]) | ((known[at] == 0) & (static_cast<signed char>(text[at]) > ' '));
-  return same && std::memcmp(known + kHeadBytes, text + kHeadBytes, size - kHeadBytes) == 0;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) inline __m256i Load256(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
-
-__attribute__((target("avx2"))) bool SameMessageAvx2(const char* known, const char* text, std::size_t size) {
-  __m256i same = _mm256_set1_epi8(-1);
-  for (std::size_t at = 0; at < kHeadBytes; at += 32) {
-    const __m256i a = Load256(known + at), b = Load256(text + at);
-    const __m256i any = _mm256_and_si256(_mm256_cmpeq_epi8(a, _mm256_setzero_si256()), _mm256_cmpgt_epi8(b, _mm256_set1_epi8(' ')));
-    same = _mm256_and_si256(same, _mm256_or_si256(_mm256_cmpeq_epi8(a, b), any));
-  }
-  for (std::size_t at = kHeadBytes; at + 32 < size; at += 32) same = _mm256_and_si256(same, _mm256_cmpeq_epi8(Load256(known + at), Load256(text + at)));
-  same = _mm256_and_si256(same, _mm256_cmpeq_epi8(Load256(known + size - 32), Load256(text + size - 32)));
-  return _mm256_movemask_epi8(same) == -1;
-}
-const bool kAvx2 = __builtin_cpu_supports("avx2") != 0;
-#else
-constexpr bool kAvx2 = false;
-bool SameMessageAvx2(const char* known, const char* text, std::size_t size) { return SameMessage(known, text, size); }
-#endif
-
-/// Equality of two ranges of at least 16 bytes, most of which are short.
-bool Same(const char* a, const char* b, std::size_t size) {
-#if defined(__x86_64__)
-  const auto same = [&](std::size_t at) { return _mm_cmpeq_epi8(Load128(a + at), Load128(b + at)); };
-  if (size <= 32) return Bits(_mm_and_si128(same(0), same(size - 16))) == 0xffff;
-#endif
-  return std::memcmp(a, b, size) == 0;
-}
-
-/// Where the count of a call stands in its message, most likely; so far in front of the end no other word has an `n`.
-const char* CountIn(const char* end) {
-  const char* begin = end - kLeastMessage;
-#if defined(__x86_64__)
-  const auto find = [begin](std::size_t at) { return std::uint64_t{Bits(_mm_cmpeq_epi8(Load128(begin + at), _mm_set1_epi8('n')))} << at; };
-  return begin + std::bit_width(find(0) | find(16) | find(32)) + 2;
-#else
-  const void* n = ::memrchr(begin, 'n', kCountBytes);
-  return n == nullptr ? begin + 2 : static_cast<const char*>(n) + 3;
-#endif
-}
-
-/// Which of 16 bytes are hexadecimal digits as NCCL prints them.
-std::uint32_t HexDigits(const char* text) {
-#if defined(__x86_64__)
-  const __m128i bytes = Load128(text);
-  const __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('0')), letter = _mm_sub_epi8(bytes, _mm_set1_epi8('a'));
-  const __m128i is_digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit);
-  const __m128i is_letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(5)), letter);
-  return Bits(_mm_or_si128(is_digit, is_letter));
-#else
-  std::uint32_t bits = 0;
-  for (std::size_t i = 0; i < 16; ++i) bits |= std::uint32_t{HexDigit(text[i]) >= 0} << i;
-  return bits;
-#endif
-}
-
-/// The value of one to eight hexadecimal digits.
-std::uint32_t HexOf(const char* text, std::size_t digits) {
-  static_assert(std::endian::native == std::endian::little);
-  std::uint64_t bytes = Load64(text) << (64 - 8 * digits);  // the last digit is the highest byte
-  bytes = (bytes & 0x0f0f0f0f0f0f0f0f) + 9 * (bytes >> 6 & 0x0101010101010101);
-  bytes = (bytes << 4 | bytes >> 8) & 0x00ff00ff00ff00ff;
-  bytes = (bytes << 8 | bytes >> 16) & 0x0000ffff0000ffff;
-  return static_cast<std::uint32_t>(bytes << 16 | bytes >> 32);
-}
-
-/// Whether there are so many hexadecimal digits, eight at most.
-bool AreHex(const char* text, std::size_t digits) {
-  const std::uint32_t wanted = (1u << digits) - 1;
-  return digits != 0 && (HexDigits(text) & wanted) == wanted;
+/// Of its name and its last bytes: ` count ` and what follows takes 31 at least, and in front of it stands what differs.
+std::uint32_t HashOfHead(std::string_view text) {
+  const char* end = text.data() + text.size();
+  return HashOf(Mix(text.data(), end - 31, 0x9e3779b97f4a7c15) + Mix(end - 24, end - 16, 0xa0761d6478bd642f) + (Load64(end - 8) + text.size()) * 0x8ebc6af09c88c6e3);
 }
 
 /// `host:pid:tid [dev`, read backwards from the bracket.
@@ -214,6 +59,7 @@ struct CallFolder::Fields {
   std::uint64_t op_count = 0, count = 0, comm = 0;
   std::int32_t datatype = 0, redop = 0, root = 0, nranks = 0;
   Range digits, send, receive;  ///< of opCount and the buffers, in the message
+  std::size_t tail = 0;         ///< where ` comm ` stands
 };
 
 struct alignas(64) CallFolder::Writer {
@@ -226,12 +72,14 @@ struct CallFolder::Thread {
   std::uint32_t writer = 0, size = 0;  ///< size 0: its calls are not remembered
   char prefix[kPrefixBytes] = {};
 };
-struct alignas(64) CallFolder::Kind {
-  std::uint64_t hash = 0;
-  std::uint32_t thread = 0, comm = 0, descriptor = 0;
-  std::uint16_t size = 0;
-  std::uint8_t digits_at = 0, digits = 0;
-  char message[kMostMessage] = {};  ///< 0 where calls differ
+struct alignas(64) CallFolder::Head {
+  std::uint32_t descriptor = 0;
+  std::uint8_t size = 0, digits_at = 0, digits = 0;
+  char text[kMostHead] = {};  ///< 0 where calls differ
+};
+struct alignas(64) CallFolder::Speaker {
+  std::uint32_t thread = 0, writer = 0, comm = 0, size = 0;
+  char text[kMostTail] = {};
 };
 struct CallFolder::Comm {
   CallBatch::Comm what;  ///< its process is a writer of this folder
@@ -242,7 +90,26 @@ struct CallFolder::Descriptor {
   std::uint32_t number = 0, stamp = kNever;  ///< in the batch of that stamp
 };
 
-CallFolder::CallFolder() : places_(kFewestPlaces) {}
+CallFolder::Places::Places() : slots_(kFewestPlaces), shift_(32 - std::countr_zero(kFewestPlaces)) {}
+
+void CallFolder::Places::Add(std::uint32_t hash, std::uint32_t number) {
+  if (4 * (used_ + 1) > slots_.size()) {
+    const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+    --shift_;
+    for (const Slot& slot : before)
+      if (slot.number != 0) Enter(slot);
+  }
+  ++used_;
+  Enter({hash, number});
+}
+
+void CallFolder::Places::Enter(const Slot& slot) {
+  std::size_t at = slot.hash >> shift_;
+  while (slots_[at].number != 0) at = (at + 1) & (slots_.size() - 1);
+  slots_[at] = slot;
+}
+
+CallFolder::CallFolder() = default;
 CallFolder::~CallFolder() = default;
 
 void CallFolder::Begin() {
@@ -250,7 +117,7 @@ void CallFolder::Begin() {
   batch_ = {};
   batch_.calls.reserve(calls);
   batch_writers_.clear();
-  if (threads_.size() > kMaxKnown || comms_.size() > kMaxKnown || descriptors_.size() > kMaxKnown) Forget();
+  if (std::max({threads_.size(), comms_.size(), descriptors_.size(), speakers_.size()}) > kMaxKnown) Forget();
   ++stamp_;
 }
 
@@ -260,12 +127,13 @@ void CallFolder::Forget() {
   threads_.clear();
   comms_.clear();
   descriptors_.clear();
+  heads_.clear();
+  speakers_.clear();
+  head_places_ = speaker_places_ = {};
   writer_by_name_.clear();
   thread_by_prefix_.clear();
   comm_by_pointer_.clear();
   descriptor_by_fields_.clear();
-  kinds_.clear();
-  places_.assign(kFewestPlaces, {});
 }
 
 // Calls carry this folder's numbers until all of the block's are known.
@@ -355,9 +223,10 @@ bool CallFolder::ParseFields(std::string_view message, std::size_t op_size, Fiel
   std::uint64_t pointer = 0;
   if (!range(out.digits, ReadHex, out.op_count) || !Skip(p, " sendbuff ") || !range(out.send, SkipWord, pointer) || !Skip(p, " recvbuff ") ||
       !range(out.receive, SkipWord, pointer) || !Skip(p, " count ") || !ReadDecimal(p, out.count) || !Skip(p, " datatype ") ||
-      !ReadInt(p, out.datatype) || !Skip(p, " op ") || !ReadInt(p, out.redop) || !Skip(p, " root ") || !ReadInt(p, out.root) ||
-      !Skip(p, " comm 0x") || !ReadHex(p, out.comm))
+      !ReadInt(p, out.datatype) || !Skip(p, " op ") || !ReadInt(p, out.redop) || !Skip(p, " root ") || !ReadInt(p, out.root))
     return false;
+  out.tail = static_cast<std::size_t>(p - copy.data());
+  if (!Skip(p, " comm 0x") || !ReadHex(p, out.comm)) return false;
   if (*p == ' ' && p[1] == '[' && (!Skip(p, " [nranks=") || !ReadInt(p, out.nranks) || *p++ != ']')) return false;
   if (!Skip(p, " stream ")) return false;
   if (p[0] == '0' && p[1] == 'x') {
@@ -382,6 +251,113 @@ std::uint32_t CallFolder::DescriptorOf(std::string_view op, const Fields& fields
   return it->second;
 }
 
+// Heads that are not met any more (opCount has grown by a digit, a count was a batch's own) are never told from others:
+// when there are too many, all are forgotten, and those of today are soon known again.
+void CallFolder::RememberHead(std::string_view text, const Fields& fields, std::uint32_t descriptor) {
+  const std::size_t digits = fields.digits.end - fields.digits.begin;
+  if (digits > 8 || text.size() < kWide || text.size() > kMostHead) return;
+  if (heads_.size() == kMaxHeads) {
+    heads_.clear();
+    head_places_ = {};
+  }
+  Head head{.descriptor = descriptor,
+            .size = static_cast<std::uint8_t>(text.size()),
+            .digits_at = static_cast<std::uint8_t>(fields.digits.begin),
+            .digits = static_cast<std::uint8_t>(digits)};
+  text.copy(head.text, kMostHead);
+  for (const Fields::Range& range : {fields.digits, fields.send, fields.receive}) std::fill(head.text + range.begin, head.text + range.end, '\0');
+  heads_.push_back(head);
+  head_places_.Add(HashOfHead(text), static_cast<std::uint32_t>(heads_.size()));
+}
+
+void CallFolder::RememberSpeaker(std::string_view tail, std::uint32_t thread, std::uint32_t comm, std::uint32_t hash) {
+  Speaker speaker{.thread = thread, .writer = threads_[thread].writer, .comm = comm, .size = static_cast<std::uint32_t>(tail.size())};
+  tail.copy(speaker.text, kMostTail);
+  speakers_.push_back(speaker);
+  speaker_places_.Add(hash, static_cast<std::uint32_t>(speakers_.size()));
+}
+
+[[gnu::always_inline]] inline void CallFolder::LookAt(Line& line) const {
+  const char* message = line.text.data() + line.bracket + kNcclInfo.size();
+  const char* end = line.text.data() + line.text.size();
+  line.usual = end - message >= static_cast<std::ptrdiff_t>(2 * kWide) && line.bracket >= 16;
+  if (!line.usual) return;
+  // What tells most of them apart; those that it does not are compared one by one.
+  const char* prefix_end = line.text.data() + line.bracket;
+  line.speaker_hash = HashOf(Mix(prefix_end - 8, prefix_end - 16, 0x589965cc75374cc3) + Mix(end - 48, end - 40, 0xd6e8feb86659fd93) + Load64(end - 8) * 0xc2b2ae3d27d4eb4f);
+}
+
+void CallFolder::Look(Line& line) const {
+  LookAt(line);
+  speaker_places_.Fetch(line.speaker_hash);
+}
+
+template <class Code>
+[[gnu::always_inline]] inline const CallFolder::Head* CallFolder::HeadOf(std::string_view text) const {
+  if (text.size() - kWide > kMostHead - kWide) return nullptr;
+  const std::uint32_t hash = HashOfHead(text);
+  for (std::size_t at = head_places_.Begin(hash); const std::uint32_t number = head_places_.Next(at, hash);) {
+    const Head& head = heads_[number - 1];
+    if (head.size == text.size() && Code::SameHead(head.text, text.data(), text.size()) && AreHex(text.data() + head.digits_at, head.digits)) return &head;
+  }
+  return nullptr;
+}
+
+template <class Code>
+[[gnu::always_inline]] inline const CallFolder::Speaker* CallFolder::SpeakerOf(const Line& line) const {
+  const char* prefix_end = line.text.data() + line.bracket;
+  const char* end = line.text.data() + line.text.size();
+  const std::size_t message_size = line.message().size();
+  for (std::size_t at = speaker_places_.Begin(line.speaker_hash); const std::uint32_t number = speaker_places_.Next(at, line.speaker_hash);) {
+    const Speaker& speaker = speakers_[number - 1];
+    if (speaker.size > message_size || !Code::SameTail(speaker.text, end - speaker.size, speaker.size)) continue;
+    const Thread& thread = threads_[speaker.thread];
+    if (thread.size <= line.bracket && Same(thread.prefix, prefix_end - thread.size, thread.size) && (thread.size == line.bracket || !IsHostByte(*(prefix_end - thread.size - 1)))) return &speaker;
+  }
+  return nullptr;
+}
+
+template <class Code>
+[[gnu::always_inline]] inline CallFolder::Known CallFolder::Find(const Line& line) const {
+  if (!line.usual) return {};
+  const Speaker* speaker = SpeakerOf<Code>(line);
+  if (speaker == nullptr) return {};
+  return {speaker, HeadOf<Code>(line.message().substr(0, line.message().size() - speaker->size))};
+}
+
+[[gnu::always_inline]] inline void CallFolder::AddKnown(const Known& known, const Line& line) {
+  Wrote(writers_[known.speaker->writer], line);
+  batch_.calls.push_back({known.speaker->comm, known.head->descriptor, HexOf(line.message().data() + known.head->digits_at, known.head->digits), line.number});
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) CallFolder::Known CallFolder::FindAvx2(const Line& line) const { return Find<Avx2>(line); }
+
+// What lies between the places that are looked at, AddKnown compares: neither a known head nor a known tail holds a line's
+// end, what may differ in a head is no control byte, and in front of a thread's prefix stands nothing, or what was looked at.
+__attribute__((target("avx2"))) void CallFolder::AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends) {
+  Line line;
+  for (line.number = number, line.piece = piece; block.size() - at >= kGuessedPrefix + kGuessedMessage; ++line.number, ++line.piece) {
+    const char* text = block.data() + at;
+    // Most prefixes are as long as that of the line before.
+    const bool guessed = line.bracket != 0 && IsNcclInfo(text + line.bracket);
+    if (!guessed) line.bracket = static_cast<std::uint32_t>(Avx2::BracketIn(text));
+    if (line.bracket >= kGuessedPrefix || (!guessed && !IsNcclInfo(text + line.bracket))) return;
+    const char* message = text + line.bracket + kNcclInfo.size();
+    const std::size_t size = Avx2::EndIn(message);
+    if (size == kGuessedMessage) return;
+    const char* end = message + size;
+    line.text = {text, static_cast<std::size_t>(end - text) - (end[-1] == '\r' ? 1 : 0)};
+    LookAt(line);
+    const Known known = Find<Avx2>(line);
+    if (known.head == nullptr || (guessed && threads_[known.speaker->thread].size != line.bracket && Avx2::BracketIn(text) != line.bracket)) return;
+    AddKnown(known, line);
+    at = static_cast<std::size_t>(end - block.data());
+    ends.push_back(static_cast<std::uint32_t>(at++));
+  }
+}
+#endif
+
 CallLine CallFolder::AddSlowly(const Line& line) {
   const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
   const std::size_t op_size = message.substr(0, kOpBytes).find(':');
@@ -394,81 +370,30 @@ CallLine CallFolder::AddSlowly(const Line& line) {
   Wrote(writers_[writer], line);
   const std::uint32_t comm = CommOf(writer, fields), descriptor = DescriptorOf(message.substr(0, op_size), fields);
   batch_.calls.push_back({comm, descriptor, static_cast<std::uint32_t>(fields.op_count), line.number});
-  const std::size_t digits = fields.digits.end - fields.digits.begin;
-  if (line.hash == 0 || threads_[*thread].size == 0 || digits > 8 || fields.receive.end > message.size() - kTelling) return CallLine::kCall;
-
-  Kind kind{.hash = line.hash, .thread = *thread, .comm = comm, .descriptor = descriptor};
-  kind.size = static_cast<std::uint16_t>(message.size());
-  kind.digits_at = static_cast<std::uint8_t>(fields.digits.begin);
-  kind.digits = static_cast<std::uint8_t>(digits);
-  message.copy(kind.message, kMostMessage);
-  for (const Fields::Range& range : {fields.digits, fields.send, fields.receive}) std::fill(kind.message + range.begin, kind.message + range.end, '\0');
-  Remember(kind);
+  if (!line.usual || threads_[*thread].size == 0) return CallLine::kCall;
+  const std::string_view head = message.substr(0, fields.tail), tail = message.substr(fields.tail);
+  if (!HeadOf<Portable>(head)) RememberHead(head, fields, descriptor);
+  if (tail.size() >= kWide && tail.size() <= kMostTail && !SpeakerOf<Portable>(line)) RememberSpeaker(tail, *thread, comm, line.speaker_hash);
   return CallLine::kCall;
 }
 
-// Kinds that are not met any more (opCount has grown by a digit) are never told from others: when there is no more room,
-// all are forgotten, and those of today are soon known again. More room is made where that comes too often.
-void CallFolder::Remember(const Kind& kind) {
-  if (4 * (kinds_.size() + 1) > places_.size()) {
-    const bool grow = calls_known_ < kWorthwhile * kinds_.size() && places_.size() < kMostPlaces;
-    places_.assign(grow ? 2 * places_.size() : places_.size(), {});
-    kinds_.clear();
-    calls_known_ = 0;
-  }
-  kinds_.push_back(kind);
-  std::size_t place = PlaceOf(kind.hash);
-  while (places_[place].kind != 0) place = (place + 1) & (places_.size() - 1);
-  places_[place] = {static_cast<std::uint16_t>(kind.hash), static_cast<std::uint16_t>(kinds_.size())};
-}
-
-/// Where the search for a hash begins: by its highest bits, which all that was hashed decides.
-std::size_t CallFolder::PlaceOf(std::uint64_t hash) const { return hash >> (std::countl_zero(places_.size()) + 1); }
-
-void CallFolder::Look(Line& line) const {
-  line.hash = 0;
-  const char* message = line.text.data() + line.bracket + kNcclInfo.size();
-  const char* end = line.text.data() + line.text.size();
-  const auto size = static_cast<std::size_t>(end - message);
-  if (size - kLeastMessage > kMostMessage - kLeastMessage || line.bracket < 16) return;
-  const char* prefix_end = line.text.data() + line.bracket;
-  const auto mix = [](const char* a, const char* b, std::uint64_t factor) { return (Load64(a) ^ std::rotl(Load64(b), 32)) * factor; };
-  // What tells most calls apart; those that it does not are compared one by one.
-  std::uint64_t hash = mix(message, CountIn(end), 0x9e3779b97f4a7c15) + mix(prefix_end - 8, prefix_end - 16, 0x589965cc75374cc3);
-  hash += mix(end - 64, end - 48, 0xd6e8feb86659fd93) + mix(end - 40, end - 32, 0xa0761d6478bd642f);
-  hash += (Load64(end - 8) + size) * 0x8ebc6af09c88c6e3;
-  line.hash = ((hash ^ hash >> 32) * 0x9fb21c651e98df25) | 1;
-  const std::uint16_t number = places_[PlaceOf(line.hash)].kind;
-  if (number == 0) return;
-  const auto* kind = reinterpret_cast<const char*>(&kinds_[number - 1u]);
-  for (std::size_t at = 0; at < sizeof(Kind); at += 64) __builtin_prefetch(kind + at);
-}
-
-/// A line that was seen before, but for opCount and the buffers, costs a comparison and a few digits.
-const CallFolder::Kind* CallFolder::KindOf(const Line& line) const {
-  if (line.hash == 0) return nullptr;
-  const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
-  const char* prefix_end = line.text.data() + line.bracket;
-  for (std::size_t i = PlaceOf(line.hash); places_[i].kind != 0; i = (i + 1) & (places_.size() - 1)) {
-    if (places_[i].tag != static_cast<std::uint16_t>(line.hash)) continue;
-    const Kind& kind = kinds_[places_[i].kind - 1];
-    if (kind.size != message.size() || !(kAvx2 ? SameMessageAvx2 : SameMessage)(kind.message, message.data(), message.size())) continue;
-    const Thread& thread = threads_[kind.thread];
-    const bool same_thread = thread.size <= line.bracket && Same(thread.prefix, prefix_end - thread.size, thread.size) &&
-                             (thread.size == line.bracket || !IsHostByte(*(prefix_end - thread.size - 1)));
-    if (same_thread && AreHex(message.data() + kind.digits_at, kind.digits)) return &kind;
-  }
-  return nullptr;
-}
-
+/// A line that was seen before, but for opCount and the buffers, costs two comparisons and a few digits.
 CallLine CallFolder::Add(const Line& line) {
-  const Kind* kind = KindOf(line);
-  if (kind == nullptr) return AddSlowly(line);
-  ++calls_known_;
-  Wrote(writers_[threads_[kind->thread].writer], line);
-  const char* digits = line.text.data() + line.bracket + kNcclInfo.size() + kind->digits_at;
-  batch_.calls.push_back({kind->comm, kind->descriptor, HexOf(digits, kind->digits), line.number});
+#if defined(__x86_64__)
+  const Known known = kAvx2 ? FindAvx2(line) : Find<Portable>(line);
+#else
+  const Known known = Find<Portable>(line);
+#endif
+  if (known.head == nullptr) return AddSlowly(line);
+  AddKnown(known, line);
   return CallLine::kCall;
+}
+
+void CallFolder::AddKnownLines([[maybe_unused]] std::string_view block, [[maybe_unused]] std::size_t at, [[maybe_unused]] std::uint32_t number,
+                               [[maybe_unused]] std::uint32_t piece, [[maybe_unused]] std::vector<std::uint32_t>& ends) {
+#if defined(__x86_64__)
+  if (kAvx2) AddKnownLinesAvx2(block, at, number, piece, ends);
+#endif
 }
 
 }  // namespace inquest

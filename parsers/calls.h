@@ -13,6 +13,7 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/event.h"
@@ -35,8 +36,9 @@ inline bool IsNcclInfo(const char* text) {
 enum class CallLine : std::uint8_t { kNotACall, kCall, kTorn };
 
 /// Folds one block's calls into a CallBatch. What was once seen is remembered from block to block: a training loop makes
-/// the same calls again and again, and a line whose tail (from ` count ` on) is known needs its opCount read and no more.
-/// Lines must be followed by kPadding readable bytes.
+/// the same calls again and again. A message is cut in front of ` comm `: its head is the same on all ranks but for opCount
+/// and the buffers, its tail the same in all calls of a thread on a communicator; where both are known, opCount is read and
+/// no more. Lines must be followed by kPadding readable bytes.
 class CallFolder {
  public:
   CallFolder();
@@ -48,13 +50,18 @@ class CallFolder {
     std::uint32_t number = 0;   ///< in the block
     std::uint32_t piece = 0;    ///< is given back by last_pieces()
 
-    std::uint64_t hash = 0;  ///< of what repeated calls have in common; 0: of no usual size
+    std::uint32_t speaker_hash = 0;
+    bool usual = false;  ///< long enough to be looked up
+    std::string_view message() const { return text.substr(bracket + kNcclInfo.size()); }
   };
   /// Starts a block.
   void Begin();
   /// The first look. A few lines are best looked at before the first of them is added: what will be asked for then is
   /// fetched in the meantime.
   void Look(Line& line) const;
+  /// Adds the lines of a block from `at` on, as long as they are calls that were seen before, but for opCount and the buffers:
+  /// whole lines without control bytes. Appends where the '\n' of each stands. `number`, `piece`: of the first.
+  void AddKnownLines(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
   CallLine Add(const Line& line);
   /// The process of this block that wrote a line, also where it is no call.
   std::optional<std::uint32_t> ProcessOf(const Line& line);
@@ -68,19 +75,52 @@ class CallFolder {
   struct Fields;
   struct Writer;      ///< a `host:pid` seen by this folder
   struct Thread;      ///< a `host:pid:tid [dev` seen, and its writer
-  struct Kind;        ///< a thread's call seen, and what it means
+  struct Head;        ///< what was called, as it is printed
+  struct Speaker;     ///< a thread on a communicator: what it prints in front of a head, and behind
   struct Comm;        ///< a communicator that a writer named
   struct Descriptor;
 
+  /// From hashes to numbers from 1 on, of rows that the caller compares.
+  class Places {
+   public:
+    Places();
+    void Add(std::uint32_t hash, std::uint32_t number);
+    void Fetch(std::uint32_t hash) const { __builtin_prefetch(&slots_[hash >> shift_]); }
+    /// Numbers entered under a hash, one after the other; 0: no more.
+    std::size_t Begin(std::uint32_t hash) const { return hash >> shift_; }
+    std::uint32_t Next(std::size_t& at, std::uint32_t hash) const {
+      for (; slots_[at].number != 0; at = (at + 1) & (slots_.size() - 1))
+        if (slots_[at].hash == hash) return slots_[std::exchange(at, (at + 1) & (slots_.size() - 1))].number;
+      return 0;
+    }
+
+   private:
+    struct Slot { std::uint32_t hash = 0, number = 0; };  ///< number 0: free
+    void Enter(const Slot& slot);
+    std::vector<Slot> slots_;  ///< by the highest bits of the hash; the next one where that is taken
+    std::size_t used_ = 0;
+    int shift_ = 0;
+  };
+
   static bool ParseFields(std::string_view message, std::size_t op_size, Fields& out);
-  const Kind* KindOf(const Line& line) const;
+  template <class Code>
+  const Head* HeadOf(std::string_view text) const;
+  template <class Code>
+  const Speaker* SpeakerOf(const Line& line) const;
+  struct Known { const Speaker* speaker = nullptr; const Head* head = nullptr; };  ///< head null: the line is not known
+  template <class Code>
+  Known Find(const Line& line) const;
+  Known FindAvx2(const Line& line) const;
+  void AddKnown(const Known& known, const Line& line);
+  void LookAt(Line& line) const;
+  void AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
   CallLine AddSlowly(const Line& line);
   /// nullopt: no prefix stands there.
   std::optional<std::uint32_t> ThreadOf(const Line& line);
   void Enter(Writer& writer, const char* bracket);
   void Wrote(Writer& writer, const Line& line);
-  void Remember(const Kind& kind);
-  std::size_t PlaceOf(std::uint64_t hash) const;
+  void RememberHead(std::string_view text, const Fields& fields, std::uint32_t descriptor);
+  void RememberSpeaker(std::string_view tail, std::uint32_t thread, std::uint32_t comm, std::uint32_t hash);
   std::uint32_t CommOf(std::uint32_t writer, const Fields& fields);
   std::uint32_t DescriptorOf(std::string_view op, const Fields& fields);
   void Forget();
@@ -94,10 +134,9 @@ class CallFolder {
   std::unordered_map<std::string, std::uint32_t> writer_by_name_, thread_by_prefix_;
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t>, std::uint32_t> comm_by_pointer_;
   std::map<std::tuple<std::string, std::uint64_t, std::int32_t, std::int32_t, std::int32_t>, std::uint32_t> descriptor_by_fields_;
-  std::vector<Kind> kinds_;
-  struct Place { std::uint16_t tag = 0, kind = 0; };  ///< of the kind's hash, the lowest bits; its number from 1, 0: free
-  std::vector<Place> places_;  ///< by the highest bits of the hash; the next one where that is taken
-  std::size_t calls_known_ = 0;  ///< calls of known kinds since all kinds were last forgotten
+  std::vector<Head> heads_;
+  std::vector<Speaker> speakers_;
+  Places head_places_, speaker_places_;
   std::uint32_t stamp_ = 0;
 };
 

@@ -40,7 +40,7 @@ struct GivenHost {
 
 struct ScanOptions {
   unsigned threads = 0;                  ///< 0: every core
-  std::size_t block_bytes = 512 * 1024;
+  std::size_t block_bytes = 1024 * 1024;
   std::atomic<std::uint64_t>* progress_bytes = nullptr;  ///< bytes read so far, for a progress line
   ExpansionLimits expansion = {};
   std::vector<GivenHost> hosts = {};

@@ -117,25 +117,49 @@ void Structure::TakeMarks() {
   bracket_count_ = static_cast<std::size_t>(bracket - brackets_.data());
 }
 
-void Structure::Find(std::string_view block) {
+void Structure::Begin(std::string_view block) {
   block_ = block;
-  count_ = bracket_count_ = 0;
+  count_ = bracket_count_ = size_ = 0;
+  last_next_ = 0;
   returns_.clear();
   odd_.clear();
-  MakeRoom(ends_, 1);
-  for (std::size_t begin = 0; begin < block.size(); begin += kStretch) {
-    const std::size_t end = std::min(begin + kStretch, block.size());
+}
+
+void Structure::TakeLines(std::span<const std::uint32_t> ends) {
+  if (ends.empty()) return;
+  MakeRoom(ends_, count_ + ends.size());
+  std::copy(ends.begin(), ends.end(), ends_.begin() + static_cast<std::ptrdiff_t>(count_));
+  size_ = count_ += ends.size();
+  last_next_ = ends.back() + 1;
+}
+
+// A piece that goes on behind the stretch is left to the next one.
+void Structure::Find(std::size_t bytes) {
+  const std::size_t first = count_, stop = last_next_ + std::min(bytes, block_.size() - last_next_);
+  std::size_t begin = last_next_;
+  bracket_count_ = 0;
+  while (begin < block_.size() && (begin < stop || count_ == first)) {
+    const std::size_t end = std::min(begin + kStretch, begin < stop ? stop : block_.size());
     mark_count_ = 0;
     if (code_ == Code::kBest)
       MarkAvx2(begin, end);
     else
       Mark(begin, end);
     TakeMarks();
+    begin = end;
   }
-  const auto end = static_cast<std::uint32_t>(block.size());
   size_ = count_;
-  last_next_ = end;
-  if (begin(count_) != end) ends_[size_++] = end;
+  last_next_ = this->begin(count_);
+  if (begin == block_.size()) {
+    if (last_next_ != begin) {
+      MakeRoom(ends_, count_ + 1);
+      ends_[size_++] = static_cast<std::uint32_t>(begin);
+    }
+    last_next_ = static_cast<std::uint32_t>(begin);
+    return;
+  }
+  while (bracket_count_ > 0 && brackets_[bracket_count_ - 1].offset >= last_next_) --bracket_count_;
+  if (!odd_.empty() && odd_.back() == count_) odd_.pop_back();
 }
 
 std::uint32_t Structure::line(std::size_t piece) const {

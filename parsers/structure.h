@@ -10,14 +10,22 @@
 namespace inquest {
 
 /// A block cut into pieces, numbered from 0: lines, or parts of one that a progress bar overwrote ('\r' ends a piece;
-/// "\r\n" ends it once). Its memory is reused from block to block.
+/// "\r\n" ends it once). It is cut from its head on, a stretch at a time, or a line at a time by who knows the line; size()
+/// and the like speak of what is cut. Its memory is reused from block to block.
 class Structure {
  public:
   enum class Code : std::uint8_t { kBest, kPortable };  ///< the fastest this machine can run; what any machine can run
   explicit Structure(Code code = Code::kBest);
 
   /// The block must live as long as it is asked about, and be followed by kPadding readable bytes.
-  void Find(std::string_view block);
+  void Begin(std::string_view block);
+  /// Cuts so many bytes more, and on to the end of a piece, or to the end of the block.
+  void Find(std::size_t bytes);
+  /// The next pieces are whole lines without control bytes; their '\n' stand at `ends`.
+  void TakeLines(std::span<const std::uint32_t> ends);
+  /// Where what is not cut begins: the block's size once all is.
+  std::uint32_t at() const { return last_next_; }
+  bool done() const { return last_next_ == block_.size(); }
 
   std::size_t size() const { return size_; }
   std::uint32_t begin(std::size_t piece) const { return piece == 0 ? 0 : ends_[piece - 1] + 1; }
@@ -30,13 +38,15 @@ class Structure {
   }
   /// The line of the block that the piece is part of, from 0.
   std::uint32_t line(std::size_t piece) const;
+  /// The same of the piece that comes next.
+  std::uint32_t next_line() const { return lines(); }
   /// Lines that end in the block.
   std::uint32_t lines() const { return static_cast<std::uint32_t>(count_ - returns_.size()); }
   /// The piece that holds the byte at `offset`.
   std::size_t PieceAt(std::uint32_t offset) const;
 
   struct Bracket { std::uint32_t offset = 0, piece = 0; };
-  /// Places of `]` where `] NCCL INFO ` may stand, in order; most of them do.
+  /// Places of `]` in what the last Find() cut, where `] NCCL INFO ` may stand, in order; most of them do.
   std::span<const Bracket> brackets() const { return {brackets_.data(), bracket_count_}; }
   /// Pieces that hold control bytes that no text has (NUL and its like, not tab, ESC, BS, FF), in order, each once.
   const std::vector<std::uint32_t>& odd() const { return odd_; }

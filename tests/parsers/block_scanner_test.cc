@@ -271,10 +271,13 @@ TEST_CASE("block: a remembered call and a parsed one are read alike", "[block]")
       default: line = line.substr(0, below(line.size())) + calls[below(calls.size())].substr(below(170));
     }
     if (below(3) == 0) line = "2031-04-05T06:07:08.123456789Z " + line;
-    line += "\n";
+    line += below(3) == 0 ? "\r\n" : "\n";
     const std::string known = Show(ScanWith(used, line)), anew = Show(ScanBlock(line));
     CAPTURE(line);
     CHECK((known == anew));
+    // Among other calls, where known lines are read in one go.
+    const std::string among = calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + line + calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + kTelling + "\n";
+    CHECK((Show(ScanWith(used, among)) == Show(ScanBlock(among))));
   }
 }
 

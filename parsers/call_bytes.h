@@ -1,0 +1,196 @@
+// How the bytes of a call's line are read and compared, with few branches: names, numbers and their lengths differ from
+// line to line, and a mispredicted branch costs as much as a quarter of a line.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace inquest {
+
+// A message has a head, which ends in front of ` comm ` and is the same on all ranks but for the buffers, and a tail, which
+// is the same for all calls of a thread on a communicator.
+inline constexpr std::size_t kWide = 32;        ///< bytes compared at once: the fewest of a head or a tail
+inline constexpr std::size_t kMostHead = 128, kMostTail = 96;
+inline constexpr std::size_t kGuessedPrefix = 64, kGuessedMessage = 224;  ///< in which bracket and end are guessed
+inline constexpr std::size_t kPointerBytes = 18;  ///< `0x` and sixteen digits
+
+template <class Word>
+Word Load(const char* p) {
+  Word value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+template <std::size_t N>
+inline bool Skip(const char*& p, const char (&literal)[N]) {
+  if (std::memcmp(p, literal, N - 1) != 0) return false;
+  p += N - 1;
+  return true;
+}
+
+inline std::uint64_t Load64(const char* p) { return Load<std::uint64_t>(p); }
+
+/// Buffers say nothing: any word will do.
+inline bool SkipWord(const char*& p, std::uint64_t&) {
+  const void* blank = std::memchr(p, ' ', kPointerBytes + 1);
+  if (blank == nullptr || blank == p) return false;
+  p = static_cast<const char*>(blank);
+  return true;
+}
+
+inline constexpr auto kHexDigits = [] {
+  std::array<std::int8_t, 256> table{};
+  table.fill(-1);
+  for (int i = 0; i < 10; ++i) table[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
+  for (int i = 0; i < 6; ++i) table[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+  return table;
+}();
+
+inline int HexDigit(char c) { return kHexDigits[static_cast<unsigned char>(c)]; }
+
+inline bool ReadHex(const char*& p, std::uint64_t& value) {
+  value = 0;
+  const char* begin = p;
+  for (int digit; (digit = HexDigit(*p)) >= 0 && p - begin < 17; ++p) value = value << 4 | static_cast<std::uint64_t>(digit);
+  return p != begin && p - begin <= 16;
+}
+
+inline bool ReadDecimal(const char*& p, std::uint64_t& value) {
+  value = 0;
+  const char* begin = p;
+  while (*p >= '0' && *p <= '9' && p - begin < 19) value = value * 10 + static_cast<std::uint64_t>(*p++ - '0');
+  return p != begin;
+}
+
+inline bool ReadInt(const char*& p, std::int32_t& value) {
+  const bool negative = *p == '-';
+  if (negative) ++p;
+  std::uint64_t digits = 0;
+  if (!ReadDecimal(p, digits) || digits > 0x7fffffff) return false;
+  value = negative ? -static_cast<std::int32_t>(digits) : static_cast<std::int32_t>(digits);
+  return true;
+}
+
+inline bool IsHostByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+inline bool IsName(const char* text, std::size_t size) {
+  return std::all_of(text, text + size, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
+}
+
+#if defined(__x86_64__)
+inline __m128i Load128(const char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+inline std::uint32_t Bits(__m128i bytes) { return static_cast<std::uint32_t>(_mm_movemask_epi8(bytes)); }
+#endif
+
+/// What any machine can run. Code is chosen once a line, so that all that it calls can be part of it.
+struct Portable {
+  /// Whether the head of a call is the known one: where that is 0 any byte but blanks and control bytes will do, all others
+  /// are the same. (What a byte above 0x7f is there is not decided: it makes them differ.) kWide to kMostHead bytes.
+  static bool SameHead(const char* known, const char* text, std::size_t size) {
+    bool same = true;
+    for (std::size_t at = 0; at < size; ++at) same &= (known[at] == text[at]) | ((known[at] == 0) & (static_cast<signed char>(text[at]) > ' '));
+    return same;
+  }
+  /// kWide to kMostTail bytes.
+  static bool SameTail(const char* known, const char* text, std::size_t size) { return std::memcmp(known, text, size) == 0; }
+};
+
+#if defined(__x86_64__)
+struct Avx2 {
+  __attribute__((target("avx2"))) static __m256i Load256(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  __attribute__((target("avx2"))) static bool SameHead(const char* known, const char* text, std::size_t size) {
+    __m256i same = _mm256_set1_epi8(-1);
+    for (std::size_t from = 0; from < kMostHead; from += kWide) {
+      const std::size_t at = std::min(from, size - kWide);
+      const __m256i a = Load256(known + at), b = Load256(text + at);
+      const __m256i any = _mm256_and_si256(_mm256_cmpeq_epi8(a, _mm256_setzero_si256()), _mm256_cmpgt_epi8(b, _mm256_set1_epi8(' ')));
+      same = _mm256_and_si256(same, _mm256_or_si256(_mm256_cmpeq_epi8(a, b), any));
+    }
+    return _mm256_movemask_epi8(same) == -1;
+  }
+  __attribute__((target("avx2"))) static bool SameTail(const char* known, const char* text, std::size_t size) {
+    __m256i same = _mm256_set1_epi8(-1);
+    for (std::size_t from = 0; from < kMostTail; from += kWide) {
+      const std::size_t at = std::min(from, size - kWide);
+      same = _mm256_and_si256(same, _mm256_cmpeq_epi8(Load256(known + at), Load256(text + at)));
+    }
+    return _mm256_movemask_epi8(same) == -1;
+  }
+  /// Where the first `]` of NCCL's prefix may stand; kGuessedPrefix or more: nowhere near, or a control byte stands before.
+  __attribute__((target("avx2"))) static std::size_t BracketIn(const char* text) {
+    std::uint64_t found = 0;
+    for (std::size_t at = 0; at < kGuessedPrefix; at += 32) {
+      const __m256i bytes = Load256(text + at);
+      const __m256i control = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes);
+      const __m256i bracket = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(']')), _mm256_cmpeq_epi8(Load256(text + at + 2), _mm256_set1_epi8('N')));
+      found |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(control, bracket)))) << at;
+    }
+    const auto first = static_cast<std::size_t>(std::countr_zero(found));
+    return first < kGuessedPrefix && text[first] == ']' ? first : kGuessedPrefix;
+  }
+  /// Where a message ends, if it is so long as a call is; kGuessedMessage: it is not.
+  __attribute__((target("avx2"))) static std::size_t EndIn(const char* message) {
+    constexpr std::size_t kFirst = 96;
+    const auto ends = [&](std::size_t at) __attribute__((target("avx2"))) {
+      return std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(Load256(message + at), _mm256_set1_epi8('\n'))))};
+    };
+    const std::uint64_t near = ends(kFirst) | ends(kFirst + 32) << 32, far = ends(kFirst + 64) | ends(kFirst + 96) << 32;
+    if (near != 0) return kFirst + static_cast<std::size_t>(std::countr_zero(near));
+    return far != 0 ? kFirst + 64 + static_cast<std::size_t>(std::countr_zero(far)) : kGuessedMessage;
+  }
+};
+inline const bool kAvx2 = __builtin_cpu_supports("avx2") != 0;
+#endif
+
+/// Equality of two ranges of at least 16 bytes, most of which are short.
+inline bool Same(const char* a, const char* b, std::size_t size) {
+#if defined(__x86_64__)
+  const auto same = [&](std::size_t at) { return _mm_cmpeq_epi8(Load128(a + at), Load128(b + at)); };
+  if (size <= 32) return Bits(_mm_and_si128(same(0), same(size - 16))) == 0xffff;
+#endif
+  return std::memcmp(a, b, size) == 0;
+}
+
+/// Which of 16 bytes are hexadecimal digits as NCCL prints them.
+inline std::uint32_t HexDigits(const char* text) {
+#if defined(__x86_64__)
+  const __m128i bytes = Load128(text);
+  const __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('0')), letter = _mm_sub_epi8(bytes, _mm_set1_epi8('a'));
+  const __m128i is_digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit);
+  const __m128i is_letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(5)), letter);
+  return Bits(_mm_or_si128(is_digit, is_letter));
+#else
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < 16; ++i) bits |= std::uint32_t{HexDigit(text[i]) >= 0} << i;
+  return bits;
+#endif
+}
+
+/// The value of one to eight hexadecimal digits.
+inline std::uint32_t HexOf(const char* text, std::size_t digits) {
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t bytes = Load64(text) << (64 - 8 * digits);  // the last digit is the highest byte
+  bytes = (bytes & 0x0f0f0f0f0f0f0f0f) + 9 * (bytes >> 6 & 0x0101010101010101);
+  bytes = (bytes << 4 | bytes >> 8) & 0x00ff00ff00ff00ff;
+  bytes = (bytes << 8 | bytes >> 16) & 0x0000ffff0000ffff;
+  return static_cast<std::uint32_t>(bytes << 16 | bytes >> 32);
+}
+
+/// Whether there are so many hexadecimal digits, eight at most.
+inline bool AreHex(const char* text, std::size_t digits) {
+  const std::uint32_t wanted = (1u << digits) - 1;
+  return digits != 0 && (HexDigits(text) & wanted) == wanted;
+}
+
+}  // namespace inquest
