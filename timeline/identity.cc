@@ -95,14 +95,12 @@ std::string HostNamed(const Event& event) {
 }  // namespace
 
 std::uint32_t Processes::Row(const std::string& host, std::int64_t pid) {
-  const auto [it, is_new] = by_pid_.try_emplace({host, pid}, static_cast<std::uint32_t>(rows.size()));
-  if (is_new) {
-    ProcessRow row;
-    if (!host.empty()) row.host = host;
-    row.pid = pid;
-    rows.push_back(row);
-  }
-  return it->second;
+  if (const auto known = by_pid_.find(Pid(host, pid)); known != by_pid_.end()) return known->second;
+  ProcessRow row;
+  if (!host.empty()) row.host = host;
+  row.pid = pid;
+  rows.push_back(row);
+  return by_pid_[{host, pid}] = static_cast<std::uint32_t>(rows.size() - 1);
 }
 
 std::uint32_t Processes::Meet(const Event& event) {
@@ -179,7 +177,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
       if (same == 1 && member.rank.value >= 0) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank.value}, Basis::kDerived, kByLargest});
     }
   timeline.processes = std::move(processes.rows);
-  timeline.process_by_pid = std::move(processes.by_pid_);
+  timeline.process_by_pid = {processes.by_pid_.begin(), processes.by_pid_.end()};
   std::set<std::string> hosts;
   for (const ProcessRow& row : timeline.processes)
     if (row.host) hosts.insert(*row.host);

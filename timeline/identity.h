@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/event.h"
@@ -23,7 +25,17 @@ class Processes {
 
  private:
   std::uint32_t Row(const std::string& host, std::int64_t pid);
-  std::map<std::pair<std::string, std::int64_t>, std::uint32_t> by_pid_;
+  // Looked up for every process of every block: by what the log says, without a copy of it.
+  using Pid = std::pair<std::string_view, std::int64_t>;  ///< of a host
+  struct HashOfPid {
+    using is_transparent = void;
+    std::size_t operator()(const Pid& key) const { return std::hash<std::string_view>()(key.first) ^ static_cast<std::size_t>(static_cast<std::uint64_t>(key.second) * 0x9e3779b97f4a7c15U); }
+  };
+  struct SamePid {
+    using is_transparent = void;
+    bool operator()(const Pid& a, const Pid& b) const { return a == b; }
+  };
+  std::unordered_map<std::pair<std::string, std::int64_t>, std::uint32_t, HashOfPid, SamePid> by_pid_;
   friend void ResolveIdentity(Timeline& timeline, Processes processes);
 };
 
