@@ -17,8 +17,8 @@ namespace {
 //  1. Symptoms are never causes. They make the chain of the summary.
 //  2. A finding is set aside where another explains it: it says so itself, or the kinds of the two say so: what a stop
 //     from outside, a lost connection or an absent rank can follow from, it follows from, unless it is clearly earlier.
-//  3. A hint counts only when nothing better stands. A hint about the transport gains weight where everybody was in the
-//     operation and nothing moved.
+//  3. A hint counts only when nothing better stands and something failed, or a few lines are all that was given. A hint
+//     about the transport gains weight where everybody was in the operation and nothing moved.
 //  4. Of what stands: stronger before weaker, then earlier before later where the clocks or the lines decide, then surer.
 //  5. A verdict that rests on a weak hint is none: `unknown`, with the alternatives and what to collect.
 //  6. `healthy` needs an ending seen, after everything that looks bad.
@@ -391,6 +391,15 @@ const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Fin
   return last != nullptr && last->kind == "training" ? causes.front() : nullptr;
 }
 
+/// Who hands over a few lines, one of which complains, has cut out what went wrong.
+bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
+  constexpr std::uint64_t kFewLines = 8;
+  constexpr double kLeastOfALine = 0.45;
+  std::uint64_t lines = 0;
+  for (const InputSummary& input : evidence.timeline.inputs) lines += input.lines;
+  return lines <= kFewLines && hint.confidence >= kLeastOfALine && evidence.book.FindRule(hint.rule) != nullptr;
+}
+
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const Timeline& timeline = evidence.timeline;
   LiftHints(evidence, findings);
@@ -422,7 +431,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
     return verdict;
   }
-  const bool hint_without_failure = !causes.empty() && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [](const Finding* f) {
+  const bool hint_without_failure = !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [](const Finding* f) {
     return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete", "ras-rank-behind", "ras-rank-silent"});
   });
   if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)

@@ -1,7 +1,7 @@
 // A GPU's link, PCIe or NVLink, is worse than those of the GPUs beside it.
 //
 // What holds: one GPU's PCIe link is narrower or slower than it could be, an NVLink of it is inactive or counts errors, or
-// its row of the topology shows no NVLink, and its neighbours of the same kind have what it lacks. Why that implies the
+// its row of the topology shows no NVLink, and its neighbours of the same kind, or all boards of its kind, have what it lacks. Why that implies the
 // cause: equal cards in equal slots differ only by a fault. What looks like it: a PCIe generation that drops while a GPU
 // idles, a board that gives every card eight lanes, cards that are bridged in pairs, GPUs that have no NVLink at all.
 #include <algorithm>
@@ -76,6 +76,13 @@ void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::v
 
 // ---- NVLink ----------------------------------------------------------------------------------------------------
 
+/// Boards on which every NVLink of a GPU leads to a switch. Others are wired in pairs or in part, by their maker's choice.
+bool AllLinksWired(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("PCIe") || has("PCIE") || has("NVL")) return false;
+  return has("A100-SXM") || has("A800-SXM") || has("H100") || has("H800") || has("H200") || has("H20") || has("B200") || has("B300");
+}
+
 void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Finding>& out) {
   std::map<std::string, int> most;
   for (const GpuSeen& gpu : host.gpus)
@@ -84,13 +91,16 @@ void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed
   std::size_t whole = 0;
   for (const GpuSeen& gpu : host.gpus) {
     if (!gpu.state.nvlinks_active) continue;
-    if (*gpu.state.nvlinks_active == most[gpu.state.name]) ++whole;
+    const bool in_part = *gpu.state.nvlinks_active > 0 && gpu.state.nvlinks_inactive.value_or(0) > 0;
+    if (*gpu.state.nvlinks_active == most[gpu.state.name] && !(in_part && AllLinksWired(gpu.state.name))) ++whole;
     else if (gpu.state.nvlinks_inactive.value_or(0) > 0 && !IsOfOtherJob(evidence.timeline, host, gpu))
       for (const auto& condition : gpu.conditions)
         if (condition.what->property == "nvlink.state") lacking.push_back({&gpu, condition.event});
   }
-  if (lacking.empty() || whole == 0) return;
-  Finding finding = FindingOf(evidence, host, lacking, "nvlink-inactive", "nvlink-fault", "NVLinks of it are inactive that are active on other GPUs of the host");
+  const bool wired = !lacking.empty() && std::all_of(lacking.begin(), lacking.end(), [](const Lacking& l) { return l.gpu->state.nvlinks_active.value_or(0) > 0 && AllLinksWired(l.gpu->state.name); });
+  if (lacking.empty() || (whole == 0 && !wired)) return;
+  Finding finding = FindingOf(evidence, host, lacking, "nvlink-inactive", "nvlink-fault",
+                              whole > 0 ? "NVLinks of it are inactive that are active on other GPUs of the host" : "some of its NVLinks are inactive, and a board of its kind uses them all");
   Weigh(finding, failed, 0.64, 0.43);
   finding.explains = {"collective-timeout", "remote-error", "nccl-error"};
   out.push_back(std::move(finding));

@@ -144,6 +144,13 @@ TEST_CASE("GPU: links of one that the others have", "[detectors]") {
   CHECK(inactive.cause == "nvlink-fault");
   CHECK(CulpritRanks(inactive) == std::set<int>{5});
   CHECK(Of(nvlink(8)).cause == "rank-absent");   // all active
+  const auto in_part = [](const char* name) {
+    std::string out;
+    for (int gpu = 0; gpu < 2; ++gpu) out += fmt::format("GPU {}: {} (UUID: GPU-0{})\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n", gpu, name, gpu);
+    return out;
+  };
+  CHECK(Of(in_part("NVIDIA H100 80GB HBM3")).rule == "nvlink-inactive");  // a board that uses all
+  CHECK(Of(in_part("NVIDIA H100 NVL")).cause == "rank-absent");           // bridged in pairs
   CHECK(Of(nvlink(-1)).cause == "rank-absent");  // a GPU that has none
   CHECK(Of(topology("NV18", "SYS", 1, 3)).rule == "nvlink-missing-in-topology");
   CHECK(Of(topology("NV18", "NV17", 2, -1)).rule == "nvlink-missing-in-topology");

@@ -120,6 +120,14 @@ TEST_CASE("judge: a weak hint decides nothing, and is named as a possibility", "
   CHECK(alone.collective->seq == 100);
 }
 
+TEST_CASE("judge: a hint decides where a few lines are all that was given", "[judge]") {
+  const std::string hint = "node17:41:42 [0] find_ofi_provider:543 NCCL WARN NET/OFI Couldn't find any optimal provider\n";
+  std::string more;
+  for (int step = 0; step < 20; ++step) more += fmt::format("step {}\n", step);
+  CHECK(JudgeText(hint).verdict.cause == "plugin-fault");
+  CHECK(JudgeText(hint + more).verdict.cause == "unknown");
+}
+
 TEST_CASE("judge: a hint counts only where nothing better stands", "[judge]") {
   SynthJob job = Job();
   job.Warn(2, "misc/socket.cc:484",
