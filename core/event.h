@@ -479,7 +479,7 @@ struct HostFact {
 /// Access control of a PCI bridge: whether it sends traffic between the devices below it up to the root.
 struct PcieAcs {
   static constexpr std::string_view kKind = "pcie-acs";
-  std::string bus_id;
+  std::string bus_id;  ///< empty: the line stands without its device
   bool on = false;
 };
 

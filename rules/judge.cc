@@ -391,12 +391,20 @@ const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Fin
   return last != nullptr && last->kind == "training" ? causes.front() : nullptr;
 }
 
-/// Who hands over a few lines, one of which complains, has cut out what went wrong.
+/// Who hands over a few lines, one of which complains, has cut out what went wrong. States of hosts beside them count for
+/// nothing.
 bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
   constexpr std::uint64_t kFewLines = 8;
   constexpr double kLeastOfALine = 0.45;
+  const Timeline& timeline = evidence.timeline;
+  std::vector<bool> state(timeline.inputs.size()), other(timeline.inputs.size());
+  for (const Event& event : timeline.events)
+    if (IsOfHost(event.what)) state[event.where.input] = true;
+    else if (!std::holds_alternative<LogMessage>(event.what)) other[event.where.input] = true;
+  for (const Citation& citation : hint.citations) other[citation.where.input] = true;
   std::uint64_t lines = 0;
-  for (const InputSummary& input : evidence.timeline.inputs) lines += input.lines;
+  for (std::size_t i = 0; i < timeline.inputs.size(); ++i)
+    if (other[i] || !state[i]) lines += timeline.inputs[i].lines;
   return lines <= kFewLines && hint.confidence >= kLeastOfALine && evidence.book.FindRule(hint.rule) != nullptr;
 }
 

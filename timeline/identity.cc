@@ -79,7 +79,9 @@ void FindVersions(Timeline& timeline) {
   std::erase_if(timeline.versions, [](const auto& entry) { return entry.second.empty(); });
 }
 
+/// Of a process that drives several GPUs, the first stands for it.
 void ApplyInit(ProcessRow& row, const CommInit& init) {
+  if (row.bus_id && init.bus_id && row.bus_id != init.bus_id) return;
   if (init.cuda_dev) row.cuda_dev = init.cuda_dev;
   if (init.nvml_dev) row.nvml_dev = init.nvml_dev;
   if (init.bus_id) row.bus_id = init.bus_id;
@@ -111,7 +113,7 @@ std::uint32_t Processes::Meet(const Event& event) {
   if (event.origin.local_rank && !row.local_rank) row.local_rank = event.origin.local_rank;
   if (const auto* init = std::get_if<CommInit>(&event.what)) ApplyInit(row, *init);
   if (const auto* device = std::get_if<DeviceReported>(&event.what)) {
-    row.cuda_dev = device->device;
+    if (!row.cuda_dev) row.cuda_dev = device->device;
     if (device->rank) Improve(row.rank, Known<GlobalRank>{*device->rank, Basis::kObserved, {}});
   }
   return index;

@@ -5,6 +5,7 @@
 //            <tab><tab>LnkCap: Port #0, Speed 32GT/s, Width x16, ASPM not supported
 //            <tab><tab>LnkSta: Speed 8GT/s (downgraded), Width x8 (downgraded)     (pciutils 3.6 to 3.8: also `(ok)`)
 //            <tab><tab>ACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-
+//          or the ACSCtl lines alone, as `lspci -vvv | grep ACSCtl` leaves them
 // Clock:   none.        Not read: everything else; without root lspci shows no capabilities.
 #include "core/pattern.h"
 #include "parsers/formats.h"
@@ -40,12 +41,13 @@ class LspciParser final : public Parser {
       capable_.reset();
       return true;
     }
-    if (bus_id_.empty()) return false;
     if (const auto access = kAccess.Search(record.text)) {
       const bool on = access->text(1) == "+" || access->text(2) == "+" || access->text(3) == "+";
-      if (is_bridge_) states_.Add(record, PcieAcs{bus_id_, on}, out);
+      // grep leaves the lines without their devices, of which nearly all that have the capability are bridges.
+      if (is_bridge_ || (bus_id_.empty() && on)) states_.Add(record, PcieAcs{bus_id_, on}, out);
       return true;
     }
+    if (bus_id_.empty()) return false;
     const auto link = ReadLink(record.text);
     if (!link) return false;
     if (record.text.find("LnkCap:") != std::string_view::npos) {

@@ -32,7 +32,7 @@ std::optional<Setting> Redirects(const Timeline& timeline) {
     const auto* access = std::get_if<PcieAcs>(&timeline.events[i].what);
     const auto* fact = std::get_if<HostFact>(&timeline.events[i].what);
     if ((access == nullptr && fact == nullptr) || !JobHostOf(timeline, hosts, timeline.events[i])) continue;
-    if (access != nullptr && access->on) return Setting{i, fmt::format("Access control (ACS) is on at PCI bridge {}{}", access->bus_id, OnHost(timeline.HostOf(timeline.events[i]).value_or("")))};
+    if (access != nullptr && access->on) return Setting{i, fmt::format("Access control (ACS) is on at {}{}", access->bus_id.empty() ? "a PCI bridge" : "PCI bridge " + access->bus_id, OnHost(timeline.HostOf(timeline.events[i]).value_or("")))};
     if (fact == nullptr) continue;
     const bool command = fact->of == HostFact::Of::kCommandLine;
     if ((command && Contains(fact->value, "iommu=pt")) || (fact->of == HostFact::Of::kIommu && fact->value != "Translated")) return std::nullopt;

@@ -25,6 +25,7 @@ struct Kind {
 constexpr Kind kOnServer{"stuck-on-storage", "storage-stall", Strength::kDecisive, 0.82, "was stuck in the kernel, waiting for a network file system"};
 constexpr Kind kOnDisk{"stuck-on-storage", "storage-stall", Strength::kSupporting, 0.65, "was stuck in the kernel, waiting for a disk"};
 constexpr Kind kInDriver{"stuck-in-gpu-driver", "gpu-fault", Strength::kSupporting, 0.5, "was stuck in the GPU driver"};
+constexpr Kind kOfDriver{"stuck-in-gpu-driver", "gpu-fault", Strength::kSupporting, 0.45, "was stuck in the kernel, and belongs to the GPU driver or to a daemon that asks it"};
 constexpr Kind kUnseen{"stuck-in-kernel", "storage-stall", Strength::kSupporting, 0.5, "was stuck in the kernel for minutes, mostly a wait for storage; the log holds no stack of it"};
 constexpr Kind kElsewhere{"stuck-elsewhere", "storage-stall", Strength::kHint, 0.2, "was stuck in the kernel, and its stack names neither storage nor the GPU driver"};
 constexpr Kind kNotScheduled{"cpu-locked-up", "slow-rank", Strength::kHint, 0.35, "kept a CPU from scheduling"};
@@ -42,7 +43,7 @@ const Kind& KindOf(const TaskStuck& stuck) {
   if (stuck.waits_on == "nvidia") return kInDriver;
   if (stuck.how != TaskStuck::How::kBlocked) return kNotScheduled;
   if (!stuck.waits_on.empty()) return kOnDisk;
-  if (IsOfDriver(stuck.process)) return kInDriver;
+  if (IsOfDriver(stuck.process)) return kOfDriver;
   return stuck.stack ? kElsewhere : kUnseen;
 }
 

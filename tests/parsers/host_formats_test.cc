@@ -162,6 +162,16 @@ TEST_CASE("PCI: access control of bridges, links of cards") {
   CHECK(links[0].capable_speed_gt == 32);
 }
 
+TEST_CASE("PCI: access control as grep leaves it") {
+  const auto events = ParseLines(kLspci,
+                                 "                ACSCtl: SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-\n"
+                                 "                ACSCtl: SrcValid+ TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-\n");
+  const auto access = Only<PcieAcs>(events);
+  REQUIRE(access.size() == 1);
+  CHECK(access[0].on);
+  CHECK(access[0].bus_id.empty());
+}
+
 TEST_CASE("NCCL says what it talks over") {
   struct Row { std::string_view message; NetworkUsed::Use use; std::vector<std::string> devices; std::string address; };
   const Row rows[] = {

@@ -99,6 +99,7 @@ TEST_CASE("kernel log: a stuck task is judged by its stack", "[detectors]") {
   CHECK(stuck(trace + "[100.6]  ext4_sync_file+0x1a2/0x390\n").cause == "storage-stall");
   CHECK(stuck(trace + "[100.6]  uvm_ioctl+0x13e0/0x16f0 [nvidia_uvm]\n").cause == "gpu-fault");
   CHECK(stuck(trace + "[100.6]  cgroup_attach_lock+0x2e/0x40\n").cause == "rank-absent");
+  CHECK(VerdictWith("[100.1] INFO: task cache_mgr_event:620917 blocked for more than 120 seconds.\n").rule == "stuck-in-gpu-driver");
   CHECK(stuck("").rule == "stuck-in-kernel");
   // What the driver's tasks wait for when a GPU is gone is no second cause.
   const Verdict gone = VerdictWith("[99.1] " + Xid(79, Address(1), "GPU has fallen off the bus.") + "[220.5] INFO: task nvidia-smi:77 blocked for more than 122 seconds.\n" + trace + "[220.6]  nv_x+0x1/0x2 [nvidia]\n");

@@ -91,6 +91,18 @@ TEST_CASE("timeline: a process that drives several GPUs is no single rank", "[ti
   CHECK(timeline.communicators[0].members.size() == 4);
 }
 
+TEST_CASE("timeline: of the GPUs that nccl-tests lists for one process the first stands for it", "[timeline]") {
+  const Timeline timeline = JudgeText(
+                                "# Using devices\n"
+                                "#  Rank  0 Group  0 Pid  41200 on    alder04 device  0 [0000:1b:00] NVIDIA L40S\n"
+                                "#  Rank  1 Group  0 Pid  41200 on    alder04 device  1 [0000:1f:00] NVIDIA L40S\n"
+                                "alder04:41200:41200 [0] allocator.cc:79 NCCL WARN Cuda failure 711 'peer mapping resources exhausted'\n")
+                                .timeline;
+  const ProcessRow* process = FindProcess(timeline, "alder04", 41200);
+  REQUIRE(process != nullptr);
+  CHECK(process->cuda_dev == 0);
+}
+
 TEST_CASE("timeline: torchelastic's report names the rank of a pid", "[timeline]") {
   SynthJob job({.ranks = 8, .hosts = 2});
   job.Warn(6, kSocket, "Connect to 10.9.0.6<52388> failed : Connection refused");
