@@ -337,7 +337,7 @@ __attribute__((target("avx2"))) CallFolder::Known CallFolder::FindAvx2(const Lin
 // end, what may differ in a head is no control byte, and in front of a thread's prefix stands nothing, or what was looked at.
 __attribute__((target("avx2"))) void CallFolder::AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends) {
   Line line;
-  for (line.number = number, line.piece = piece; block.size() - at >= kGuessedPrefix + kGuessedMessage; ++line.number, ++line.piece) {
+  for (line.number = number, line.piece = piece; block.size() - at >= kGuessedPrefix + kNcclInfo.size() + kGuessedMessage; ++line.number, ++line.piece) {
     const char* text = block.data() + at;
     // Most prefixes are as long as that of the line before.
     const bool guessed = line.bracket != 0 && IsNcclInfo(text + line.bracket);

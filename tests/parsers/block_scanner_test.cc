@@ -278,6 +278,8 @@ TEST_CASE("block: a remembered call and a parsed one are read alike", "[block]")
     // Among other calls, where known lines are read in one go.
     const std::string among = calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + line + calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + kTelling + "\n";
     CHECK((Show(ScanWith(used, among)) == Show(ScanBlock(among))));
+    const std::string cut = calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + calls[below(calls.size())].substr(0, 150 + below(80));
+    CHECK((Show(ScanWith(used, cut, '\n')) == Show(ScanBlock(cut))));
   }
 }
 
