@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "cli/commands.h"
@@ -42,6 +43,11 @@ Plan NcclLogs::Attach(Plan plan) {
   return LoggedTo(std::move(plan), current_);
 }
 
+void NcclLogs::Keep(const std::map<std::string, std::string>& texts) const {
+  if (current_.empty()) return;
+  for (const auto& [name, text] : texts) std::ofstream(current_ + "/" + name, std::ios::binary) << text;
+}
+
 NcclLogs::Reading NcclLogs::Read(const Options& options) const {
   std::error_code error;
   if (current_.empty() || fs::is_empty(current_, error) || error) return {};
@@ -51,8 +57,13 @@ NcclLogs::Reading NcclLogs::Read(const Options& options) const {
   const auto* analysis = std::get_if<Analysis>(&analyzed);
   if (analysis == nullptr) return {};
   Reading reading;
-  for (const Event& event : analysis->timeline.events)
+  std::set<std::string> cards;
+  for (const Event& event : analysis->timeline.events) {
     if (const auto* channels = std::get_if<ChannelsVia>(&event.what)) reading.used.insert(channels->via);
+    const auto* network = std::get_if<NetworkUsed>(&event.what);
+    if (network != nullptr && network->use == NetworkUsed::Use::kRdma) cards.insert(network->devices.begin(), network->devices.end());
+  }
+  reading.cards.assign(cards.begin(), cards.end());
   const Verdict& verdict = analysis->verdict;
   if (verdict.outcome == Outcome::kFailed) reading.says = fmt::format("{}: {}", verdict.cause, verdict.summary);
   return reading;

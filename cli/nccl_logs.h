@@ -1,8 +1,10 @@
 // What NCCL itself writes during a replay, read back by the analyzer that reads a job's logs.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "replay/plan.h"
@@ -21,8 +23,12 @@ class NcclLogs {
   /// The plan, writing into a folder of its own below this one; the logs of the run before stay only in a named folder.
   Plan Attach(Plan plan);
 
+  /// Beside the logs of the plan attached last, for Read and for the user: texts by file name.
+  void Keep(const std::map<std::string, std::string>& texts) const;
+
   struct Reading {
     std::set<std::string> used;  ///< `P2P/IPC`, `NET/Socket`: the transports that channels went over
+    std::vector<std::string> cards;  ///< `mlx5_0:1`: the RDMA ports that it had to choose from
     std::string says;            ///< the analyzer's verdict in words; empty: nothing is wrong in them, or there are none
   };
   /// Of the plan attached last.

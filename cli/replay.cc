@@ -15,6 +15,7 @@
 #include "cli/console.h"
 #include "cli/nccl_logs.h"
 #include "cli/replay_report.h"
+#include "cli/replay_runs.h"
 #include "collect/child.h"
 #include "replay/faults.h"
 #include "replay/infer.h"
@@ -32,7 +33,6 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMostTrials = 16;
-constexpr int kFirstRasPort = 30'000;
 
 /// Up to what a verdict's JSON may be; empty: larger, or not to be read.
 std::string ReadSmallFile(const std::string& path) {
@@ -85,7 +85,7 @@ std::variant<Plan, CommandResult> BasePlan(const Options& options) {
 }
 
 /// What the options change of it.
-Result<Plan> PlanOf(Plan base, const Options& options) {
+Result<Plan> PlanOf(Plan base, const Options& options, const Environment& inherited) {
   GivenArguments given{.count = options.count, .datatype = FindDatatype(options.datatype), .redop = FindRedOp(options.redop),
                        .root = Small(options.root), .peer = Small(options.peer), .ranks = Small(options.ranks)};
   if (const ReplayOp* op = FindOp(options.operation)) given.operation = op->operation;
@@ -104,7 +104,7 @@ Result<Plan> PlanOf(Plan base, const Options& options) {
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
   plan.faults = std::move(*faults);
-  if (options.share_gpu && plan.engine == "nccl") plan = SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), kFirstRasPort + static_cast<int>(::getpid() % 20'000));
+  if (options.share_gpu && plan.engine == "nccl") plan = SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
   return plan;
 }
 
@@ -174,9 +174,20 @@ std::string ProgressLine(const RunOutcome& run) {
   return line;
 }
 
-RunSetup SetupOf(const std::string& worker) {
+Environment Inherited() {
+  Environment variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWitness& witness) {
   RunSetup setup{.local = {.worker = worker, .env = {}}};
-  for (char** entry = environ; *entry != nullptr; ++entry) setup.local.env.emplace_back(*entry);
+  for (const auto& [name, value] : inherited) setup.local.env.push_back(name + "=" + value);
+  setup.local.look = [&witness](const std::vector<LiveRank>& ranks) { return witness.Look(ranks); };
   setup.interrupted = [] { return interrupted.load(); };
   setup.local.run_program = [](const std::vector<std::string>& command, milliseconds limit) {
     const ChildEnd end = RunChild(command, {.time = limit, .output_bytes = 64 * 1024});
@@ -189,11 +200,9 @@ RunSetup SetupOf(const std::string& worker) {
   return setup;
 }
 
-RunOutcome RunLogged(const Plan& plan, const RunSetup& setup, NcclLogs& logs) { return RunPlan(plan.engine == "nccl" ? logs.Attach(plan) : plan, setup); }
-
-IsolationSetup IsolationOf(const RunSetup& setup, NcclLogs& logs, const Options& options) {
+IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Options& options) {
   IsolationSetup isolation;
-  isolation.run = [&](const Plan& plan) { return RunLogged(plan, setup, logs); };
+  isolation.run = [&](const Plan& plan) { return runs.Bare(plan); };
   isolation.used = [&] { return logs.Read(options).used; };
   if (ErrorIsTerminal()) isolation.progress = [](std::string_view what) { WriteErr(fmt::format("\r\x1b[K{}\n", what)); };
   return isolation;
@@ -204,7 +213,8 @@ IsolationSetup IsolationOf(const RunSetup& setup, NcclLogs& logs, const Options&
 CommandResult RunReplay(const Options& options) {
   std::variant<Plan, CommandResult> base = BasePlan(options);
   if (CommandResult* failed = std::get_if<CommandResult>(&base)) return std::move(*failed);
-  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), options);
+  const Environment inherited = Inherited();
+  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), options, inherited);
   if (!plan) return CouldNotRun(plan.error());
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{status, options.format == "json" ? ReplayJson(report, INQUEST_VERSION) : ReplayText(report, StyleOfOutput(options)), ""};
@@ -219,16 +229,20 @@ CommandResult RunReplay(const Options& options) {
   report.engine_tests = words->tests;
   Result<NcclLogs> logs = NcclLogs::In(options.logs);
   if (!logs) return CouldNotRun(logs.error());
-  const RunSetup setup = SetupOf(*worker);
+  HostWitness witness;
+  const RunSetup setup = SetupOf(*worker, inherited, witness);
+  ReplayRuns runs([&setup](const Plan& one) { return RunPlan(one, setup); }, inherited, *logs, witness);
   const CatchInterrupt guard;
   if (options.isolate) {
-    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(setup, *logs, options));
+    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, options));
     return print(report, ExitStatus(*report.isolation));
   }
   for (Plan& one : Combinations(*plan, kMostTrials)) {
-    RunOutcome run = RunLogged(one, setup, *logs);
+    RunOutcome run = runs.Whole(one);
     const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun;
     NcclLogs::Reading reading = one.engine == "nccl" ? logs->Read(options) : NcclLogs::Reading();
+    // The end of a log of a run that passed looks like that of one that hangs.
+    if (run.verdict == RunVerdict::kPassed) reading.says.clear();
     report.trials.push_back({std::move(one), std::move(run), std::move(reading.used), std::move(reading.says)});
     if (over) break;
   }

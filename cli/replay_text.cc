@@ -13,7 +13,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kShownRanks = 64, kShownLinks = 24, kShownLines = 12;
+constexpr std::size_t kShownRanks = 64, kShownLinks = 24, kShownLines = 12, kShownDumps = 4;
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -122,6 +122,26 @@ void AppendThreads(std::string& text, const RunOutcome& run, const TextStyle& st
   }
 }
 
+/// Which further texts there are, and where; of the proxy's dumps what is active.
+void AppendDumps(std::string& text, const RunOutcome& run, const TextStyle& style) {
+  if (run.dumps.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, dump] : run.dumps) names.push_back(fmt::format("{} ({})", name, SizeText(dump.size())));
+  text += "\n";
+  AppendWrapped(text, fmt::format("Taken while it stood, in --format json and --logs: {}.", fmt::join(names, ", ")), style);
+  std::size_t shown = 0;
+  for (const auto& [name, dump] : run.dumps) {
+    if (!name.starts_with("proxy.") || shown++ == kShownDumps) continue;
+    text += fmt::format("{}\n", name);
+    std::string_view rest = std::string_view(dump).substr(0, dump.find("FREE OPS"));
+    for (std::size_t lines = 0; !rest.empty() && lines < kShownLines; ++lines) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      text += Cut("  " + Sanitize(rest.substr(0, end)), style.width) + "\n";
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+}
+
 void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& style) {
   for (const ArgumentLine& line : Arguments(report.plan)) {
     text += fmt::format("  {:<7} {:<14} {}\n", line.name, line.value, Sanitize(line.origin));
@@ -149,6 +169,7 @@ void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& 
     text += "\nSeconds until each step was reached; > for how long the rank was in it\n" + Picture(run);
     AppendLinks(text, run);
     AppendThreads(text, run, style);
+    AppendDumps(text, run, style);
   }
 }
 

@@ -21,7 +21,9 @@ using std::chrono::milliseconds;
 
 /// Without a heartbeat for this long a rank is looked at: frozen, or only short of a processor?
 constexpr milliseconds kSilence{800};
-constexpr std::size_t kOutputBytes = 32 * 1024, kMostBacktraces = 4;
+constexpr std::size_t kOutputBytes = 32 * 1024, kDumpBytes = 64 * 1024, kMostBacktraces = 4;
+/// Libraries print their dumps in milliseconds, or not at all.
+constexpr milliseconds kDumpLimit{1500}, kDumpQuiet{250}, kDumpTick{25};
 enum Which : int { kSocket, kOutput, kProcess, kWake };
 
 std::uint64_t Key(int rank, int which) { return static_cast<std::uint64_t>(rank) * 4 + static_cast<std::uint64_t>(which); }
@@ -156,9 +158,18 @@ void LocalNode::ReadOutput(int number) {
       rank.process.output.Close();
       return;
     }
+    if (IsDump(number, {packet_.data(), static_cast<std::size_t>(got)})) continue;
     rank.output.append(packet_.data(), static_cast<std::size_t>(got));
     if (rank.output.size() > kOutputBytes) rank.output.erase(0, rank.output.size() - kOutputBytes);
   }
+}
+
+bool LocalNode::IsDump(int rank, std::string_view printed) {
+  const std::lock_guard lock(mutex_);
+  if (!dumping_) return false;
+  std::string& dump = dumps_[rank];
+  dump.append(printed.substr(0, kDumpBytes - std::min(kDumpBytes, dump.size())));  // its head says most
+  return true;
 }
 
 /// It has ended: what it said last, and how.
@@ -241,6 +252,7 @@ void LocalNode::Look(const LookOrder& order) {
       sights[rank].rank = rank;
       sights[rank].backtrace = setup_.run_program({"gdb", "-p", fmt::format("{}", found->second), "-nx", "-batch", "-ex", "thread apply all bt"}, left);
     }
+    if (order.dump_signal) saw.texts.merge(TakeDumps(pids, *order.dump_signal));
     for (auto& [rank, sight] : sights) saw.ranks.push_back(std::move(sight));
     {
       const std::lock_guard lock(mutex_);
@@ -248,6 +260,36 @@ void LocalNode::Look(const LookOrder& order) {
     }
     ::eventfd_write(wake_.get(), 1);
   });
+}
+
+/// From the thread of a look; the node's own reads what they print. Last of all, since a handler may hang or spoil what
+/// others show.
+std::map<std::string, std::string> LocalNode::TakeDumps(const std::map<int, pid_t>& pids, int signal) {
+  const auto bytes = [this] {
+    const std::lock_guard lock(mutex_);
+    std::size_t all = 0;
+    for (const auto& [rank, dump] : dumps_) all += dump.size();
+    return all;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    dumping_ = true;
+    dumps_.clear();
+  }
+  for (const auto& [rank, pid] : pids) ::kill(pid, signal);
+  const Clock::time_point last = Clock::now() + kDumpLimit;
+  Clock::time_point quiet = Clock::now() + kDumpQuiet;
+  for (std::size_t before = 0; Clock::now() < std::min(last, quiet);) {
+    std::this_thread::sleep_for(kDumpTick);
+    const std::size_t now = bytes();
+    if (now != before) quiet = Clock::now() + kDumpQuiet;
+    before = now;
+  }
+  const std::lock_guard lock(mutex_);
+  dumping_ = false;
+  std::map<std::string, std::string> texts;
+  for (auto& [rank, dump] : dumps_) texts[fmt::format("proxy.rank{}.txt", rank)] = std::move(dump);
+  return texts;
 }
 
 }  // namespace inquest

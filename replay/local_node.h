@@ -46,10 +46,12 @@ class LocalNode final : public Node {
   void Receive(int rank);
   void Hear(int rank, ToSupervisor message);
   void ReadOutput(int rank);
+  bool IsDump(int rank, std::string_view printed);
   void Bury(int rank);
   void LookForSilence();
   std::map<int, pid_t> Pids() const;
   void JoinLooks();
+  std::map<std::string, std::string> TakeDumps(const std::map<int, pid_t>& pids, int signal);
 
   const NodeSetup& setup_;
   OwnedFd epoll_, wake_;
@@ -61,6 +63,8 @@ class LocalNode final : public Node {
   std::vector<std::thread> looks_;
   std::mutex mutex_;           ///< guards what follows
   std::vector<NodeSaw> seen_;  ///< by a look, not yet taken
+  bool dumping_ = false;       ///< what ranks print belongs to dumps_
+  std::map<int, std::string> dumps_;
 };
 
 }  // namespace inquest

@@ -37,6 +37,7 @@ struct LookOrder {
   std::vector<int> backtraces = {};    ///< of these ranks, in this order, while `limit` lasts
   std::chrono::milliseconds limit{};
   bool texts = false;                  ///< NodeSetup::look
+  std::optional<int> dump_signal = {}; ///< sent last, for what libraries print then: a text `proxy.rankN.txt` of each rank
 };
 
 // ---- heard from it --------------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ struct NodeSetup {
   std::vector<std::string> env;  ///< NAME=VALUE, what workers inherit
   /// Runs a program that looks at a process (gdb) and returns what it printed; empty: none is run. From another thread.
   std::function<std::string(const std::vector<std::string>& command, std::chrono::milliseconds limit)> run_program = {};
-  /// Further texts for the picture at a deadline, by name (NCCL's RAS), while every worker still stands. From another thread.
+  /// Further texts for the picture at a deadline, by file name (NCCL's RAS), while every worker still stands. From another thread.
   std::function<std::map<std::string, std::string>(const std::vector<LiveRank>& ranks)> look = {};
 };
 

@@ -99,7 +99,7 @@ struct RunOutcome {
   std::vector<LinkRow> links;       ///< where a picture was taken
   std::map<std::string, int> listeners;  ///< who listens at an address, `10.0.0.2:4711`: libraries name one another so
   std::optional<Bandwidth> bandwidth;
-  std::map<std::string, std::string> dumps;  ///< other texts of the picture by name: `ras.json`
+  std::map<std::string, std::string> dumps;  ///< other texts of the picture by file name: `ras.rank0.json`
   std::chrono::nanoseconds took{};
   std::chrono::nanoseconds event_at{};    ///< of the death, error, or deadline that ended it, since the start
   std::chrono::nanoseconds decided_at{};  ///< when the sentence was known

@@ -76,6 +76,7 @@ struct Plan {
   std::map<std::string, std::string> options = {};  ///< of the engine
   std::map<std::string, std::string> env = {};      ///< for every worker, beside what it inherits: the job's NCCL_*
   std::vector<RankPlace> places = {};               ///< by rank; empty: all alike, here
+  std::optional<int> dump_signal = {};              ///< at which the library prints what it has in hand; sent at a deadline
   int iterations = 1;
   bool warm_up = true;
   bool compare_descriptors = true;  ///< off in tests alone: what the library itself makes of a mismatch

@@ -24,7 +24,7 @@ constexpr milliseconds kLate{1000};  ///< behind the others, to be worth a note
 constexpr milliseconds kSettleDeath{100}, kSettleError{400}, kSettleMismatch{50};
 constexpr milliseconds kGrace{300}, kKillPatience{2000}, kBacktraceLimit{5000};
 constexpr milliseconds kPictureLimit{1000};  ///< beyond kLinksApart: a node that does not answer is left out
-constexpr milliseconds kTextsLimit{5000};    ///< of NodeSetup::look, which has limits of its own
+constexpr milliseconds kTextsLimit{11'000};  ///< of NodeSetup::look and the libraries' dumps, which have limits of their own
 
 class Run {
  public:
@@ -328,7 +328,7 @@ class Run {
     out_.blamed = judgement.blamed;
     out_.decided_at = out_.took = Now();
     if (setup_.decided) setup_.decided(out_);
-    if (*ending_ == Ending::kDeadline) Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true}), kBacktraceLimit + kTextsLimit);
+    if (*ending_ == Ending::kDeadline) Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true, .dump_signal = plan_.dump_signal}), kBacktraceLimit + kTextsLimit);
   }
 
   void TakePicture() {

@@ -40,6 +40,10 @@ int Probe(int argc, char** argv) {
 int Work(const char* supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != std::atol(supervisor)) return kOrphaned;
+  // A signal for a library that has not asked for it yet must not end us; what it prints then must not stay in a buffer.
+  ::signal(SIGUSR1, SIG_IGN);
+  ::signal(SIGUSR2, SIG_IGN);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   ::prctl(PR_SET_PTRACER, std::atol(supervisor));  // and its children: gdb, where only ancestors may look (yama 1)
   Worker(kWorkerSocket).Run();
 }

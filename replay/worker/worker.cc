@@ -145,6 +145,12 @@ void Worker::Beat() {
 
 void Worker::Listen() {
   ::prctl(PR_SET_NAME, "heartbeat");  // what a picture of the threads shows
+  // A library's handler may hang in what it prints; this thread has to live on.
+  sigset_t theirs;
+  ::sigemptyset(&theirs);
+  ::sigaddset(&theirs, SIGUSR1);
+  ::sigaddset(&theirs, SIGUSR2);
+  ::pthread_sigmask(SIG_BLOCK, &theirs, nullptr);
   std::string packet(kPacketBytes, '\0');
   Clock::time_point next = Clock::now();
   while (true) {

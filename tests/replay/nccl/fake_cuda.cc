@@ -1,4 +1,5 @@
-// A CUDA runtime without a GPU: the device's memory is the host's, and all but NCCL's work is done when it is put on a stream.
+// A CUDA runtime without a GPU: the device's memory is the host's, and all but NCCL's work is done when it is put
+// on a stream. FAKE_CUDA_DEVICES=N: so many there are, 8 otherwise.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -9,6 +10,8 @@
 #include "tests/replay/nccl/fake_gpu.h"
 
 namespace {
+
+thread_local int current_device = 0;
 
 struct FakeEvent {
   FakeStream* stream = nullptr;
@@ -22,10 +25,14 @@ FakeEvent* Event(cudaEvent_t event) { return reinterpret_cast<FakeEvent*>(event)
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 8;
+  const char* devices = std::getenv("FAKE_CUDA_DEVICES");
+  *count = devices == nullptr ? 8 : std::atoi(devices);
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  current_device = device;
+  return cudaSuccess;
+}
 cudaError_t cudaFree(void*) { return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
@@ -46,7 +53,9 @@ cudaError_t cudaMalloc(void** pointer, std::size_t size) {
 }
 cudaError_t cudaHostAlloc(void** pointer, std::size_t size, unsigned) { return cudaMalloc(pointer, size); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = reinterpret_cast<cudaStream_t>(new FakeStream);
+  auto* made = new FakeStream;
+  made->device = current_device;
+  *stream = reinterpret_cast<cudaStream_t>(made);
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
@@ -62,10 +71,14 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyK
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(Stream(stream)->mutex);
   *Event(event) = {Stream(stream), Stream(stream)->enqueued};
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return Event(event)->stream->done >= Event(event)->mark ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  Event(event)->stream->GoOn();
+  return Event(event)->stream->done >= Event(event)->mark ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaEventElapsedTime(float* took, cudaEvent_t, cudaEvent_t) {
   *took = 1.5F;
   return cudaSuccess;

@@ -1,7 +1,9 @@
 // The NCCL engine's session, phase by phase, over a fake CUDA runtime and a fake libnccl: no GPU is needed.
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -15,6 +17,18 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+/// Where the ranks of the fake library meet; gone at the end.
+struct Meetings {
+  std::string folder = (std::filesystem::temp_directory_path() / "inquest-test-XXXXXX").string();
+  Meetings() {
+    if (::mkdtemp(folder.data()) != nullptr) ::setenv("TMPDIR", folder.c_str(), 1);
+  }
+  ~Meetings() {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+  }
+} meetings;
 
 class SharedStore final : public Store {
  public:

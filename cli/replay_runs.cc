@@ -1,0 +1,49 @@
+// What a run leaves is kept beside NCCL's logs, so that the analyzer reads both.
+#include "cli/replay_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace inquest {
+namespace {
+
+/// A fault of the machines, about which the host may know more.
+bool IsOfTheMachine(RunVerdict verdict) {
+  return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kMismatch && verdict != RunVerdict::kCouldNotRun;
+}
+
+void MoveNotes(RunOutcome& run) {
+  const auto found = run.dumps.find(HostWitness::kNotHad);
+  if (found == run.dumps.end()) return;
+  for (std::string_view rest = found->second; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    run.notes.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  run.dumps.erase(found);
+}
+
+}  // namespace
+
+RunOutcome ReplayRuns::Bare(const Plan& plan) { return run_(plan.engine == "nccl" ? logs_.Attach(plan) : plan); }
+
+RunOutcome ReplayRuns::Whole(const Plan& plan) {
+  if (plan.engine != "nccl") return Bare(plan);
+  if (!counted_) links_ = LinkCountersNow();
+  counted_ = true;
+  witness_.Begin();
+  RunOutcome run = run_(Witnessed(logs_.Attach(plan), inherited_));
+  if (IsOfTheMachine(run.verdict) && run.dumps.empty()) run.dumps = witness_.Ask();
+  MoveNotes(run);
+  if (!links_.empty()) {
+    LinkCounters now = LinkCountersNow();
+    if (const auto risen = RisenCounters(links_, now); !risen.empty()) run.notes.push_back(fmt::format("NVLink's error counters: {}.", fmt::join(risen, ", ")));
+    if (!now.empty()) links_ = std::move(now);
+  }
+  logs_.Keep(run.dumps);
+  return run;
+}
+
+}  // namespace inquest

@@ -1,0 +1,85 @@
+"""`inquest replay --engine nccl` whole, with worker processes over the fake CUDA runtime and the fake libnccl."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+inquest, worker, library, gloo = sys.argv[1:4] + [sys.argv[4] == "1"]
+schema = json.loads((pathlib.Path(__file__).resolve().parents[3] / "docs" / "replay.schema.json").read_text())
+place = tempfile.TemporaryDirectory()
+home = pathlib.Path(place.name)
+program = home / "inquest"  # the worker is looked for beside it
+shutil.copy(inquest, program)
+shutil.copy(worker, home)
+tools = home / "tools"
+tools.mkdir()
+
+
+def run(*arguments, **variables):
+    environment = os.environ | {"TMPDIR": place.name, "PATH": f"{tools}:{os.environ['PATH']}"} | variables
+    return subprocess.run([program, "replay", "--nccl-lib", library, *arguments], capture_output=True, text=True, timeout=120, env=environment)
+
+
+def document(*arguments, **variables):
+    done = run("--format", "json", *arguments, **variables)
+    assert done.stdout, done
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, schema)
+    return done.returncode, found
+
+
+def tool(name, script):
+    (tools / name).write_text("#!/bin/sh\n" + script)
+    (tools / name).chmod(0o755)
+
+
+call = ["--op", "all-reduce", "--count", "1000", "--ranks", "3"]
+hang = ["--share-gpu", "--timeout", "2", "--fault", "2:hang@enqueued"]
+
+# A pass, and nothing that its log seems to say against it.
+status, passed = document(*call)
+trial = passed["trials"][0]
+assert status == 0 and trial["verdict"] == "passed" and trial["used"] == ["P2P/CUMEM"], passed
+assert trial["log_says"] is None and trial["dumps"] == {}, trial
+
+# A hang: RAS of every rank, and what it says through our own analyzer; kept beside NCCL's logs.
+tool("nvidia-smi", """case $1 in
+  -q) echo '==============NVSMI LOG==============' ;;
+  nvlink) n=$(cat "$TMPDIR/count" 2>/dev/null || echo 0); echo $((n + 5)) >"$TMPDIR/count"
+          printf 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\\n\\t Link 0: Replay Errors: 0\\n\\t Link 0: CRC Errors: %s\\n' "$n" ;;
+esac
+""")
+logs = home / "logs"
+status, hung = document(*call, *hang, "--logs", str(logs))
+trial = hung["trials"][0]
+assert status == 1 and trial["verdict"] == "hung" and trial["blamed"] == [{"rank": 2, "to": None}], trial
+for rank in range(3):
+    assert '"collective_counts"' in trial["dumps"][f"ras.rank{rank}.json"], trial["dumps"]
+    assert (logs / "run-1" / f"ras.rank{rank}.json").read_text() == trial["dumps"][f"ras.rank{rank}.json"]
+assert "NVSMI LOG" in trial["dumps"]["nvidia-smi-q.txt"]
+assert trial["log_says"].startswith("rank-absent: Rank 2 had launched fewer AllReduce operations"), trial["log_says"]
+assert any("GPU 0 link 0 CRC Errors rose by 5" in note for note in trial["notes"]), trial["notes"]
+text = run(*call, *hang).stdout
+assert "ras.rank0.json (" in text and "Its log says rank-absent" in text, text
+
+# An address of the user's stays, and is asked once.
+status, hung = document(*call, *hang, NCCL_RAS_ADDR="127.0.0.1:29871")
+assert sorted(name for name in hung["trials"][0]["dumps"] if name.startswith("ras.")) == ["ras.rank0.json"], hung["trials"][0]["dumps"].keys()
+status, hung = document(*call, *hang, NCCL_RAS_ENABLE="0")
+assert not any(name.startswith("ras.") for name in hung["trials"][0]["dumps"])
+
+# An nvidia-smi that never ends is left, and that is said.
+tool("nvidia-smi", "case $1 in -q) exec sleep 60 ;; esac\n")
+status, hung = document(*call, *hang)
+assert status == 1 and any("nvidia-smi -q did not end within" in note for note in hung["trials"][0]["notes"]), hung["trials"][0]["notes"]
+assert hung["trials"][0]["took_s"] < 20
+(tools / "nvidia-smi").unlink()
+
+# Two ranks of one host on one GPU: NCCL's own refusal, in its words.
+status, twice = document(*call, "--share-gpu", NCCL_HOSTID="same")
+assert status == 1 and twice["trials"][0]["verdict"] == "engine-error" and "invalid usage" in twice["trials"][0]["sentence"], twice["trials"][0]["sentence"]
