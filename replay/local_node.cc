@@ -149,8 +149,9 @@ void LocalNode::Hear(int rank, ToSupervisor message) {
 }
 
 void LocalNode::ReadOutput(int number) {
+  constexpr int kMostReads = 16;  // one that prints without an end must not keep us
   Rank& rank = ranks_[number];
-  while (rank.output_open) {
+  for (int reads = 0; rank.output_open && reads < kMostReads; ++reads) {
     const ssize_t got = ::read(rank.process.output.get(), packet_.data(), packet_.size());
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) {

@@ -32,6 +32,9 @@ void ServeRas(const std::string& address, const std::string& folder, int nranks)
   static int listener = -1;
   if (listener >= 0) return;
   listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes));
   sockaddr_in place{};
   place.sin_family = AF_INET;
   place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -61,22 +62,32 @@ assert status == 1 and trial["verdict"] == "hung" and trial["blamed"] == [{"rank
 for rank in range(3):
     assert '"collective_counts"' in trial["dumps"][f"ras.rank{rank}.json"], trial["dumps"]
     assert (logs / "run-1" / f"ras.rank{rank}.json").read_text() == trial["dumps"][f"ras.rank{rank}.json"]
+    assert "ACTIVE OPS" in trial["dumps"][f"proxy.rank{rank}.txt"], trial["dumps"]
+    assert trial["ranks"][rank]["signal"] is None and "ACTIVE OPS" not in (trial["ranks"][rank]["output"] or ""), trial["ranks"][rank]
 assert "NVSMI LOG" in trial["dumps"]["nvidia-smi-q.txt"]
 assert trial["log_says"].startswith("rank-absent: Rank 2 had launched fewer AllReduce operations"), trial["log_says"]
 assert any("GPU 0 link 0 CRC Errors rose by 5" in note for note in trial["notes"]), trial["notes"]
 text = run(*call, *hang).stdout
-assert "ras.rank0.json (" in text and "Its log says rank-absent" in text, text
+assert "ras.rank0.json (" in text and re.search(r"^proxy.rank0.txt$\n^  ACTIVE OPS$", text, re.M) and "FREE OPS" not in text and "Its log says rank-absent" in text, text
+
+# Before NCCL has asked for it the signal ends nobody, and nothing is sent that we do not know.
+status, early = document(*call, "--share-gpu", "--timeout", "2", "--fault", "2:hang@libs-loaded")
+trial = early["trials"][0]
+assert trial["verdict"] == "hung" and trial["ranks"][2]["signal"] is None and not trial["ranks"][2]["exit_code"], trial["ranks"][2]
+assert "proxy.rank2.txt" not in trial["dumps"], trial["dumps"].keys()
+status, other = document(*call, *hang, NCCL_PROXY_DUMP_SIGNAL="15")
+assert other["trials"][0]["verdict"] == "hung" and not any(name.startswith("proxy.") for name in other["trials"][0]["dumps"]), other["trials"][0]
 
 # An address of the user's stays, and is asked once.
 status, hung = document(*call, *hang, NCCL_RAS_ADDR="127.0.0.1:29871")
-assert sorted(name for name in hung["trials"][0]["dumps"] if name.startswith("ras.")) == ["ras.rank0.json"], hung["trials"][0]["dumps"].keys()
+assert sorted(name for name in hung["trials"][0]["dumps"] if name.startswith("ras.")) == ["ras.rank0.json"], hung["trials"][0]["notes"]
 status, hung = document(*call, *hang, NCCL_RAS_ENABLE="0")
 assert not any(name.startswith("ras.") for name in hung["trials"][0]["dumps"])
 
 # An nvidia-smi that never ends is left, and that is said.
 tool("nvidia-smi", "case $1 in -q) exec sleep 60 ;; esac\n")
 status, hung = document(*call, *hang)
-assert status == 1 and any("nvidia-smi -q did not end within" in note for note in hung["trials"][0]["notes"]), hung["trials"][0]["notes"]
+assert status == 1 and any("nvidia-smi -q could not be had: it did not end within" in note for note in hung["trials"][0]["notes"]), hung["trials"][0]["notes"]
 assert hung["trials"][0]["took_s"] < 20
 (tools / "nvidia-smi").unlink()
 
