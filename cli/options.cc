@@ -234,6 +234,7 @@ std::span<const Option> OptionTable() {
       {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", SetText<&Options::timeout>},
       {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", SetNumber<&Options::iterations>},
       {"interface", 0, "NAME", {}, "Network interface [loopback]", "replay", SetText<&Options::interface>},
+      {"verbose", 'v', "", {}, "Of several combinations of arguments, show the picture of each", "replay", SetFlag<&Options::verbose>},
       {"dry-run", 0, "", {}, "Say what would be run, and how each argument is known; run nothing", "replay", SetFlag<&Options::dry_run>},
       {"fault", 0, "SPEC", {}, "For tests: make a rank fail, see docs/replay.md", "replay", SetText<&Options::faults>},
       {"format", 'f', "FORMAT", kReplayFormatWords, "How to print the result [text]", "replay", SetText<&Options::format>},

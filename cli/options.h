@@ -29,7 +29,7 @@ struct Options {
   // `replay`; what is not given is inferred or assumed
   std::string operation, datatype, redop, engine = "nccl", timeout, interface, faults, nccl_library, logs;
   std::optional<std::uint64_t> count, ranks, root, peer, iterations;  ///< `count`: elements as NCCL counts them
-  bool dry_run = false, share_gpu = false, isolate = false;
+  bool dry_run = false, share_gpu = false, isolate = false, verbose = false;
   When color = When::kAuto;
   std::uint64_t time_limit = 0;  ///< `collect --time-limit`, seconds; 0: each program's own
   bool stacks = false;    ///< `collect --stacks`

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -200,10 +201,20 @@ RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWi
   return setup;
 }
 
-IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Options& options) {
+/// `NCCL 2.28.9 of /usr/lib/libnccl.so.2`: 22809.
+std::optional<int> NcclVersionOf(const std::string& engine) {
+  int major = 0, minor = 0, patch = 0;
+  if (std::sscanf(engine.c_str(), "NCCL %d.%d.%d", &major, &minor, &patch) != 3) return std::nullopt;
+  return major * 10'000 + minor * 100 + patch;
+}
+
+IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& inherited, const std::string& engine, const Options& options) {
   IsolationSetup isolation;
+  isolation.inherited = inherited;
+  isolation.nccl = NcclVersionOf(engine);
   isolation.run = [&](const Plan& plan) { return runs.Bare(plan); };
   isolation.used = [&] { return logs.Read(options).used; };
+  isolation.cards = [&] { return logs.Read(options).cards; };
   if (ErrorIsTerminal()) isolation.progress = [](std::string_view what) { WriteErr(fmt::format("\r\x1b[K{}\n", what)); };
   return isolation;
 }
@@ -217,7 +228,7 @@ CommandResult RunReplay(const Options& options) {
   const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), options, inherited);
   if (!plan) return CouldNotRun(plan.error());
   const auto print = [&](const ReplayReport& report, int status) {
-    return CommandResult{status, options.format == "json" ? ReplayJson(report, INQUEST_VERSION) : ReplayText(report, StyleOfOutput(options)), ""};
+    return CommandResult{status, options.format == "json" ? ReplayJson(report, INQUEST_VERSION) : ReplayText(report, StyleOfOutput(options), options.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling), ""};
   };
   ReplayReport report{.plan = *plan, .engine = "", .engine_tests = "", .trials = {}};
   if (options.dry_run) return print(report, 0);
@@ -234,7 +245,7 @@ CommandResult RunReplay(const Options& options) {
   ReplayRuns runs([&setup](const Plan& one) { return RunPlan(one, setup); }, inherited, *logs, witness);
   const CatchInterrupt guard;
   if (options.isolate) {
-    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, options));
+    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, report.engine, options));
     return print(report, ExitStatus(*report.isolation));
   }
   for (Plan& one : Combinations(*plan, kMostTrials)) {

@@ -120,7 +120,7 @@ Json ToJson(const TrialOutcome& trial) {
 }
 
 Json ToJson(const IsolationOutcome& isolation) {
-  Json variants = Json::array(), pairs = Json::array();
+  Json variants = Json::array(), pairs = Json::array(), parts = Json::array();
   for (const VariantOutcome& tried : isolation.variants)
     variants.push_back({{"id", tried.id},
                         {"runs", tried.runs},
@@ -131,7 +131,8 @@ Json ToJson(const IsolationOutcome& isolation) {
                         {"verdict", Name(tried.verdict)},
                         {"sentence", OrNull(tried.sentence)}});
   for (const PairOutcome& pair : isolation.pairs) pairs.push_back({{"from", pair.from}, {"to", pair.to}, {"broken", pair.broken}, {"sentence", OrNull(pair.sentence)}});
-  return {{"finding", isolation.finding}, {"hint", OrNull(isolation.hint)}, {"variants", variants}, {"pairs", pairs}};
+  for (const SubsetOutcome& part : isolation.subsets) parts.push_back({{"ranks", part.ranks}, {"broken", part.broken}, {"sentence", OrNull(part.sentence)}});
+  return {{"finding", isolation.finding}, {"hint", OrNull(isolation.hint)}, {"variants", variants}, {"pairs", pairs}, {"subsets", parts}};
 }
 
 std::string_view OutcomeOf(const ReplayReport& report) {
@@ -152,6 +153,7 @@ std::string ReplayJson(const ReplayReport& report, std::string_view tool_version
                          {"plan", ToJson(report.plan)},
                          {"engine", {{"name", report.plan.engine}, {"version", OrNull(report.engine)}, {"tests", OrNull(report.engine_tests)}}},
                          {"nccl_tests", OrNull(command)},
+                         {"conclusion", OrNull(Conclusion(report))},
                          {"trials", trials},
                          {"isolation", report.isolation ? ToJson(*report.isolation) : Json(nullptr)}};
   return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";

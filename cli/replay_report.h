@@ -19,8 +19,12 @@ struct ReplayReport {
   std::optional<IsolationOutcome> isolation = {};
 };
 
+/// Of several combinations: the picture of the first that broke, or of all.
+enum class ReplayDetail : std::uint8_t { kTelling, kAll };
 /// Ends in a newline. What a library printed is sanitised.
-std::string ReplayText(const ReplayReport& report, const TextStyle& style);
+std::string ReplayText(const ReplayReport& report, const TextStyle& style, ReplayDetail detail);
+/// Whether what the logs show came back, and with which of the values that are assumed; empty: the verdict says it all.
+std::string Conclusion(const ReplayReport& report);
 /// The document of docs/replay.md; ASCII, ends in a newline.
 std::string ReplayJson(const ReplayReport& report, std::string_view tool_version);
 

@@ -173,12 +173,30 @@ void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& 
   }
 }
 
-/// How many of the combinations of what is assumed bring it back.
-std::string CombinationsText(const ReplayReport& report) {
-  const auto passed = std::ranges::count_if(report.trials, [](const TrialOutcome& trial) { return trial.run.verdict == RunVerdict::kPassed; });
-  const std::size_t failed = report.trials.size() - static_cast<std::size_t>(passed);
-  if (failed == 0) return fmt::format("It did not come back with any of {} combinations of what is assumed.", report.trials.size());
-  return fmt::format("{} of {} combinations of what is assumed did not pass.", failed, report.trials.size());
+bool Passed(const TrialOutcome& trial) { return trial.run.verdict == RunVerdict::kPassed; }
+
+/// A row for each combination of what is assumed, with the arguments that differ.
+void AppendTable(std::string& text, const ReplayReport& report, const TextStyle& style) {
+  const Plan& plan = report.plan;
+  struct Differs {
+    std::string_view title;
+    bool shown;
+    std::string (*value)(const Plan&);
+  };
+  const Differs columns[] = {{"dtype", plan.datatype.sweep.size() > 1, [](const Plan& one) { return std::string(Name(one.datatype.value)); }},
+                             {"redop", plan.redop.sweep.size() > 1, [](const Plan& one) { return std::string(Name(one.redop.value)); }},
+                             {"root", plan.root.sweep.size() > 1, [](const Plan& one) { return fmt::format("{}", one.root.value); }}};
+  const auto row = [&](auto cell, std::string_view verdict, std::string_view time, std::string_view bandwidth) {
+    std::string line;
+    for (const Differs& column : columns)
+      if (column.shown) line += fmt::format("  {:<11}", cell(column));
+    text += Cut(line + fmt::format("  {:<14} {:>12} {:>12}", verdict, time, bandwidth), style.width) + "\n";
+  };
+  row([](const Differs& column) { return std::string(column.title); }, "verdict", "time", "bus GB/s");
+  for (const TrialOutcome& trial : report.trials) {
+    const auto& b = trial.run.bandwidth;
+    row([&](const Differs& column) { return column.value(trial.plan); }, Name(trial.run.verdict), b ? fmt::format("{:.3f} ms", Seconds(b->mean) * 1e3) : "-", b ? fmt::format("{:.3f}", b->bus) : "-");
+  }
 }
 
 void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const TextStyle& style) {
@@ -191,6 +209,8 @@ void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const
     if (!tried.used.empty()) line += fmt::format("{}; ", fmt::join(tried.used, ", "));
     text += Cut(Sanitize(line + tried.sentence), style.width) + "\n";
   }
+  for (const SubsetOutcome& part : isolation.subsets)
+    text += Cut(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} ranks", part.ranks.size()), part.broken ? "broken" : "passes", FoldRanks(part.ranks)), style.width) + "\n";
   for (const PairOutcome& pair : isolation.pairs)
     if (pair.broken) text += Cut(Sanitize(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} to {}", pair.from, pair.to), "broken", pair.sentence)), style.width) + "\n";
   text += "\n";
@@ -207,11 +227,38 @@ std::string NcclTestsCommand(const Plan& plan) {
                      op.needs_root && !op.needs_peer ? fmt::format(" -r {}", call.root) : "");
 }
 
-std::string ReplayText(const ReplayReport& report, const TextStyle& style) {
+std::string Conclusion(const ReplayReport& report) {
+  const std::size_t ran = report.trials.size();
+  if (ran == 0) return "";
+  const auto failed = ran - static_cast<std::size_t>(std::ranges::count_if(report.trials, Passed));
+  constexpr std::size_t kMany = 4096;
+  if (ran > 1) {
+    const std::size_t all = Combinations(report.plan, kMany).size();
+    const std::string combinations = all > ran ? fmt::format("the first {} of {} combinations", ran, all) : fmt::format("{} combinations", ran);
+    if (failed == 0) return fmt::format("It did not come back with any of {} of what is assumed.", combinations);
+    return fmt::format("{} of {} of what is assumed did not pass.", failed, combinations);
+  }
+  // What was given by options alone is no repetition of anything.
+  if (failed > 0 || report.plan.operation.basis == Basis::kGiven || report.plan.operation.basis == Basis::kAssumed) return "";
+  std::vector<std::string_view> assumed;
+  for (const ArgumentLine& line : Arguments(report.plan))
+    if (line.basis == Basis::kAssumed) assumed.push_back(line.name);
+  if (assumed.empty()) return "It did not come back with the observed arguments.";
+  return fmt::format("It did not come back; {} {} assumed, not observed.", fmt::join(assumed, " and "), assumed.size() == 1 ? "is" : "are");
+}
+
+std::string ReplayText(const ReplayReport& report, const TextStyle& style, ReplayDetail detail) {
   std::string text;
-  if (report.trials.size() > 1) text += Bold(CombinationsText(report), style) + "\n\n";
-  for (const TrialOutcome& trial : report.trials) {
-    AppendTrial(text, trial, style);
+  if (const std::string words = Conclusion(report); !words.empty()) {
+    text += Bold(words, style) + "\n";
+    if (report.trials.size() > 1) AppendTable(text, report, style);
+    text += "\n";
+  }
+  // Of many the first that broke says most; where none did, the table has it all.
+  const auto first = std::ranges::find_if_not(report.trials, Passed);
+  for (auto trial = report.trials.begin(); trial != report.trials.end(); ++trial) {
+    if (detail == ReplayDetail::kTelling && report.trials.size() > 1 && trial != first) continue;
+    AppendTrial(text, *trial, style);
     text += "\n";
   }
   if (report.isolation) AppendIsolation(text, *report.isolation, style);

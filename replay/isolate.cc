@@ -10,48 +10,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "replay/ops.h"
+#include "replay/subsets.h"
+#include "replay/variants.h"
 
 namespace inquest {
 namespace {
 
-using Setting = std::pair<std::string_view, std::string_view>;
-
-constexpr Setting kNetOnly[] = {{"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}, {"FI_EFA_ENABLE_SHM_TRANSFER", "0"}};
-constexpr Setting kSocket[] = {{"NCCL_NET", "Socket"}, {"NCCL_IB_DISABLE", "1"}};
-constexpr Setting kP2pOff[] = {{"NCCL_P2P_DISABLE", "1"}};
-constexpr Setting kShmOff[] = {{"NCCL_SHM_DISABLE", "1"}};
-constexpr Setting kGdrOff[] = {{"NCCL_NET_GDR_LEVEL", "LOC"}, {"NCCL_DMABUF_ENABLE", "0"}};
-constexpr Setting kNvlsOff[] = {{"NCCL_NVLS_ENABLE", "0"}};
-constexpr Setting kSimple[] = {{"NCCL_PROTO", "Simple"}};
-constexpr Setting kPxnOff[] = {{"NCCL_PXN_DISABLE", "1"}};
-constexpr Setting kEager[] = {{"NCCL_RUNTIME_CONNECT", "0"}};
-
-constexpr std::array kVariants = {
-    Variant{"baseline", "as the job had it", "", "", {}},
-    Variant{"cpu", "on CPUs over TCP", "the GPUs, their driver or their fabric",
-            "the hosts and their IP network can do it: look at the kernel log for Xids, at nvidia-smi -q, and at the fabric", {}, "gloo"},
-    Variant{"net-only", "with peer-to-peer and shared memory off", "the paths within a host",
-            "/dev/shm too small for the container, or peer-to-peer blocked by ACS or an IOMMU", kNetOnly},
-    Variant{"socket", "over sockets instead of RDMA", "the RDMA network",
-            "a port down or flapping, a wrong GID index, RoCE without flow control, memlock limits", kSocket},
-    Variant{"p2p-off", "with peer-to-peer off", "the GPUs' peer-to-peer path",
-            "PCIe ACS or an IOMMU in the way (NVIDIA/nccl issues 2079, 606, 667, 257): lspci -vvv | grep ACSCtl, and iommu= on the kernel's command line", kP2pOff},
-    Variant{"shm-off", "with shared memory off", "NCCL's shared memory",
-            "/dev/shm too small, or containers of one host that do not share it: df -h /dev/shm, --shm-size, --ipc=host", kShmOff},
-    Variant{"gdr-off", "with GPUDirect RDMA off", "GPUDirect RDMA between GPU and network card",
-            "nvidia-peermem not loaded or not fit for the driver, ACS on the bridge between them", kGdrOff},
-    Variant{"nvls-off", "with NVLink SHARP off", "multicast of the NVSwitch (NVLS)", "the fabric manager's version, or memory that other processes hold: nvidia-smi -q | grep -A3 Fabric", kNvlsOff},
-    Variant{"proto-simple", "with protocol Simple alone", "the protocols LL and LL128", "a platform on which 128-byte stores are not whole: NCCL_PROTO=^LL128 shows which", kSimple},
-    Variant{"pxn-off", "with PXN off", "the way through another GPU's network card (PXN)", "one card of the host; NCCL_IB_HCA=<one> shows which", kPxnOff},
-    Variant{"eager-connect", "connecting before the call", "connecting within the call", "only a hint: connections are made at another moment", kEager},
-};
-
 /// All pairs up to here are tried one by one.
 constexpr int kMostRanksInPairs = 16;
 constexpr int kSurePasses = 3;
+/// Of the searches below, which may cost a deadline a run.
+constexpr std::size_t kMostCards = 8;
+constexpr int kMostSets = 40;
+constexpr std::string_view kOneCard = "hca ";
 
 bool Broke(RunVerdict verdict) { return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kCouldNotRun; }
 
@@ -63,17 +36,24 @@ Plan Applied(Plan plan, const Variant& variant) {
 
 class Isolation {
  public:
-  Isolation(const Plan& plan, const IsolationSetup& setup) : plan_(plan), setup_(setup) {}
+  Isolation(const Plan& plan, const IsolationSetup& setup) : plan_(plan), setup_(setup), variants_(VariantsFor(plan, setup.inherited, setup.nccl)) {}
 
   IsolationOutcome Run() {
-    for (const Variant& variant : kVariants) {
+    for (const Variant* variant : variants_) {
       if (out_.interrupted) break;
       // Where the baseline passes, or there is no GPU path to switch, the others say nothing.
-      if (&variant != kVariants.data() && (Baseline().broken == 0 || (plan_.engine != "nccl" && variant.engine.empty()))) break;
-      if (variant.engine == plan_.engine) continue;
-      Try(variant);
+      if (variant != variants_.front() && (Baseline().broken == 0 || (plan_.engine != "nccl" && variant->engine.empty()))) break;
+      if (variant->engine == plan_.engine) continue;
+      Try(std::string(variant->id), Applied(plan_, *variant));
+      if (variant == variants_.front() && setup_.cards) cards_ = setup_.cards();
     }
-    if (!out_.interrupted && Baseline().broken > 0 && plan_.ranks.value > 2) TryPairs();
+    if (Baseline().broken > 0) {
+      TryCards();
+      if (plan_.ranks.value > kMostRanksInPairs)
+        TryParts();
+      else if (plan_.ranks.value > 2)
+        TryPairs();
+    }
     Conclude();
     return std::move(out_);
   }
@@ -87,26 +67,25 @@ class Isolation {
     return Baseline().broken == Baseline().runs ? std::min(kSurePasses, setup_.repeats) : setup_.repeats;
   }
 
-  void Try(const Variant& variant) {
+  VariantOutcome& Try(const std::string& id, const Plan& plan) {
     VariantOutcome& tried = out_.variants.emplace_back();
-    tried.id = variant.id;
+    tried.id = id;
     const bool is_baseline = out_.variants.size() == 1;
-    const Plan plan = Applied(plan_, variant);
     while (tried.runs < Wanted()) {
-      if (setup_.progress) setup_.progress(fmt::format("{} {}/{}", variant.id, tried.runs + 1, Wanted()));
+      if (setup_.progress) setup_.progress(fmt::format("{} {}/{}", id, tried.runs + 1, Wanted()));
       const RunOutcome run = setup_.run(plan);
       if (run.verdict == RunVerdict::kInterrupted) {
         out_.interrupted = true;
-        return;
+        return tried;
       }
       if (run.verdict == RunVerdict::kCouldNotRun) {
         ++tried.could_not_run;
         tried.verdict = run.verdict;
         tried.sentence = run.sentence;
-        return;
+        return tried;
       }
       ++tried.runs;
-      if (setup_.used && variant.engine.empty()) tried.used.merge(setup_.used());
+      if (setup_.used && plan.engine == plan_.engine) tried.used.merge(setup_.used());
       if (!Broke(run.verdict)) continue;
       ++tried.broken;
       tried.verdict = run.verdict;
@@ -114,16 +93,53 @@ class Isolation {
       // A second broken baseline says that it breaks; how often matters only for one that also passes.
       if (!is_baseline || (tried.broken == tried.runs && tried.broken == 2)) break;
     }
-    tried.changed_nothing = !is_baseline && !tried.used.empty() && tried.used == Baseline().used && MovesTransport(variant);
+    tried.changed_nothing = !is_baseline && !tried.used.empty() && tried.used == Baseline().used && MovesTransport(id);
+    return tried;
   }
 
   /// NLVS, protocols and the moment of connecting do not show in the channels' lines.
-  static bool MovesTransport(const Variant& variant) {
-    return variant.id == "net-only" || variant.id == "socket" || variant.id == "p2p-off" || variant.id == "shm-off" || variant.id == "gdr-off";
+  static bool MovesTransport(std::string_view id) { return id == "net-only" || id == "socket" || id == "p2p-off" || id == "shm-off" || id == "gdr-off"; }
+
+  bool IsClear(const VariantOutcome& tried) const { return tried.broken == 0 && tried.runs >= Wanted() && !tried.changed_nothing; }
+
+  /// One RDMA port at a time, where there are several and the baseline went over them, as far as it says.
+  void TryCards() {
+    const auto& used = Baseline().used;
+    if (cards_.size() < 2 || plan_.engine != "nccl") return;
+    if (!used.empty() && std::ranges::none_of(used, [](const std::string& via) { return via.starts_with("NET/IB"); })) return;
+    for (std::size_t i = 0; i < std::min(cards_.size(), kMostCards) && !out_.interrupted; ++i) {
+      Plan plan = plan_;
+      plan.env["NCCL_IB_HCA"] = "=" + cards_[i];  // exactly this one
+      Try(std::string(kOneCard) + cards_[i], plan);
+    }
+  }
+
+  void TryParts() {
+    if (RowOf(plan_.operation.value).needs_peer || out_.interrupted) return;
+    std::vector<int> all;
+    for (int rank = 0; rank < plan_.ranks.value; ++rank) all.push_back(rank);
+    const auto breaks = [&](const std::vector<int>& ranks) -> std::optional<bool> {
+      SubsetOutcome& tried = out_.subsets.emplace_back();
+      tried.ranks = ranks;
+      const Plan plan = SubsetOf(plan_, ranks);
+      for (int pass = 0; pass < Wanted() && !tried.broken; ++pass) {
+        if (setup_.progress) setup_.progress(fmt::format("{} of {} ranks, from rank {}", ranks.size(), plan_.ranks.value, ranks.front()));
+        const RunOutcome run = setup_.run(plan);
+        ++part_runs_;
+        if (run.verdict == RunVerdict::kInterrupted) {
+          out_.interrupted = true;
+          out_.subsets.pop_back();
+          return std::nullopt;
+        }
+        tried.broken = Broke(run.verdict);
+        tried.sentence = run.sentence;
+      }
+      return tried.broken;
+    };
+    parts_ = Bisect(all, breaks, kMostSets);
   }
 
   void TryPairs() {
-    if (plan_.ranks.value > kMostRanksInPairs) return;
     for (int from = 0; from < plan_.ranks.value; ++from) {
       for (int to = 0; to < plan_.ranks.value; ++to) {
         if (from == to) continue;
@@ -158,24 +174,63 @@ class Isolation {
     }
     out_.finding = fmt::format("Breaks {} of {}", base.broken, base.runs);
     const Variant* clear = nullptr;
-    for (std::size_t i = 1; i < out_.variants.size(); ++i) {
-      const VariantOutcome& tried = out_.variants[i];
-      if (tried.broken == 0 && tried.runs >= Wanted() && !tried.changed_nothing) clear = Find(tried.id);
+    std::vector<std::string_view> also;
+    for (const Variant* variant : variants_) {
+      const VariantOutcome* tried = Find(variant->id);
+      if (tried == nullptr || tried == &base || !IsClear(*tried)) continue;
+      if (clear != nullptr) also.push_back(clear->changes);
+      clear = variant;
     }
     if (clear == nullptr) {
       out_.finding += NothingHelps();
     } else {
-      const VariantOutcome& tried = OutcomeOf(clear->id);
-      out_.finding += fmt::format(", 0 of {} {}: {}.", tried.runs, clear->changes, clear->path);
+      out_.finding += fmt::format(", 0 of {} {}: {}.", Find(clear->id)->runs, clear->changes, PathOf(*clear));
+      if (!also.empty()) out_.finding += fmt::format(" It passes too {}.", fmt::join(also, ", "));
       out_.hint = clear->hint;
     }
-    const std::string pairs = Pairs();
-    if (!pairs.empty()) out_.finding += " " + pairs;
+    for (const std::string& more : {Cards(), Pairs(), Parts()})
+      if (!more.empty()) out_.finding += " " + more;
+  }
+
+  /// What one protocol or algorithm shows, its neighbours narrow.
+  std::string PathOf(const Variant& clear) const {
+    const auto broke = [&](std::string_view id) {
+      const VariantOutcome* tried = Find(id);
+      return tried != nullptr && tried->broken > 0;
+    };
+    if (clear.id == "proto-simple" && broke("proto-no-ll128")) return "the protocol LL";
+    if (clear.id == "proto-ll" && broke("proto-simple")) return "the protocol Simple";
+    if (clear.id == "algo-ring" && broke("algo-tree")) return "the algorithm Tree";
+    if (clear.id == "algo-tree" && broke("algo-ring")) return "the algorithm Ring";
+    return std::string(clear.path);
+  }
+
+  std::string Cards() const {
+    std::vector<std::string_view> broken, well;
+    for (const VariantOutcome& tried : out_.variants) {
+      if (!tried.id.starts_with(kOneCard)) continue;
+      if (tried.broken > 0) broken.push_back(std::string_view(tried.id).substr(kOneCard.size()));
+      if (IsClear(tried)) well.push_back(std::string_view(tried.id).substr(kOneCard.size()));
+    }
+    const std::string left = cards_.size() > kMostCards ? fmt::format(" (the first {} of {} RDMA ports were tried)", kMostCards, cards_.size()) : "";
+    if (broken.empty() && well.empty()) return "";
+    if (broken.empty()) return fmt::format("Each RDMA port alone passes{}.", left);
+    if (well.empty()) return fmt::format("Each RDMA port alone breaks too{}.", left);
+    return fmt::format("It breaks with {} {} alone, and passes with {} alone{}: {} card, cable or switch port.", broken.size() == 1 ? "RDMA port" : "each of the RDMA ports", fmt::join(broken, ", "),
+                       fmt::join(well, ", "), left, broken.size() == 1 ? "its" : "their");
+  }
+
+  std::string Parts() const {
+    if (!parts_) return "";
+    const std::string runs = fmt::format("found in {} runs of parts of the ranks{}", part_runs_, parts_->is_whole ? "" : ", then given up: there may be a smaller one");
+    if (static_cast<int>(parts_->smallest.size()) == plan_.ranks.value) return fmt::format("No smaller part of the ranks breaks; {}.", runs);
+    const std::string ranks = fmt::format("{}", fmt::join(parts_->smallest, ", "));
+    if (parts_->smallest.size() == 1) return fmt::format("Rank {} breaks all by itself; {}.", ranks, runs);
+    return fmt::format("Alone, {} {} break; {}.", parts_->smallest.size() == 2 ? "the pair of ranks" : "ranks", ranks, runs);
   }
 
   std::string NothingHelps() const {
-    const auto cpu = std::ranges::find(out_.variants, std::string("cpu"), &VariantOutcome::id);
-    if (cpu != out_.variants.end() && cpu->broken > 0) return ", and on CPUs over TCP too: the hosts or their IP network, before anything of the GPUs.";
+    if (const VariantOutcome* cpu = Find("cpu"); cpu != nullptr && cpu->broken > 0) return ", and on CPUs over TCP too: the hosts or their IP network, before anything of the GPUs.";
     if (plan_.engine == "gloo") return ": the hosts or their IP network; the GPUs were not used.";
     return ", whatever part of the transport is switched off: rather a GPU, the driver or NCCL itself than one path.";
   }
@@ -202,17 +257,22 @@ class Isolation {
     return common;
   }
 
-  static const Variant* Find(std::string_view id) { return std::ranges::find(kVariants, id, &Variant::id); }
-  const VariantOutcome& OutcomeOf(std::string_view id) const { return *std::ranges::find(out_.variants, id, &VariantOutcome::id); }
+  /// nullptr: it was not run.
+  const VariantOutcome* Find(std::string_view id) const {
+    const auto found = std::ranges::find(out_.variants, id, &VariantOutcome::id);
+    return found == out_.variants.end() ? nullptr : &*found;
+  }
 
   const Plan& plan_;
   const IsolationSetup& setup_;
+  std::vector<const Variant*> variants_;
+  std::vector<std::string> cards_;  ///< RDMA ports of the baseline
+  std::optional<Bisection> parts_;
+  int part_runs_ = 0;
   IsolationOutcome out_;
 };
 
 }  // namespace
-
-std::span<const Variant> Variants() { return kVariants; }
 
 IsolationOutcome Isolate(const Plan& plan, const IsolationSetup& setup) { return Isolation(plan, setup).Run(); }
 

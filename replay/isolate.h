@@ -2,27 +2,16 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "replay/outcome.h"
+#include "replay/recipes.h"
 
 namespace inquest {
-
-/// One way of running the same call.
-struct Variant {
-  std::string_view id;       ///< `p2p-off`
-  std::string_view changes;  ///< in words: `with peer-to-peer off`
-  std::string_view path;     ///< what is at fault where this variant alone passes: `the GPUs' peer-to-peer path`
-  std::string_view hint;     ///< known causes of that
-  std::span<const std::pair<std::string_view, std::string_view>> env;
-  std::string_view engine = "";  ///< empty: the plan's
-};
-/// The baseline first, then from the most general to the most special.
-std::span<const Variant> Variants();
 
 /// How often a variant broke, and what it really used.
 struct VariantOutcome {
@@ -41,8 +30,16 @@ struct PairOutcome {
   std::string sentence;
 };
 
+/// The same call among some of the ranks alone.
+struct SubsetOutcome {
+  std::vector<int> ranks;  ///< of the plan, ascending
+  bool broken = false;
+  std::string sentence;    ///< by the subset's own numbers
+};
+
 struct IsolationOutcome {
   std::vector<VariantOutcome> variants;
+  std::vector<SubsetOutcome> subsets;  ///< in the order they were run
   std::vector<PairOutcome> pairs;
   std::string finding;  ///< `Breaks 5 of 5, 0 of 5 with peer-to-peer off: ...`
   std::string hint;     ///< empty: none
@@ -55,6 +52,10 @@ struct IsolationSetup {
   std::function<RunOutcome(const Plan&)> run;
   /// What NCCL's logs of the last run say that it used.
   std::function<std::set<std::string>()> used;
+  /// The RDMA ports that they say it had to choose from: `mlx5_0:1`. May be empty.
+  std::function<std::vector<std::string>()> cards = {};
+  Environment inherited = {};         ///< what workers inherit: settings of NCCL that are not the plan's
+  std::optional<int> nccl = {};       ///< version, as ncclGetVersion gives it
   std::function<void(std::string_view what)> progress;  ///< may be empty
 };
 

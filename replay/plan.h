@@ -77,6 +77,7 @@ struct Plan {
   std::map<std::string, std::string> env = {};      ///< for every worker, beside what it inherits: the job's NCCL_*
   std::vector<RankPlace> places = {};               ///< by rank; empty: all alike, here
   std::optional<int> dump_signal = {};              ///< at which the library prints what it has in hand; sent at a deadline
+  bool look_closely = true;                         ///< off where the verdict alone counts: no backtraces and texts at a deadline
   int iterations = 1;
   bool warm_up = true;
   bool compare_descriptors = true;  ///< off in tests alone: what the library itself makes of a mismatch

@@ -19,14 +19,13 @@ RankPlace& PlaceOf(Plan& plan, int rank) {
 
 constexpr const char* kDumpSignal = "NCCL_PROXY_DUMP_SIGNAL";
 
-/// Of all ranks; the plan's settings replace what workers inherit.
-std::string Setting(const Plan& plan, const Environment& inherited, const std::string& name) {
+}  // namespace
+
+std::string SettingOf(const Plan& plan, const Environment& inherited, const std::string& name) {
   for (const Environment* one : {&plan.env, &inherited})
     if (const auto found = one->find(name); found != one->end()) return found->second;
   return "";
 }
-
-}  // namespace
 
 Plan LoggedTo(Plan plan, const std::string& folder) {
   plan.env["NCCL_DEBUG"] = std::string("INFO");
@@ -36,8 +35,8 @@ Plan LoggedTo(Plan plan, const std::string& folder) {
 }
 
 Plan Witnessed(Plan plan, const Environment& inherited) {
-  const std::string address = Setting(plan, inherited, "NCCL_RAS_ADDR");
-  if (Setting(plan, inherited, "NCCL_RAS_ENABLE") == "0") {
+  const std::string address = SettingOf(plan, inherited, "NCCL_RAS_ADDR");
+  if (SettingOf(plan, inherited, "NCCL_RAS_ENABLE") == "0") {
     plan.env.erase("NCCL_RAS_ADDR");
   } else if (!address.empty()) {
     plan.env["NCCL_RAS_ADDR"] = address;
@@ -45,7 +44,7 @@ Plan Witnessed(Plan plan, const Environment& inherited) {
     const std::vector<int> ports = FreePorts(static_cast<std::size_t>(plan.ranks.value));
     for (std::size_t rank = 0; rank < ports.size(); ++rank) PlaceOf(plan, static_cast<int>(rank)).env["NCCL_RAS_ADDR"] = fmt::format("127.0.0.1:{}", ports[rank]);
   }
-  std::string signal = Setting(plan, inherited, kDumpSignal);
+  std::string signal = SettingOf(plan, inherited, kDumpSignal);
   if (signal.empty()) signal = fmt::format("{}", SIGUSR1);
   plan.env[kDumpSignal] = signal;
   // Any other would end a worker whose NCCL has not asked for it yet.
@@ -60,7 +59,7 @@ Plan SharingGpu(Plan plan, const std::string& tag, const Environment& inherited)
   for (int rank = 0; rank < plan.ranks.value; ++rank) PlaceOf(plan, rank).options["device"] = std::string("0");
   plan.env["NCCL_NVLS_ENABLE"] = std::string("0");
   plan.env["NCCL_MAX_CTAS"] = std::string("4");
-  if (Setting(plan, inherited, "NCCL_MULTI_RANK_GPU_ENABLE") == "1") {
+  if (SettingOf(plan, inherited, "NCCL_MULTI_RANK_GPU_ENABLE") == "1") {
     plan.notes.push_back(fmt::format("{} ranks share one GPU, as NCCL 2.30 has it: this tests NCCL and the arguments, not NVLink, not RDMA, not the network", plan.ranks.value));
     return plan;
   }
@@ -71,7 +70,7 @@ Plan SharingGpu(Plan plan, const std::string& tag, const Environment& inherited)
       {"NCCL_SHM_DISABLE", "1"},    {"NCCL_MNNVL_ENABLE", "0"}, {"NCCL_CONF_FILE", "/dev/null"},
   };
   for (const auto& [name, value] : kCommon) plan.env.insert_or_assign(std::string(name), std::string(value));
-  if (Setting(plan, inherited, "NCCL_HOSTID").empty())
+  if (SettingOf(plan, inherited, "NCCL_HOSTID").empty())
     for (int rank = 0; rank < plan.ranks.value; ++rank) PlaceOf(plan, rank).env["NCCL_HOSTID"] = fmt::format("inquest-{}-{}", tag, rank);
   plan.notes.push_back(fmt::format("{} ranks share one GPU, and NCCL goes over sockets on lo: this tests NCCL and the arguments, not NVLink, not RDMA, not the network", plan.ranks.value));
   return plan;

@@ -8,11 +8,13 @@
 
 namespace inquest {
 
-/// Every rank writes NCCL's own account of the run to `folder`/nccl.<rank>.log, for the analyzer to read.
-Plan LoggedTo(Plan plan, const std::string& folder);
-
 /// What workers inherit, by name. What the user or the job has set stays as it is.
 using Environment = std::map<std::string, std::string>;
+/// Of all ranks; the plan's settings replace what workers inherit. Empty: neither has it.
+std::string SettingOf(const Plan& plan, const Environment& inherited, const std::string& name);
+
+/// Every rank writes NCCL's own account of the run to `folder`/nccl.<rank>.log, for the analyzer to read.
+Plan LoggedTo(Plan plan, const std::string& folder);
 
 /// What NCCL can be asked while it hangs: its RAS at a free port for each rank, since processes of one host would share the
 /// usual one and any of them might answer; and a signal at which it prints what its proxy thread has in hand.

@@ -328,7 +328,7 @@ class Run {
     out_.blamed = judgement.blamed;
     out_.decided_at = out_.took = Now();
     if (setup_.decided) setup_.decided(out_);
-    if (*ending_ == Ending::kDeadline) Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true, .dump_signal = plan_.dump_signal}), kBacktraceLimit + kTextsLimit);
+    if (*ending_ == Ending::kDeadline && plan_.look_closely) Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true, .dump_signal = plan_.dump_signal}), kBacktraceLimit + kTextsLimit);
   }
 
   void TakePicture() {

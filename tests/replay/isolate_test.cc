@@ -1,7 +1,10 @@
 // Which variant is run how often, and what is concluded from it: over runs that a test makes up.
 #include "replay/isolate.h"
 
+#include <algorithm>
+
 #include "replay/ops.h"
+#include "replay/variants.h"
 #include "tests/catch.h"
 
 namespace inquest {
@@ -37,12 +40,13 @@ struct Machine {
     if (Setting(plan, "NCCL_P2P_DISABLE") != "1") return std::set<std::string>{"P2P/CUMEM"};
     return std::set<std::string>{Setting(plan, "NCCL_SHM_DISABLE") == "1" ? "NET/Socket" : "SHM/direct/direct"};
   };
+  std::vector<std::string> cards = {};
 };
 
 IsolationOutcome On(const Machine& machine, const Plan& plan = Broadcast(), int repeats = 5) {
   int number = 0;
   Plan last;
-  IsolationSetup setup{.repeats = repeats, .run = {}, .used = [&] { return machine.uses(last); }, .progress = {}};
+  IsolationSetup setup{.repeats = repeats, .run = {}, .used = [&] { return machine.uses(last); }, .cards = [&] { return machine.cards; }, .progress = {}};
   setup.run = [&](const Plan& one) {
     last = one;
     return machine.breaks(one, number++) ? Ended(RunVerdict::kHung, "Rank 1 waits.") : Ended(RunVerdict::kPassed, "");
@@ -123,6 +127,116 @@ TEST_CASE("isolation: pairs name the rank that is in each broken one", "[unit][r
   const auto one_way = On({.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && (plan.operation.value != Operation::kSendRecv || (plan.root.value == 1 && plan.peer.value == 0)); }});
   CHECK(Has(one_way.finding, "this pair breaks: 1->0"));
   CHECK(On({.breaks = rank_two}, Broadcast(2)).pairs.empty());
+}
+
+Plan Of(Operation operation, int ranks = 3) {
+  Plan plan = Broadcast(ranks);
+  plan.operation.value = operation;
+  return plan;
+}
+
+bool IsVariant(const Plan& plan, std::string_view id, const Environment& inherited = {}, std::optional<int> nccl = 22809) {
+  return std::ranges::any_of(VariantsFor(plan, inherited, nccl), [&](const Variant* variant) { return variant->id == id; });
+}
+
+TEST_CASE("isolation: an algorithm or protocol that an operation has not is never asked for", "[unit][replay]") {
+  struct Row {
+    Operation operation;
+    bool ring, tree, protocols;
+  };
+  for (const Row& row : {Row{Operation::kBroadcast, false, false, true}, Row{Operation::kReduce, false, false, true}, Row{Operation::kAllReduce, true, true, true},
+                         Row{Operation::kBarrier, true, true, true}, Row{Operation::kAllGather, true, false, true}, Row{Operation::kReduceScatter, true, false, true},
+                         Row{Operation::kSendRecv, false, false, false}, Row{Operation::kAllToAll, false, false, false}, Row{Operation::kGather, false, false, false}}) {
+    CAPTURE(RowOf(row.operation).name);
+    const Plan plan = Of(row.operation);
+    CHECK(IsVariant(plan, "algo-ring") == row.ring);
+    CHECK(IsVariant(plan, "algo-tree") == row.tree);
+    for (const std::string_view id : {"proto-ll", "proto-simple", "proto-no-ll128"}) CHECK(IsVariant(plan, id) == row.protocols);
+    for (const std::string_view id : {"baseline", "cpu", "p2p-off", "nvls-off"}) CHECK(IsVariant(plan, id));
+  }
+  CHECK_FALSE(IsVariant(Of(Operation::kAllGather), "algo-ring", {}, 21403));  // Ring is all that there is
+  CHECK_FALSE(IsVariant(Of(Operation::kAllReduce), "nvls-off", {}, 21403));
+  CHECK_FALSE(IsVariant(Of(Operation::kAllReduce), "eager-connect", {}, 22105));
+  CHECK(IsVariant(Of(Operation::kAllReduce), "eager-connect", {}, std::nullopt));
+  // The job's own choice of algorithms leaves LL nothing to run on.
+  CHECK_FALSE(IsVariant(Of(Operation::kAllReduce), "proto-ll", {{"NCCL_ALGO", "NVLS,NVLSTree"}}));
+  CHECK_FALSE(IsVariant(Of(Operation::kAllReduce), "proto-ll", {{"NCCL_ALGO", "^Ring"}}));
+  CHECK(IsVariant(Of(Operation::kAllReduce), "proto-ll", {{"NCCL_ALGO", "Tree,RING"}}));
+}
+
+TEST_CASE("isolation: protocols and algorithms narrow one another", "[unit][replay]") {
+  // What runs: LL128 where it may, then LL, then Simple.
+  const auto protocol = [](const Plan& plan) -> std::string {
+    const std::string asked = Setting(plan, "NCCL_PROTO");
+    return asked.empty() ? "LL128" : asked == "^LL128" ? "LL" : asked;
+  };
+  const auto breaks_at = [&](std::string_view bad) { return Machine{.breaks = [=](const Plan& plan, int) { return plan.engine == "nccl" && protocol(plan) == bad; }}; };
+  CHECK(Has(On(breaks_at("LL128")).finding, "0 of 3 without protocol LL128: the protocol LL128. It passes too on CPUs over TCP, with protocol LL alone, with protocol Simple alone."));
+  const Machine ll{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "Simple"; }};
+  CHECK(Has(On(ll).finding, "0 of 3 with protocol Simple alone: the protocol LL."));
+  const Machine simple{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "LL"; }};
+  CHECK(Has(On(simple).finding, "0 of 3 with protocol LL alone: the protocol Simple."));
+  const Machine tree{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO") != "Ring"; }};
+  CHECK(Has(On(tree, Of(Operation::kAllReduce)).finding, "0 of 3 with algorithm Ring alone: the algorithm Tree."));
+  const Machine other{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO").empty(); }};
+  CHECK(Has(On(other, Of(Operation::kAllReduce)).finding, "0 of 3 with algorithm Tree alone: the other algorithms"));
+}
+
+TEST_CASE("isolation: one RDMA port at a time", "[unit][replay]") {
+  const auto bad_port = [](const Plan& plan, int) {
+    const std::string asked = Setting(plan, "NCCL_IB_HCA");
+    return plan.engine == "nccl" && Setting(plan, "NCCL_NET") != "Socket" && (asked.empty() || asked == "=mlx5_1:1");
+  };
+  Machine machine{.breaks = bad_port, .uses = [](const Plan& plan) { return std::set<std::string>{Setting(plan, "NCCL_NET") == "Socket" ? "NET/Socket" : "NET/IB/GDRDMA"}; }, .cards = {"mlx5_0:1", "mlx5_1:1", "mlx5_2:1"}};
+  const auto outcome = On(machine);
+  CHECK(Has(outcome.finding, "over sockets instead of RDMA: the RDMA network."));
+  CHECK(Has(outcome.finding, "It breaks with RDMA port mlx5_1:1 alone, and passes with mlx5_0:1, mlx5_2:1 alone: its card, cable or switch port."));
+  CHECK(Find(outcome, "hca mlx5_1:1")->broken == 1);
+  CHECK(Find(outcome, "hca mlx5_0:1")->runs == 3);
+  machine.breaks = [](const Plan& plan, int) { return plan.engine == "nccl"; };
+  CHECK(Has(On(machine).finding, "Each RDMA port alone breaks too."));
+  machine.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_IB_HCA").empty(); };
+  CHECK(Has(On(machine).finding, "Each RDMA port alone passes."));
+  // One port, or another way: nothing to try.
+  machine.cards = {"mlx5_0:1"};
+  CHECK(Find(On(machine), "hca mlx5_0:1") == nullptr);
+  machine.cards = {"mlx5_0:1", "mlx5_1:1"};
+  machine.uses = [](const Plan&) { return std::set<std::string>{"P2P/CUMEM"}; };
+  CHECK(Find(On(machine), "hca mlx5_0:1") == nullptr);
+}
+
+/// By the GPU of each rank.
+std::set<std::string> Devices(const Plan& plan) {
+  std::set<std::string> devices;
+  for (const RankPlace& place : plan.places)
+    if (const auto found = place.options.find("device"); found != place.options.end()) devices.insert(found->second);
+  return devices;
+}
+
+TEST_CASE("isolation: above 16 ranks halves are tried, down to the ranks that it takes", "[unit][replay]") {
+  const auto needs = [](std::set<std::string> bad) {
+    return Machine{.breaks = [bad](const Plan& plan, int) {
+      const auto devices = Devices(plan);
+      return plan.engine == "nccl" && (plan.places.empty() || std::ranges::includes(devices, bad));
+    }};
+  };
+  const auto one = On(needs({"37"}), Broadcast(64));
+  CHECK(Has(one.finding, "Rank 37 breaks all by itself; found in"));
+  CHECK(one.pairs.empty());
+  CHECK(one.subsets.size() <= 12);
+  CHECK(Has(On(needs({"3", "41"}), Broadcast(64)).finding, "Alone, the pair of ranks 3, 41 break; found in"));
+  CHECK(Has(On(needs({"3", "17", "41"}), Broadcast(64)).finding, "Alone, ranks 3, 17, 41 break; found in"));
+  std::set<std::string> all;
+  for (int rank = 0; rank < 20; ++rank) all.insert(std::to_string(rank));
+  CHECK(Has(On(needs(all), Broadcast(20)).finding, "No smaller part of the ranks breaks"));
+  // What needs half of a thousand ranks is given up in time, and said.
+  std::set<std::string> many;
+  for (int rank = 0; rank < 1000; rank += 2) many.insert(std::to_string(rank));
+  const auto given_up = On(needs(many), Broadcast(1000));
+  CHECK(given_up.subsets.size() <= 40);
+  CHECK(Has(given_up.finding, "then given up: there may be a smaller one"));
+  // Of a send the ranks are named by the call.
+  CHECK(On(needs({"1"}), Of(Operation::kSendRecv, 64)).subsets.empty());
 }
 
 TEST_CASE("isolation: an interruption ends it, and is no verdict", "[unit][replay]") {

@@ -63,6 +63,17 @@ with tempfile.TemporaryDirectory() as folder:
     if gloo:
         status, tried = document(str(log), "--dtype", "float32")
         assert status == 0 and [trial["call"][-1] for trial in tried["trials"]] == ["0", "1", "2"], tried
+        assert tried["conclusion"] == "It did not come back with any of 3 combinations of what is assumed.", tried
+        # A table first; then the picture of the first that broke alone, or of all.
+        text = run(str(log), "--dtype", "float32").stdout
+        assert text.startswith("It did not come back with any of 3") and re.search(r"^  root +verdict +time +bus GB/s\n(  [012] +passed +[\d.]+ ms +[\d.]+\n){3}", text, re.M), text
+        assert "PASSED" not in text and "Seconds until" not in text, text
+        text = run(str(log), "--dtype", "float32", "--fault", "1:root=1").stdout
+        assert text.startswith("2 of 3 combinations of what is assumed did not pass.") and text.count("REPRODUCED") == 1 and "PASSED" not in text, text
+        text = run(str(log), "--dtype", "float32", "--fault", "1:root=1", "--verbose").stdout
+        assert text.count("REPRODUCED") == 2 and text.count("PASSED") == 1, text
+        status, one = document(str(log), "--dtype", "float32", "--root", "0")
+        assert one["conclusion"] == "It did not come back with the observed arguments.", one["conclusion"]
     log.write_text("nothing of the kind\n")
     could_not_run(str(log), says="speak of no collective")
     could_not_run(folder + "/nowhere", says="nowhere")
@@ -82,6 +93,7 @@ could_not_run(*call, "--interface", "nosuch0", says="nosuch0")
 
 status, passed = document(*call, "--iterations", "3")
 assert status == 0 and passed["outcome"] == "passed"
+assert passed["conclusion"] is None
 assert all(len(rank["times_s"]) == 3 for rank in passed["trials"][0]["ranks"])
 assert passed["trials"][0]["bandwidth"]["bytes"] == 4000
 

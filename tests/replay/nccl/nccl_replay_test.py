@@ -1,4 +1,6 @@
-"""`inquest replay --engine nccl` whole, with worker processes over the fake CUDA runtime and the fake libnccl."""
+"""`inquest replay --engine nccl` whole, with worker processes over the fake CUDA runtime and the fake libnccl.
+
+Arguments: inquest, the fake worker, the fake libnccl, `runs` or `isolation`."""
 import json
 import os
 import pathlib
@@ -10,7 +12,7 @@ import tempfile
 
 import jsonschema
 
-inquest, worker, library, gloo = sys.argv[1:4] + [sys.argv[4] == "1"]
+inquest, worker, library, part = sys.argv[1:5]
 schema = json.loads((pathlib.Path(__file__).resolve().parents[3] / "docs" / "replay.schema.json").read_text())
 place = tempfile.TemporaryDirectory()
 home = pathlib.Path(place.name)
@@ -41,6 +43,22 @@ def tool(name, script):
 
 call = ["--op", "all-reduce", "--count", "1000", "--ranks", "3"]
 hang = ["--share-gpu", "--timeout", "2", "--fault", "2:hang@enqueued"]
+
+if part == "isolation":
+    # The path that breaks it, by what the library itself says of each run.
+    status, isolated = document(*call, "--isolate", "--timeout", "1", FAKE_NCCL_NEEDS="NCCL_P2P_DISABLE=1")
+    finding = isolated["isolation"]["finding"]
+    assert status == 1 and "Breaks 2 of 2, 0 of 3 with peer-to-peer off: the GPUs' peer-to-peer path." in finding, finding
+    variants = {variant["id"]: variant for variant in isolated["isolation"]["variants"]}
+    assert variants["p2p-off"]["used"] == ["SHM/direct/direct"] and variants["baseline"]["used"] == ["P2P/CUMEM"], variants
+    assert {"proto-ll", "proto-no-ll128", "algo-ring", "algo-tree"} <= variants.keys(), variants.keys()
+    status, ports = document("--op", "broadcast", "--count", "1000", "--ranks", "2", "--isolate", "--timeout", "1", NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1",
+                             FAKE_NCCL_CARDS="mlx5_0:1,mlx5_1:1", FAKE_NCCL_NEEDS="NCCL_IB_HCA==mlx5_1:1")
+    assert "It breaks with RDMA port mlx5_0:1 alone, and passes with mlx5_1:1 alone" in ports["isolation"]["finding"], ports["isolation"]["finding"]
+    assert "algo-tree" not in {variant["id"] for variant in ports["isolation"]["variants"]}
+    status, parts = document("--op", "gather", "--count", "10", "--ranks", "18", "--isolate", "--timeout", "2", FAKE_NCCL_BAD_DEVICES="11", FAKE_CUDA_DEVICES="18")
+    assert "Rank 11 breaks all by itself" in parts["isolation"]["finding"], parts["isolation"]["finding"]
+    sys.exit(0)
 
 # A pass, and nothing that its log seems to say against it.
 status, passed = document(*call)
