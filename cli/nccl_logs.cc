@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -45,7 +47,11 @@ Plan NcclLogs::Attach(Plan plan) {
 
 void NcclLogs::Keep(const std::map<std::string, std::string>& texts) const {
   if (current_.empty()) return;
-  for (const auto& [name, text] : texts) std::ofstream(current_ + "/" + name, std::ios::binary) << text;
+  for (const auto& [name, text] : texts) {
+    std::string file = name;  // of another node: `node07: ras.rank8.json`
+    std::ranges::replace_if(file, [](unsigned char letter) { return std::isalnum(letter) == 0 && letter != '.' && letter != '-'; }, '_');
+    std::ofstream(current_ + "/" + file, std::ios::binary) << text;
+  }
 }
 
 NcclLogs::Reading NcclLogs::Read(const Options& options) const {

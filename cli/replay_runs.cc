@@ -14,15 +14,18 @@ bool IsOfTheMachine(RunVerdict verdict) {
   return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kMismatch && verdict != RunVerdict::kCouldNotRun;
 }
 
+/// Of each node: `node07: not-had.txt`.
 void MoveNotes(RunOutcome& run) {
-  const auto found = run.dumps.find(HostWitness::kNotHad);
-  if (found == run.dumps.end()) return;
-  for (std::string_view rest = found->second; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    run.notes.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const auto& [name, text] : run.dumps) {
+    if (!name.ends_with(HostWitness::kNotHad)) continue;
+    const std::string node = name.substr(0, name.size() - std::string_view(HostWitness::kNotHad).size());
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      run.notes.push_back(node + std::string(rest.substr(0, end)));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
   }
-  run.dumps.erase(found);
+  std::erase_if(run.dumps, [](const auto& dump) { return dump.first.ends_with(HostWitness::kNotHad); });
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ void AppendDumps(std::string& text, const RunOutcome& run, const TextStyle& styl
   AppendWrapped(text, fmt::format("Taken while it stood, in --format json and --logs: {}.", fmt::join(names, ", ")), style);
   std::size_t shown = 0;
   for (const auto& [name, dump] : run.dumps) {
-    if (!name.starts_with("proxy.") || shown++ == kShownDumps) continue;
+    if (name.find("proxy.rank") == std::string::npos || shown++ == kShownDumps) continue;
     text += fmt::format("{}\n", name);
     std::string_view rest = std::string_view(dump).substr(0, dump.find("FREE OPS"));
     for (std::size_t lines = 0; !rest.empty() && lines < kShownLines; ++lines) {

@@ -271,6 +271,37 @@ std::string_view Name(RunVerdict verdict) {
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
+std::vector<std::string> LatenessNotes(const std::vector<Lateness>& late, const RunOutcome& run) {
+  constexpr std::size_t kMostNotes = 3;
+  struct Group {
+    Step step;
+    std::vector<int> ranks;
+    std::chrono::milliseconds least{}, most{};
+  };
+  std::vector<Group> groups;
+  for (const Lateness& one : late) {
+    const bool blamed = std::ranges::any_of(run.blamed, [&](const Blamed& who) { return who.rank == one.rank; });
+    if (run.verdict == RunVerdict::kPassed ? one.by < run.took / 4 : !blamed) continue;
+    const auto found = std::ranges::find(groups, one.step, &Group::step);
+    if (found == groups.end()) {
+      groups.push_back({one.step, {one.rank}, one.by, one.by});
+    } else {
+      found->ranks.push_back(one.rank);
+      found->least = std::min(found->least, one.by);
+      found->most = std::max(found->most, one.by);
+    }
+  }
+  std::ranges::stable_sort(groups, std::greater(), &Group::most);
+  if (groups.size() > kMostNotes) groups.resize(kMostNotes);
+  std::vector<std::string> notes;
+  for (const Group& group : groups) {
+    const auto seconds = [](std::chrono::milliseconds time) { return fmt::format("{:.1f}", std::chrono::duration<double>(time).count()); };
+    const std::string range = seconds(group.least) == seconds(group.most) ? seconds(group.most) : fmt::format("{} to {}", seconds(group.least), seconds(group.most));
+    notes.push_back(fmt::format("{} {} {} s late at {}.", group.ranks.size() == 1 ? "Rank" : "Ranks", FoldRanks(group.ranks), group.ranks.size() == 1 ? "was " + range : "were " + range, Text(group.step)));
+  }
+  return notes;
+}
+
 int ExitStatus(const std::vector<TrialOutcome>& trials) {
   enum : int { kPassed, kReproduced, kUndecided, kCouldNotRun };
   const auto any = [&](auto matches) { return std::ranges::any_of(trials, [&](const TrialOutcome& trial) { return matches(trial.run.verdict); }); };

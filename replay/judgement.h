@@ -21,6 +21,16 @@ struct Judgement {
 /// `run` holds the table of ranks and, after a deadline, the links. `waited`: the deadline that passed.
 Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited);
 
+/// A rank that began a step later than the median of all, by more than in the step before.
+struct Lateness {
+  int rank = 0;
+  Step step;
+  std::chrono::milliseconds by{};
+};
+/// What matters of it: in a run that passed, a quarter of its time; in another, of the ranks that it blames. Those of one
+/// step together, the worst three. `run` is judged.
+std::vector<std::string> LatenessNotes(const std::vector<Lateness>& late, const RunOutcome& run);
+
 /// The step after this one in a run of that many iterations.
 Step StepAfter(const Step& step, const Plan& plan);
 

@@ -10,7 +10,8 @@
 namespace inquest {
 namespace {
 
-constexpr int kMostRanks = 256;  // Gloo's list of all addresses has to fit into a packet of wire.h
+constexpr int kMostRanks = 1024;
+constexpr int kMostRanksOfGloo = 256;  ///< it connects each rank with each, and its list of all addresses has to fit into a packet of wire.h
 
 template <class T>
 void Give(Argument<T>& argument, const std::optional<T>& value, const char* option) {
@@ -90,7 +91,8 @@ Plan WithGiven(Plan plan, const GivenArguments& given) {
 
 std::optional<Error> WhyNotRunnable(const Plan& plan) {
   if (plan.ranks.value < 1) return Error{"the number of ranks is not known", "give --ranks", ""};
-  if (plan.ranks.value > kMostRanks) return Error{fmt::format("{} ranks are more than one host can start", plan.ranks.value), fmt::format("at most {}", kMostRanks), ""};
+  const int most = plan.engine == "gloo" ? kMostRanksOfGloo : kMostRanks;
+  if (plan.ranks.value > most) return Error{fmt::format("{} ranks are more than a replay with {} can start", plan.ranks.value, plan.engine), fmt::format("at most {}", most), ""};
   if (plan.operation.value == Operation::kSendRecv && plan.ranks.value < 2) return Error{"send-recv needs two ranks", "give --ranks 2", ""};
   for (const Plan& one : Combinations(plan, 4096)) {
     if (const std::string why = WhyInvalid(CallOf(one), one.ranks.value); !why.empty())

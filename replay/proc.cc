@@ -59,11 +59,16 @@ char StateOf(pid_t pid) {
 pid_t TracerOf(pid_t pid) { return NumberOf<pid_t>(Field(StatusOf(pid), "TracerPid")); }
 
 bool IsFrozen(pid_t pid) {
-  const std::string cgroup = ReadText(fmt::format("/proc/{}/cgroup", pid));
-  const std::size_t unified = cgroup.find("0::");
-  if (unified == std::string::npos) return false;
-  const std::string path = cgroup.substr(unified + 3, cgroup.find('\n', unified) - unified - 3);
-  return ReadText("/sys/fs/cgroup" + path + "/cgroup.events").find("frozen 1") != std::string::npos;
+  const std::string cgroups = ReadText(fmt::format("/proc/{}/cgroup", pid));
+  const auto path_behind = [&](std::string_view head) -> std::string {
+    const std::size_t at = cgroups.find(head);
+    return at == std::string::npos ? "" : cgroups.substr(at + head.size(), cgroups.find('\n', at) - at - head.size());
+  };
+  const std::string unified = path_behind("0::"), old = path_behind(":freezer:");
+  // Where both versions of cgroups are mounted, version 2 stands in a folder of its own.
+  for (const std::string_view root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"})
+    if (!unified.empty() && ReadText(fmt::format("{}{}/cgroup.events", root, unified)).find("frozen 1") != std::string::npos) return true;
+  return !old.empty() && ReadText(fmt::format("/sys/fs/cgroup/freezer{}/freezer.state", old)) == "FROZEN";
 }
 
 std::vector<ThreadState> ThreadsOf(pid_t pid) {

@@ -283,7 +283,7 @@ class Run {
     for (const auto& [each, at] : begun) {
       const auto late = std::chrono::duration_cast<milliseconds>(at - median);
       const milliseconds more = late - ranks_[each].late;
-      if (more >= kLate && step.phase <= Phase::kCompleted) out_.notes.push_back(fmt::format("Rank {} was {:.1f} s late at {}.", each, std::chrono::duration<double>(more).count(), Text(step)));
+      if (more >= kLate && step.phase <= Phase::kCompleted) late_.push_back({static_cast<int>(each), step, more});
       ranks_[each].late = late;
     }
     begun_.erase({step.phase, step.iteration});
@@ -327,6 +327,7 @@ class Run {
     out_.sentence = judgement.sentence;
     out_.blamed = judgement.blamed;
     out_.decided_at = out_.took = Now();
+    for (std::string& note : LatenessNotes(late_, out_)) out_.notes.push_back(std::move(note));
     if (setup_.decided) setup_.decided(out_);
     if (*ending_ == Ending::kDeadline && plan_.look_closely) Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true, .dump_signal = plan_.dump_signal}), kBacktraceLimit + kTextsLimit);
   }
@@ -403,6 +404,7 @@ class Run {
   std::map<std::string, std::string> store_;
   std::map<std::string, std::set<std::size_t>> askers_;
   std::map<std::pair<Phase, int>, std::map<std::size_t, nanoseconds>> begun_;
+  std::vector<Lateness> late_;
   int looks_ = 0;
   std::set<std::pair<int, std::size_t>> awaited_;  ///< look and node
   std::map<int, std::vector<SocketSight>> sockets_;  ///< by look

@@ -147,3 +147,23 @@ TEST_CASE("exit status: 0 passed, 1 reproduced, 2 undecided, 3 could not run", "
   CHECK(status({RunVerdict::kPassed, RunVerdict::kCouldNotRun}) == 2);
   CHECK(status({RunVerdict::kCouldNotRun}) == 3);
 }
+
+TEST_CASE("lateness: what a pass owes its time to, and what a blamed rank did", "[unit][replay]") {
+  constexpr Step kInit{Phase::kCommInit, 0}, kLoad{Phase::kLibsLoaded, 0};
+  RunOutcome run;
+  run.verdict = RunVerdict::kPassed;
+  run.took = 8s;
+  const std::vector<Lateness> late = {{3, kInit, 2500ms}, {1, kLoad, 1200ms}, {5, kInit, 4100ms}, {4, kInit, 1900ms}};
+  CHECK(LatenessNotes(late, run) == std::vector<std::string>{"Ranks 3, 5 were 2.5 to 4.1 s late at comm-init."});
+  run.took = 60s;  // nobody waited for long
+  CHECK(LatenessNotes(late, run).empty());
+  run.verdict = RunVerdict::kHung;
+  CHECK(LatenessNotes(late, run).empty());
+  run.blamed = {{.rank = 1, .to = {}}};
+  CHECK(LatenessNotes(late, run) == std::vector<std::string>{"Rank 1 was 1.2 s late at libs-loaded."});
+  run.verdict = RunVerdict::kPassed;
+  run.took = 4s;
+  std::vector<Lateness> many;
+  for (int rank = 0; rank < 6; ++rank) many.push_back({rank, {Phase::kEnqueued, rank + 1}, 1000ms + rank * 100ms});
+  CHECK(LatenessNotes(many, run).size() == 3);
+}
