@@ -15,6 +15,9 @@
 namespace inquest {
 namespace {
 
+/// What a thread costs, its scanner above all, a few blocks cost as well.
+constexpr std::uint64_t kBlocksWorthAThread = 4;
+
 /// Room for the longest line that is read whole, and one byte that tells a longer one from it.
 std::size_t BlockBytes(const ScanOptions& options) { return std::max(options.block_bytes, kLineCap + 1); }
 
@@ -152,7 +155,7 @@ unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options
   unsigned threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   std::uint64_t bytes = 0;
   for (const Input& input : inputs) bytes += input.size_bytes == 0 ? ~0ULL >> 16 : input.size_bytes;
-  return static_cast<unsigned>(std::min<std::uint64_t>(threads, bytes / options.block_bytes + 1));
+  return static_cast<unsigned>(std::min<std::uint64_t>(threads, bytes / (kBlocksWorthAThread * options.block_bytes) + 1));
 }
 
 std::optional<Error> DamageThatLeftNothing(const std::vector<InputRead>& reads) {
