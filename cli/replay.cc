@@ -105,6 +105,7 @@ Result<Plan> PlanOf(Plan base, const Options& options, const Environment& inheri
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
   plan.faults = std::move(*faults);
+  plan.compare_descriptors = std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kUnchecked; }) == 0;
   if (options.share_gpu && plan.engine == "nccl") plan = SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
   return plan;
 }

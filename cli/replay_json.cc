@@ -112,6 +112,7 @@ Json ToJson(const TrialOutcome& trial) {
           {"took_s", Seconds(run.took)},
           {"event_s", run.verdict == RunVerdict::kPassed ? Json(nullptr) : Seconds(run.event_at)},
           {"decided_s", Seconds(run.decided_at)},
+          {"leaving_s", Seconds(run.leaving)},
           {"ranks", ranks},
           {"links", links},
           {"dumps", run.dumps},

@@ -21,7 +21,7 @@ struct KindRow {
 };
 constexpr KindRow kKinds[] = {{"hang", Kind::kHang},   {"delay", Kind::kDelay}, {"stop", Kind::kStop},       {"kill", Kind::kKill},
                               {"exit", Kind::kExit},   {"count", Kind::kAlter}, {"op", Kind::kAlter},        {"root", Kind::kAlter},
-                              {"dtype", Kind::kAlter}, {"redop", Kind::kAlter}, {"corrupt", Kind::kCorrupt}, {"abort-hangs", Kind::kAbortHangs}};
+                              {"dtype", Kind::kAlter}, {"redop", Kind::kAlter}, {"corrupt", Kind::kCorrupt}, {"abort-hangs", Kind::kAbortHangs}, {"unchecked", Kind::kUnchecked}};
 
 template <class Number>
 std::optional<Number> NumberOf(std::string_view text) {

@@ -103,6 +103,7 @@ struct RunOutcome {
   std::chrono::nanoseconds took{};
   std::chrono::nanoseconds event_at{};    ///< of the death, error, or deadline that ended it, since the start
   std::chrono::nanoseconds decided_at{};  ///< when the sentence was known
+  std::chrono::nanoseconds leaving{};     ///< from asking the ranks to leave, or to abort, until all had gone or were killed
 };
 
 /// One combination of arguments and how its runs ended.

@@ -45,7 +45,7 @@ struct Deadlines {
 
 /// What a test makes a rank do wrong; see Faults in docs/replay.md.
 struct Fault {
-  enum class Kind : std::uint8_t { kHang, kDelay, kStop, kKill, kExit, kAlter, kCorrupt, kAbortHangs };
+  enum class Kind : std::uint8_t { kHang, kDelay, kStop, kKill, kExit, kAlter, kCorrupt, kAbortHangs, kUnchecked };
   int rank = 0;
   Kind kind = Kind::kHang;
   Step before = {Phase::kEnqueued, 1};  ///< kHang to kExit: instead of, or before, reaching this
@@ -80,7 +80,7 @@ struct Plan {
   bool look_closely = true;                         ///< off where the verdict alone counts: no backtraces and texts at a deadline
   int iterations = 1;
   bool warm_up = true;
-  bool compare_descriptors = true;  ///< off in tests alone: what the library itself makes of a mismatch
+  bool compare_descriptors = true;  ///< off by the fault `unchecked`: what the library itself makes of a mismatch
   Deadlines deadlines = {};
   std::vector<Fault> faults = {};
 

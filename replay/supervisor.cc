@@ -378,7 +378,9 @@ class Run {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (ranks_[rank].alive && Of(rank).stopped.empty()) Send(rank, well ? ToWorker(Leave{}) : ToWorker(AbortWork{plan_.deadlines.abort}));
     }
+    const nanoseconds asked = Now();
     AwaitEnd(plan_.deadlines.abort + kGrace);
+    out_.leaving = Now() - asked;
     Kill([](const RankOutcome&) { return true; });
     AwaitEnd(kKillPatience);
     if (Living() == 0) return;

@@ -117,17 +117,21 @@ void InstallDump(ncclComm* comm) {
 using Inputs = std::vector<std::string>;  ///< by rank
 
 /// Leaves what the rank hands in; `move` gets that of all ranks, once all have come.
+/// Of `bytes` each, whatever the others handed in.
 ncclResult_t Meet(ncclComm_t comm, const void* in, std::size_t bytes, cudaStream_t stream, std::function<void(const Inputs&)> move) {
   const std::uint64_t call = comm->calls++;
   const std::string device = std::to_string(reinterpret_cast<FakeStream*>(stream)->device);
   if (call == 0) Leave(DeviceOf(*comm, comm->rank), device.data(), device.size());
   Leave(OfCall(*comm, call, comm->rank), in, bytes);
-  reinterpret_cast<FakeStream*>(stream)->Add([comm, call, move = std::move(move)] {
+  reinterpret_cast<FakeStream*>(stream)->Add([comm, call, bytes, move = std::move(move)] {
     for (int rank = 0; rank < comm->nranks; ++rank)
       if (!fs::exists(OfCall(*comm, call, rank))) return false;
     if (!Completes(*comm, call)) return false;
     Inputs inputs;
-    for (int rank = 0; rank < comm->nranks; ++rank) inputs.push_back(BytesAt(OfCall(*comm, call, rank)));
+    for (int rank = 0; rank < comm->nranks; ++rank) {
+      inputs.push_back(BytesAt(OfCall(*comm, call, rank)));
+      inputs.back().resize(std::max(inputs.back().size(), bytes));
+    }
     move(inputs);
     return true;
   });
@@ -226,7 +230,7 @@ ncclResult_t ncclGroupEnd() { return ncclSuccess; }
 
 ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * BytesOf(static_cast<Datatype>(type));
-  return Meet(comm, in, comm->rank == root ? bytes : 0, stream, [=](const Inputs& inputs) { std::memcpy(out, inputs[static_cast<std::size_t>(root)].data(), bytes); });
+  return Meet(comm, in, bytes, stream, [=](const Inputs& inputs) { std::memcpy(out, inputs[static_cast<std::size_t>(root)].data(), bytes); });
 }
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   const auto datatype = static_cast<Datatype>(type);
