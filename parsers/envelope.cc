@@ -579,6 +579,26 @@ static std::optional<Known<GlobalRank>> OwnWords(std::string_view text) {
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kDerived, "the program's own words at the head of the line"};
 }
 
+/// UCX heads its lines with `[host:pid:thread]`, behind a time in seconds; the tag stays in the text.
+static void ReadUcxTag(std::string_view text, Origin& origin) {
+  if (text.starts_with('[') && text.size() > 12 && CountDigits(text.substr(1)) == 10 && text[11] == '.') {
+    const std::size_t close = text.find("] [");
+    if (close == kNone || close > 24) return;
+    text.remove_prefix(close + 2);
+  }
+  const std::size_t colon = text.substr(0, 68).find(':');
+  if (!text.starts_with('[') || colon == kNone) return;
+  const string_view host = text.substr(1, colon - 1);
+  const std::size_t digits = CountDigits(text.substr(colon + 1));
+  string_view rest = text.substr(colon + 1 + digits);
+  if (rest.starts_with(' ')) rest.remove_prefix(1);
+  const bool is_host = !host.empty() && IsLetter(host[0]) && std::all_of(host.begin(), host.end(), IsHostChar);
+  const auto pid = Number<std::int64_t>(text.substr(colon + 1, digits));
+  if (!is_host || digits < 2 || !pid || !rest.starts_with(':') || rest.size() < 3 || !IsDigit(rest[1])) return;
+  origin.host = Known<std::string>{std::string(host), Basis::kEnvelope, {}};
+  if (!origin.pid) origin.pid = pid;
+}
+
 Peeled Peel(std::string_view line, std::string& scratch) {
   if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // what Windows puts in front of UTF-8
   std::optional<JournalLine> journal;
@@ -605,6 +625,7 @@ Peeled Peel(std::string_view line, std::string& scratch) {
   if (journal && !journal->host.empty()) peeled.origin.host = Known<std::string>{journal->host, Basis::kEnvelope, {}};
   if (journal && journal->pid) peeled.origin.pid = journal->pid;
   if (!peeled.origin.rank) peeled.origin.rank = OwnWords(peeled.text);
+  if (!peeled.origin.host) ReadUcxTag(peeled.text, peeled.origin);
   return peeled;
 }
 

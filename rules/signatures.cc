@@ -58,12 +58,12 @@ struct Blame {
   std::set<std::int64_t> pids;
 };
 
+/// A device that a line names is blamed on its host, or alone where no host is known.
 void AddHost(const Timeline& timeline, const LineMatch& match, Blame& blame) {
   const auto host = timeline.HostOf(timeline.events[match.event]);
-  if (!host) return;
-  auto& devices = blame.hosts[*host];
+  if (host) blame.hosts[*host];
   for (const auto& [name, value] : match.groups)
-    if (name == "bus_id") devices.insert(value);
+    if (name == "bus_id" && blame.hosts[host.value_or("")].size() < kCulpritsPerRule) blame.hosts[host.value_or("")].insert(value);
 }
 
 void AddPrinter(const Timeline& timeline, const LineMatch& match, Blame& blame) {
@@ -87,6 +87,14 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
   std::vector<Culprit> out;
   for (const int rank : blame.ranks) out.push_back(BlameRank(timeline, GlobalRank{rank}, why));
   for (const auto& [host, devices] : blame.hosts) {
+    if (host.empty()) {
+      for (const std::string& device : devices) {
+        Culprit& culprit = out.emplace_back();
+        culprit.bus_id = device;
+        culprit.why = why;
+      }
+      continue;
+    }
     if (std::any_of(out.begin(), out.end(), [&](const Culprit& culprit) { return culprit.rank && culprit.host == host; })) continue;
     Culprit culprit;
     culprit.host = host;

@@ -78,7 +78,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
       if (!culprit.host) culprit.host = timeline.HostOf(timeline.events[event]);
       if (!culprit.gpu_index) culprit.gpu_index = diag.gpu;
       const bool known = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return c.rank == culprit.rank && c.host == culprit.host && c.gpu_index == culprit.gpu_index; });
-      if (!known) finding.culprits.push_back(std::move(culprit));
+      if (!known && (culprit.rank || culprit.host || culprit.gpu_index)) finding.culprits.push_back(std::move(culprit));
       if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, event, "cause"));
     }
     if (!outside) finding.explains = {"rank-absent", "p2p-transport"};

@@ -4,7 +4,8 @@
 // slowdown by its hardware, an unfinished fabric; or a rank's GPU is not among those listed. Why that implies the cause: the
 // driver and the hardware keep these states until a reset, so they outlive the failure that they caused. What looks like
 // it: a state left from before the job, a software power cap, an idle clock, one power draw that could not be read, a table
-// that was asked for some GPUs only; hence states that a job can live with count only where something failed.
+// that was asked for some GPUs only; hence states that a job can live with count only where something failed, or where they
+// are all that was given.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -82,6 +83,15 @@ const Meaning* MeaningOf(std::string_view property, std::string_view value) {
   return found == std::end(kMeanings) ? nullptr : found;
 }
 
+/// Nothing was given but states of GPUs and hosts: who shows them asks about them.
+bool OnlyStates(const Timeline& timeline) {
+  return std::all_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
+    const auto* message = std::get_if<LogMessage>(&event.what);
+    return IsOfHost(event.what) || (message != nullptr && message->hits.empty()) || std::holds_alternative<GpuSnapshot>(event.what) || std::holds_alternative<GpuCondition>(event.what) ||
+           std::holds_alternative<GpuProcess>(event.what) || std::holds_alternative<GpuTopologyRow>(event.what);
+  });
+}
+
 std::vector<Held> FindHeld(const Evidence& evidence, const std::vector<GpuHost>& hosts, bool failed) {
   std::vector<Held> held;
   for (const GpuHost& host : hosts)
@@ -91,18 +101,20 @@ std::vector<Held> FindHeld(const Evidence& evidence, const std::vector<GpuHost>&
       for (const auto& condition : gpu.conditions)
         if (const Meaning* meaning = MeaningOf(condition.what->property, condition.what->value)) held.push_back({meaning, &host, &gpu, condition.event, condition.what->value});
     }
-  std::erase_if(held, [&](const Held& h) { return !failed && !h.meaning->alone; });
+  const bool asked = failed || OnlyStates(evidence.timeline);
+  std::erase_if(held, [&](const Held& h) { return !h.meaning->alone && !(h.meaning->strength == kHint ? failed : asked); });
   return held;
 }
 
-Finding FindingOf(const Evidence& evidence, const std::vector<Held>& held) {
+Finding FindingOf(const Evidence& evidence, const std::vector<Held>& held, bool failed) {
+  constexpr double kOfAStateAlone = 0.5;  // a job may live with it
   // The GPU that holds the gravest state is named first; those in the same state are blamed with it.
   const Held& first = *std::max_element(held.begin(), held.end(), [](const Held& a, const Held& b) { return std::pair(a.meaning->confidence, b.event) < std::pair(b.meaning->confidence, a.event); });
   Finding finding;
   finding.rule = first.meaning->rule;
   finding.cause = first.meaning->cause;
   finding.strength = first.meaning->strength;
-  finding.confidence = first.meaning->confidence;
+  finding.confidence = failed || first.meaning->alone ? first.meaning->confidence : std::min(first.meaning->confidence, kOfAStateAlone);
   finding.explains = ExplainedBy(first.meaning->cause);
   finding.remedies = RemediesFor(first.meaning->rule);
   std::set<const GpuSeen*> blamed;
@@ -238,7 +250,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   std::map<std::string_view, std::vector<Held>> by_cause;
   for (Held& held : FindHeld(evidence, hosts, failed)) by_cause[held.meaning->cause].push_back(std::move(held));
   std::vector<Finding> out;
-  for (const auto& [cause, held] : by_cause) out.push_back(FindingOf(evidence, held));
+  for (const auto& [cause, held] : by_cause) out.push_back(FindingOf(evidence, held, failed));
   if (auto vanished = FindVanished(evidence, hosts)) out.push_back(std::move(*vanished));
   if (!failed) return out;
   if (auto fewer = FindFewer(evidence, hosts)) out.push_back(std::move(*fewer));

@@ -35,6 +35,16 @@ void Check(const Row (&rows)[N]) {
   }
 }
 
+TEST_CASE("the tag of UCX says who, and stays", "[envelope]") {
+  Check({
+      {"[node07:4242:0:4242] ib_log.c:139 x", "host=node07 pid=4242 |[node07:4242:0:4242] ib_log.c:139 x"},
+      {"[1932904028.123456] [node07:4242 :0]   ib_log.c:139 x", "host=node07 pid=4242 |[1932904028.123456] [node07:4242 :0]   ib_log.c:139 x"},
+      {"[12:34:56] x", "at=12:34:56 |[12:34:56] x"},
+      {"[2031-04-05T06:07:08:12] x", "|[2031-04-05T06:07:08:12] x"},
+      {"[step:100] x", "|[step:100] x"},
+  });
+}
+
 TEST_CASE("the facility and priority that dmesg -x decodes", "[envelope]") {
   Check({
       {"kern  :err   : NVRM: x", "|NVRM: x"},

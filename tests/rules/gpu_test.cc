@@ -103,7 +103,12 @@ TEST_CASE("GPU: beside a job that ended well a bad state is nobody's cause", "[d
 }
 
 TEST_CASE("GPU: a state without a failure seen is not called one, unless no job runs on it", "[detectors]") {
-  CHECK(JudgeText(Csv("remapped_rows.pending, memory.used [MiB]", "No, 4 MiB", "Yes, 4 MiB", 5)).verdict.cause == "unknown");
+  const std::string pending = Csv("remapped_rows.pending, memory.used [MiB]", "No, 4 MiB", "Yes, 4 MiB", 5);
+  CHECK(JudgeText("node1:100:200 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n" + pending).verdict.cause == "unknown");
+  // Where states are all that was given, they are what is asked about.
+  const Verdict alone = JudgeText(pending).verdict;
+  CHECK(alone.cause == "gpu-fault");
+  CHECK(alone.confidence <= 0.5);
   CHECK(JudgeText(Csv("remapped_rows.failure, memory.used [MiB]", "No, 4 MiB", "Yes, 4 MiB", 5)).verdict.cause == "gpu-fault");
 }
 
