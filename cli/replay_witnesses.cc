@@ -72,7 +72,7 @@ std::vector<std::string> RisenCounters(const LinkCounters& before, const LinkCou
 LinkCounters LinkCountersNow() { return ReadLinkCounters(RunChild({"nvidia-smi", "nvlink", "-e"}, {.time = kSmiLimit, .output_bytes = kMostSmiBytes}).output); }
 
 // /dev/kmsg gives one record a read, from where the descriptor stands; EPIPE: some were overwritten before they were read.
-HostWitness::HostWitness() : kernel_(::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+HostWitness::HostWitness(const char* kernel_log) : kernel_(::open(kernel_log, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
   if (kernel_.is_open() && ::lseek(kernel_.get(), 0, SEEK_END) >= 0) return;
   no_kernel_ = std::strerror(errno);
   kernel_.Close();

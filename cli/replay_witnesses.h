@@ -23,7 +23,7 @@ LinkCounters LinkCountersNow();
 /// Of the host it runs on. From any thread.
 class HostWitness {
  public:
-  HostWitness();
+  explicit HostWitness(const char* kernel_log = "/dev/kmsg");
   /// Forgets what the kernel has said so far: a run begins.
   void Begin();
   /// For NodeSetup::look, within eight seconds: RAS of at most eight of these ranks, and Ask. Nothing for ranks that are not
@@ -38,7 +38,7 @@ class HostWitness {
   std::string ReadKernel();
 
   std::mutex mutex_;
-  OwnedFd kernel_;  ///< /dev/kmsg, from where it was last read
+  OwnedFd kernel_;  ///< from where it was last read
   std::string no_kernel_;
 };
 
