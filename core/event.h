@@ -226,6 +226,7 @@ struct ProcessExit {
   std::optional<std::string> host;
   std::optional<int> exit_code;  ///< as printed where >= 0
   std::optional<int> signal;     ///< 9 for exitcode -9, "Killed", 137
+  std::optional<int> task;       ///< srun's, where it may count nodes and not ranks
   bool first_observed = false;   ///< torchelastic's "Root Cause (first observed failure)"
   std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`
 };

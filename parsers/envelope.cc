@@ -227,9 +227,17 @@ bool IsIpv4(string_view text) {
   return text.empty();
 }
 
+/// `[dense/HorovodAllreduce_0, ...`, `[name]`: Horovod lists tensors by rank, in the shape of srun's label.
+bool StartsList(string_view text) {
+  if (text.size() < 2 || text[0] != '[' || !IsLetter(text[1])) return false;
+  const std::size_t end = text.find_first_of(",] :");
+  return end != kNone && (text[end] == ',' || (text[end] == ']' && end + 1 == text.size()));
+}
+
 /// A name that a compute node may have: nearly all carry a digit or a dash, and pdsh cuts them at the first dot. What
 /// has dots is a Python module's logger.
 bool IsHostName(string_view name) {
+  if (name.starts_with("rank") && CountDigits(name.substr(4)) == name.size() - 4) return false;
   if (name.empty() || name.size() > 64 || !(IsLower(name[0]) || IsDigit(name[0])) || CountDigits(name) == name.size())
     return false;
   const bool plain =
@@ -257,7 +265,7 @@ class Peeler {
   bool PeelOne() {
     switch (text_[0]) {
       case '[':
-        return PeelRankTag() || PeelMpirunTag() || PeelPodTag() || PeelRoleTag() || PeelMpirunTime();
+        return PeelRankTag() || PeelMpirunTag() || PeelPodTag() || PeelRoleTag() || PeelMpirunTime() || PeelNumber();
       case '(':
         return PeelRay();
       default:
@@ -356,6 +364,19 @@ class Peeler {
     return true;
   }
 
+  /// `[3] ` (mpiexec -l of MPICH and Intel), where a traceback shows that no list or counter is meant.
+  bool PeelNumber() {
+    const std::size_t digits = CountDigits(text_.substr(1));
+    const auto rank = digits <= 6 ? Number<std::int32_t>(text_.substr(1, digits)) : std::nullopt;
+    if (!rank || text_.substr(1 + digits, 2) != "] " || origin_.rank || origin_.local_rank) return false;
+    const string_view rest = text_.substr(digits + 3);
+    if (!rest.starts_with("Traceback (most") && !rest.starts_with("  File \"") && !IsExceptionHead(rest)) return false;
+    origin_.rank = Known<GlobalRank>{{*rank}, Basis::kDerived, "number in brackets at the head of a traceback's lines"};
+    AddWriter(text_.substr(0, digits + 2));
+    text_ = rest;
+    return true;
+  }
+
   /// `(RayTrainWorker pid=41234, ip=10.3.0.17) `, `(EngineCore_DP0 pid=311) `.
   bool PeelRay() {
     const std::size_t at = text_.substr(0, 128).find("pid=");
@@ -371,9 +392,21 @@ class Peeler {
     if (!origin_.pid) origin_.pid = pid;
     if (!ip.empty()) SetHost(ip);
     if (at > 1) AddWriter(text_.substr(1, at - 2));
+    if (!origin_.rank) origin_.rank = RankOfWorker(text_.substr(1, at - 1));
     text_ = rest.substr(1);
     if (text_.starts_with(' ')) text_.remove_prefix(1);
     return true;
+  }
+
+  /// vLLM names its workers `VllmWorker rank=1 `, later `Worker_TP1 `, with the other dimensions only where there are any.
+  static std::optional<Known<GlobalRank>> RankOfWorker(string_view name) {
+    const bool rank = name.starts_with("VllmWorker rank=");
+    if (!rank && !name.starts_with("Worker_TP")) return std::nullopt;
+    name.remove_prefix(name.find_first_of("=P") + 1);
+    const std::size_t digits = CountDigits(name);
+    const auto number = Number<std::int32_t>(name.substr(0, digits));
+    if (!number || (name.substr(digits) != " " && !name.substr(digits).starts_with("_EP"))) return std::nullopt;
+    return Known<GlobalRank>{GlobalRank{*number}, Basis::kEnvelope, {}};
   }
 
   /// `  3: ` (srun -l), `P1 3: ` (its heterogeneous jobs, where the number is no rank of the job).
@@ -395,6 +428,7 @@ class Peeler {
     rest = rest.substr(std::min(digits + 2, rest.size()));
     // A Rust backtrace numbers its frames in the same shape.
     if (rest.substr(0, rest.find(' ')).find("::") != kNone) return false;
+    if (StartsList(rest)) return false;
     // `ip link` numbers its interfaces in it: `2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500`.
     if (const std::size_t flags = rest.find(": <"); flags < 40 && rest.find("> mtu ", flags) != kNone) return false;
     if (!component) origin_.rank = Known<GlobalRank>{{*task}, Basis::kEnvelope, kSrunTask};
@@ -564,10 +598,22 @@ DockerLine ReadDocker(string_view line) {
 
 }  // namespace
 
+/// `[2031-02-25 08:45:12 TP3] `, `[2031-02-25 08:45:12 TP3 EP3] `: SGLang's, whose only dimension that is.
+static std::optional<Known<GlobalRank>> SglangRank(std::string_view text) {
+  constexpr std::size_t kTime = sizeof("[2031-02-25 08:45:12 ") - 1;
+  if (text.size() < kTime + 4 || !text.starts_with("[2") || text.substr(kTime - 1, 3) != " TP") return std::nullopt;
+  const std::size_t digits = CountDigits(text.substr(kTime + 2));
+  const std::string_view rest = text.substr(kTime + 2 + digits);
+  const auto rank = Number<std::int32_t>(text.substr(kTime + 2, digits));
+  if (!rank || (!rest.starts_with("] ") && !rest.starts_with(" EP"))) return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{*rank}, Basis::kDerived, "tensor-parallel rank at the head of the line, in a job without others"};
+}
+
 // Programs put their own `rank 3: `, `[rank 3] `, `Rank 3/8: ` in front; it stays in the text.
 static std::optional<Known<GlobalRank>> OwnWords(std::string_view text) {
   std::size_t at = text.starts_with("[") ? 1 : 0;
   const bool bracket = at == 1;
+  if (const auto rank = SglangRank(text)) return rank;
   if (!text.substr(at).starts_with("rank") && !text.substr(at).starts_with("Rank") && !text.substr(at).starts_with("RANK")) return std::nullopt;
   at += 4;
   if (at < text.size() && (text[at] == ' ' || text[at] == '=' || text[at] == '_' || text[at] == ':')) ++at;

@@ -181,8 +181,8 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
   const auto ending = LastEnding(evidence);
   if (!ending) return false;
   const Timeline& timeline = evidence.timeline;
-  // A hint about an exception says that the program caught it, or that another line tells what it was.
-  const bool caught = std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.rule == "uncaught-exception" && f.strength == Strength::kHint; });
+  // A weak hint about an exception says that the program caught it, or that another line tells what it was.
+  const bool caught = std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.rule == "uncaught-exception" && f.confidence < kLeastConfidence; });
   const auto later = [&](EventIndex event) { return timeline.Order(event, *ending) == std::partial_ordering::greater || timeline.Order(event, *ending) == std::partial_ordering::unordered; };
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
@@ -275,6 +275,24 @@ std::vector<Culprit> Borrowed(const Finding& top, const std::vector<Finding>& fi
   return hosts;
 }
 
+/// What a process does to itself was done by the only one that ended with an error, as its parent saw it.
+std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings, const std::string& cause) {
+  const auto did = [&](const Finding& finding) {
+    const Rule* rule = book.FindRule(finding.rule);
+    return finding.cause == cause && (rule == nullptr ? finding.rule == "uncaught-exception" : rule->blames == Rule::Blames::kPrinter);
+  };
+  if (std::none_of(findings.begin(), findings.end(), did)) return {};
+  std::optional<GlobalRank> only;
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || exit->signal || exit->exit_code.value_or(0) == 0) continue;
+    const auto rank = RankOfExit(timeline, event);
+    if (rank && only && *rank != *only) return {};
+    if (rank) only = rank;
+  }
+  return only ? std::vector{BlameRank(timeline, *only, "the only one that ended with an error")} : std::vector<Culprit>();
+}
+
 void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top, Verdict& verdict) {
   verdict.outcome = Outcome::kFailed;
   verdict.cause = top.cause;
@@ -284,6 +302,9 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
   const bool names_rank = std::any_of(top.culprits.begin(), top.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
   if (!names_rank)
     if (std::vector<Culprit> borrowed = Borrowed(top, verdict.findings); !borrowed.empty()) verdict.culprits = std::move(borrowed);
+  const bool names_any = names_rank || std::any_of(verdict.culprits.begin(), verdict.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
+  if (!names_any)
+    if (std::vector<Culprit> only = OnlyFailed(timeline, book, verdict.findings, top.cause); !only.empty()) verdict.culprits = std::move(only);
   verdict.collective = top.collective;
   if (!verdict.collective && !timeline.collectives.empty()) verdict.collective = RefOf(timeline, timeline.collectives.front());
   if (verdict.collective && verdict.collective->ranks_absent.empty())

@@ -145,11 +145,20 @@ void DropSharedTasks(Timeline& timeline, std::vector<ProcessRow>& rows) {
     if (is_task(event.origin.rank)) event.origin.rank.reset();
 }
 
+/// A task of srun's is a rank, unless an agent of torchelastic's speaks: that one would be the task.
+void NameTasks(Timeline& timeline) {
+  const auto agent = [](const InputSummary& input) { return std::find(input.kinds.begin(), input.kinds.end(), "torchelastic") != input.kinds.end(); };
+  if (std::any_of(timeline.inputs.begin(), timeline.inputs.end(), agent)) return;
+  for (Event& event : timeline.events)
+    if (auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->task && !exit->rank) exit->rank = GlobalRank{*exit->task};
+}
+
 }  // namespace
 
 // A parent's report of a child (torchelastic's pid, rank and local rank) names a process that may have spoken elsewhere.
 void ResolveIdentity(Timeline& timeline, Processes processes) {
   DropSharedTasks(timeline, processes.rows);
+  NameTasks(timeline);
   for (const Event& event : timeline.events) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     if (exit == nullptr || !exit->pid) continue;
@@ -183,8 +192,18 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
   std::set<std::string> hosts;
   for (const ProcessRow& row : timeline.processes)
     if (row.host) hosts.insert(*row.host);
-  for (const Event& event : timeline.events)
-    if (const std::string host = HostNamed(event); !host.empty()) hosts.insert(host);
+  std::set<std::string> of_job;
+  for (const ProcessRow& row : timeline.processes)
+    if (row.host && (row.rank || row.local_rank)) of_job.insert(*row.host);
+  for (const Event& event : timeline.events) {
+    const std::string host = HostNamed(event);
+    if (host.empty()) continue;
+    hosts.insert(host);
+    if (!IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<EnvironmentSet>(event.what) && !std::holds_alternative<LogMessage>(event.what)) of_job.insert(host);
+  }
+  timeline.job_hosts = of_job.size();
+  for (const Event& event : timeline.events)  // a task that is no rank is a node
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && !exit->rank && exit->task.value_or(0) > 0) timeline.job_hosts = std::max<std::size_t>(timeline.job_hosts, 2);
   timeline.hosts.assign(hosts.begin(), hosts.end());
 }
 

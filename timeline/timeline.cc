@@ -48,7 +48,7 @@ std::optional<Known<GlobalRank>> Timeline::RankOf(const Event& event) const {
   // In a job of one host the local rank is the rank, unless some process shows otherwise.
   const bool differs = std::any_of(processes.begin(), processes.end(), [](const ProcessRow& row) { return row.rank && row.local_rank && row.rank->value.value != row.local_rank->value; });
   const bool larger = world_size && world_size->value <= event.origin.local_rank->value;
-  if (hosts.size() <= 1 && !differs && !larger) return Known<GlobalRank>{GlobalRank{event.origin.local_rank->value}, Basis::kDerived, "local rank in a job of one host"};
+  if (job_hosts <= 1 && !differs && !larger) return Known<GlobalRank>{GlobalRank{event.origin.local_rank->value}, Basis::kDerived, "local rank in a job of one host"};
   return std::nullopt;
 }
 

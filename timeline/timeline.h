@@ -113,6 +113,7 @@ struct Timeline {
   std::size_t logs = 0;  ///< inputs that are more than what tools print of a host
   std::vector<Event> events;  ///< in input and line order
   std::vector<std::string> hosts;
+  std::size_t job_hosts = 0;  ///< those that a process of the job named, and not only a tool's output
   std::vector<ProcessRow> processes;
   std::vector<RankRow> ranks;  ///< by rank
   std::vector<CommunicatorRow> communicators;

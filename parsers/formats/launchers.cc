@@ -61,7 +61,8 @@ std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
 }
 
 // srun numbers its tasks. They are ranks where it starts one for each GPU, and nodes where it starts an agent on each:
-// the exits are held until the stream ends, and named ranks if some host was seen to have two tasks.
+// the exits are held until the stream ends, and named ranks if some host was seen to have two tasks. Where only one host
+// is named, the timeline decides.
 class SrunTasks {
  public:
   bool Consume(const Record& record) {
@@ -88,7 +89,9 @@ class SrunTasks {
 
   void Finish(EventSink& out) {
     for (auto& [event, task] : held_) {
-      if (several_on_a_host_) std::get<ProcessExit>(event.what).rank = GlobalRank{task};
+      auto& exit = std::get<ProcessExit>(event.what);
+      if (several_on_a_host_) exit.rank = GlobalRank{task};
+      else if (task_of_host_.size() == 1) exit.task = task;
       out.Add(std::move(event));
     }
     held_.clear();

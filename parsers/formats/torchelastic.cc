@@ -51,6 +51,12 @@ std::optional<What> ReadDeathSignal(std::string_view text) {
 
 // torch.multiprocessing.spawn: the number is the process's place among those spawned, one host's local rank.
 std::optional<What> ReadSpawnExit(std::string_view text) {
+  static const Pattern kRaised(R"(^-- Process (\d+) terminated with the following error)");
+  if (const auto raised = kRaised.Search(text)) {
+    ProcessExit exit = ExitWithCode(1, "spawn");
+    exit.local_rank = RankOf<LocalRank>(*raised, 1);
+    return exit;
+  }
   static const Pattern kEnded(
       R"(ProcessExitedException: process (\d+) terminated with (?:exit code (\d+)|signal (\w+)))");
   const auto match = kEnded.Search(text);
@@ -80,7 +86,7 @@ class TorchelasticParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (ReadExceptionLine(record.text)) return false;
-    for (const auto read : {&ReadExit, &ReadSignal, &ReadDeathSignal, &ReadWorldSize}) {
+    for (const auto read : {&ReadExit, &ReadSignal, &ReadDeathSignal, &ReadSpawnExit, &ReadWorldSize}) {
       if (auto what = read(record.text)) {
         out.Add(EventFrom(record, *std::move(what)));
         return true;
@@ -151,6 +157,7 @@ class TorchelasticParser final : public Parser {
 
 constexpr std::string_view kMarks[] = {
     "failed (exitcode: ",
+    "terminated with the following error",
     " closing signal ",
     " via signal SIG",
     "forcefully exiting via ",

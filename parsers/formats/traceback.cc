@@ -27,10 +27,38 @@ constexpr std::uint64_t kReach = 500;
 // An exception of a name that tells nothing stands so near below the last frame, its source line and the carets.
 constexpr std::uint64_t kEndReach = 5;
 
+// What a logger or a launcher of unknown make puts in front of every line is no longer.
+constexpr std::size_t kLongestHead = 120;
+
 struct Frame {
   std::string text;  // `file:line in function`
   bool library = false;
+  std::string head;  // what stands in front of it, as in front of the lines around it
 };
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// How much of `text` repeats `head`, numbers apart: `ERROR 07-26 10:00:01 [worker.py:226] `. Nullopt where it does not.
+std::optional<std::size_t> SizeOfHead(std::string_view text, std::string_view head) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < head.size();) {
+    if (at == text.size()) return std::nullopt;
+    if (!IsDigit(head[i])) {
+      if (head[i++] != text[at++]) return std::nullopt;
+      continue;
+    }
+    if (!IsDigit(text[at])) return std::nullopt;
+    while (i < head.size() && IsDigit(head[i])) ++i;
+    while (at < text.size() && IsDigit(text[at])) ++at;
+  }
+  return at;
+}
+
+/// `[node1:4]: `, `worker-1  | `, `2031-02-03 04:05:06,789 - ERROR - `: the end of what is put in front of a line.
+bool IsHead(std::string_view head) {
+  const std::size_t last = head.find_last_not_of(' ');
+  return head.size() <= kLongestHead && (last == std::string_view::npos || std::string_view(":])|>-").find(head[last]) != std::string_view::npos);
+}
 
 bool IsLibrary(std::string_view file) {
   for (const std::string_view part : {"site-packages", "dist-packages", "lib/python", "/torch/"}) {
@@ -42,9 +70,13 @@ bool IsLibrary(std::string_view file) {
 // faulthandler writes no comma before `in`; a SyntaxError's frame has no function. Bars are an ExceptionGroup's.
 std::optional<Frame> ReadFrame(std::string_view text) {
   static const Pattern kFrame(R"re(^[ |]*File "([^"]*)", line (\d+)(?:,? in (.*))?$)re");
-  const auto match = kFrame.Search(text);
+  const std::size_t at = text.find("  File \"");
+  const bool bare = at == std::string_view::npos || text.substr(0, at).find_first_not_of(" |") == std::string_view::npos;
+  const std::string_view head = text.substr(0, bare ? 0 : at);
+  if (!IsHead(head)) return std::nullopt;
+  const auto match = kFrame.Search(text.substr(head.size()));
   if (!match) return std::nullopt;
-  Frame frame{std::string(match->text(1)) + ":" + std::string(match->text(2)), IsLibrary(match->text(1))};
+  Frame frame{std::string(match->text(1)) + ":" + std::string(match->text(2)), IsLibrary(match->text(1)), std::string(head)};
   if (!match->text(3).empty()) frame.text += " in " + std::string(match->text(3));
   return frame;
 }
@@ -69,10 +101,12 @@ struct OpenTraceback {
   std::uint64_t last_line = 0;
   bool quoted = false;
   bool headed = false;  // "Traceback" was seen; frames alone may be a stack that was printed on request
+  std::string head;     // what stands in front of its lines
   std::vector<std::string> stack;
   std::string user_frame;
 
   void Add(Frame frame) {
+    head = std::move(frame.head);
     if (!frame.library) user_frame = frame.text;
     if (stack.size() == kMostFrames) stack.erase(stack.begin());
     stack.push_back(std::move(frame.text));
@@ -117,14 +151,18 @@ class TracebackParser final : public Parser {
     Expire(record.where.line, out);
     const bool end_may_follow = std::exchange(end_may_follow_, false);
     if (ConsumeFatal(record, out) || ConsumeHead(record, out) || ConsumeFrame(record)) return true;
-    if (ConsumeException(record, end_may_follow, out)) return true;
-    if (open_.empty() || !BelowFrame(record.text)) return false;
+    Record line = record;
+    line.text = TakeHead(record.text);
+    if (ConsumeException(line, end_may_follow, out)) return true;
+    if (open_.empty() || !BelowFrame(line.text)) return false;
     end_may_follow_ = end_may_follow;
     return true;
   }
 
   bool Expects(std::string_view text) const override {
-    return end_may_follow_ && !open_.empty() && (BelowFrame(text) || ReadAnyExceptionLine(text));
+    if (!end_may_follow_ || open_.empty()) return false;
+    const std::string_view line = text.substr(SizeOfHead(text, open_.back().head).value_or(0));
+    return BelowFrame(line) || ReadAnyExceptionLine(line);
   }
 
   void Finish(EventSink& out) override {
@@ -205,13 +243,22 @@ class TracebackParser final : public Parser {
     OpenTraceback& open = Open(record.where);
     open.headed = true;
     open.quoted = record.text.substr(0, at).ends_with("Original ");
+    if (IsHead(record.text.substr(0, at))) open.head = record.text.substr(0, at);
     return true;
   }
 
   OpenTraceback& Open(const SourcePos& where) {
     if (open_.size() == kMostOpen) open_.erase(open_.begin());
-    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .headed = false, .stack = {}, .user_frame = {}});
+    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .headed = false, .head = {}, .stack = {}, .user_frame = {}});
     return open_.back();
+  }
+
+  /// Without what stands in front of the lines of an open traceback, which is then the one that is continued.
+  std::string_view TakeHead(std::string_view text) {
+    if (open_.empty()) return text;
+    const auto own = std::find_if(open_.rbegin(), open_.rend(), [&](const OpenTraceback& open) { return !open.head.empty() && text.starts_with(open.head); });
+    if (own != open_.rend()) std::rotate(own.base() - 1, own.base(), open_.end());
+    return text.substr(SizeOfHead(text, open_.back().head).value_or(0));
   }
 
   bool ConsumeFrame(const Record& record) {
@@ -219,22 +266,31 @@ class TracebackParser final : public Parser {
     if (!frame) return false;
     // A dump of faulthandler on request tells of no exception.
     if (dump_line_ && record.where.line <= *dump_line_ + kMostFrames && open_.empty()) return true;
-    OpenTraceback& open = open_.empty() ? Open(record.where) : open_.back();
+    const auto same = std::find_if(open_.rbegin(), open_.rend(), [&](const OpenTraceback& open) { return open.head == frame->head; });
+    OpenTraceback& open = open_.empty() ? Open(record.where) : same != open_.rend() ? *same : open_.back();
     open.last_line = record.where.line;
     open.Add(*std::move(frame));
     end_may_follow_ = true;
     return true;
   }
 
-  // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open. A type
-  // with its module, alone at the head of a line, is the end of one whose beginning was cut: nothing else prints that.
+  // A type with its module, alone at the head of a line, is the end of a traceback whose beginning was cut: nothing else
+  // prints that. One without is most likely the same, if it has a message.
+  static bool IsAlone(std::string_view text, const ExceptionLine& line) {
+    if (line.type.ends_with("Warning")) return false;
+    return Contains(line.type, ".") || (text.starts_with(line.type) && !line.message.empty() && !IsStop(line.type));
+  }
+  static bool IsStop(std::string_view type) {
+    return type == "KeyboardInterrupt" || type == "SystemExit" || type == "GeneratorExit" || type == "Exception" || type.ends_with("Iteration") || type.ends_with("Timeout");
+  }
+
+  // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open.
   bool ConsumeException(const Record& record, bool end_may_follow, EventSink& out) {
     auto line = ReadExceptionLine(record.text);
     const bool below = end_may_follow && !open_.empty() && open_.back().headed && record.where.line <= open_.back().last_line + kEndReach;
     if (!line && below) line = ReadAnyExceptionLine(record.text);
     if (!line) return false;
-    const bool cut = open_.empty() && Contains(line->type, ".") && !line->type.ends_with("Warning");
-    if (cut) Open(record.where);
+    if (open_.empty() && IsAlone(record.text, *line)) Open(record.where);
     const bool raised = !open_.empty();
     if (raised) {
       FlushPending(false, out);
@@ -267,8 +323,7 @@ class TracebackParser final : public Parser {
 constexpr std::string_view kMarks[] = {
     "(most recent call last)",
     "(most recent call first):",
-    "  File \"",
-    "  File \\\"",  // inside docker's JSON
+    "\", line ",  // of a frame, indented or not
     "During handling of the above exception",
     "The above exception was the direct cause",
     "Fatal Python error",

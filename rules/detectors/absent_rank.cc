@@ -79,6 +79,10 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
   for (const CollectiveRow& other : timeline.collectives)
     if (&other != &row && other.group == row.group)
       for (const auto& waiter : other.waiters) out.absent.erase(waiter.rank.value);
+  // One whose watchdog itself was stuck could not have said that it waits.
+  for (const Event& event : timeline.events)
+    if (std::holds_alternative<HeartbeatLost>(event.what))
+      if (const auto rank = timeline.RankOf(event)) out.absent.erase(rank->value.value);
   return out;
 }
 

@@ -30,7 +30,10 @@ bool TellsOfAnother(const ExceptionRaised& raised) {
       "SystemExit", "DistBackendError", "DistNetworkError", "DistStoreError", "BrokenPipeError", "ConnectionResetError",
       "RayActorError", "ActorDiedError", "WorkerCrashedError"};
   const std::string_view name = LastName(raised.type);
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
+  // Until 1.7 mp.spawn raised a bare Exception, whose message quotes the child's; a pipe ends with its other side.
+  const auto last_in = [&](std::string_view file) { return !raised.stack.empty() && raised.stack.back().find(file) != std::string::npos; };
+  return (name == "Exception" && last_in("multiprocessing/spawn.py")) || (name == "EOFError" && last_in("multiprocessing/connection.py"));
 }
 
 bool SameWriter(const Event& a, const Event& b) {
@@ -125,11 +128,12 @@ bool SameLine(const std::vector<bool>& flags, const Timeline& timeline, EventInd
 }
 
 /// By event: its line holds a message of this kind of rule.
-std::vector<bool> Messages(const Evidence& evidence, Rule::Kind kind) {
+std::vector<bool> Messages(const Evidence& evidence, Rule::Kind kind, Strength least = Strength::kHint) {
   std::vector<bool> out(evidence.timeline.events.size());
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
-    if (rule.kind == kind && !ParentReports(rule)) out[match.event] = true;
+    const bool strong = kind != Rule::Kind::kSignature || rule.strength >= least;
+    if (rule.kind == kind && strong && !ParentReports(rule)) out[match.event] = true;
   }
   return out;
 }
@@ -137,6 +141,7 @@ std::vector<bool> Messages(const Evidence& evidence, Rule::Kind kind) {
 std::vector<Finding> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom), signatures = Messages(evidence, Rule::Kind::kSignature);
+  const std::vector<bool> strong = Messages(evidence, Rule::Kind::kSignature, Strength::kSupporting);
   std::vector<Finding> out;
   std::set<std::string> seen;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -154,13 +159,15 @@ std::vector<Finding> Run(const Evidence& evidence) {
       continue;
     }
     const EventIndex end = EndOfChain(timeline, i);
-    const bool told = MessageIs(signatures, timeline, i) || (end != i && (MessageIs(signatures, timeline, end) || MessageIs(symptoms, timeline, end)));
-    const bool named = told || InLauncher(*raised) || Caught(evidence, i);
+    const auto tells = [&](const std::vector<bool>& rules) { return MessageIs(rules, timeline, i) || (end != i && MessageIs(rules, timeline, end)); };
+    const bool named = tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) || Caught(evidence, i);
     Finding finding;
     finding.rule = "uncaught-exception";
     finding.cause = "python-exception";
-    finding.strength = named ? Strength::kHint : Strength::kSupporting;  // a signature says it better
-    finding.confidence = named ? 0.3 : 0.7;
+    // A signature says it better, but for a hint; one line without its stack may have been caught; Ray's quotes another.
+    const bool doubtful = tells(signatures) || raised->stack.empty() || LastName(raised->type).starts_with("RayTaskError");
+    finding.strength = named || doubtful ? Strength::kHint : Strength::kSupporting;
+    finding.confidence = named ? 0.3 : doubtful ? 0.42 : 0.7;
     finding.claim = fmt::format("{} an uncaught {}{}.", rank ? fmt::format("Rank {} died of", rank->value.value) : std::string("A process died of"),
                                 LastName(raised->type), raised->frame.empty() ? "" : " raised at " + raised->frame);
     if (rank) finding.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));

@@ -38,14 +38,6 @@ const Meaning* MeaningOf(int signal) {
   return it == std::end(kMeanings) ? nullptr : it;
 }
 
-/// The rank of the child; a shell's line stands under its own writer's rank. -1: unknown, inside this file only.
-int RankOfChild(const Timeline& timeline, const Event& event, const ProcessExit& exit) {
-  if (exit.rank) return exit.rank->value;
-  if (exit.reporter != "shell") return -1;
-  const auto known = timeline.RankOf(event);
-  return known ? known->value.value : -1;
-}
-
 std::vector<Finding> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   std::map<int, std::vector<EventIndex>> by_signal;
@@ -68,9 +60,8 @@ std::vector<Finding> Run(const Evidence& evidence) {
     finding.times = events.size();
     std::vector<int> ranks;
     for (const EventIndex i : events) {
-      const auto& exit = std::get<ProcessExit>(timeline.events[i].what);
-      const int rank = RankOfChild(timeline, timeline.events[i], exit);
-      if (rank >= 0 && std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+      const auto rank = RankOfExit(timeline, timeline.events[i]);
+      if (rank && std::find(ranks.begin(), ranks.end(), rank->value) == ranks.end()) ranks.push_back(rank->value);
       if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, i, "cause"));
     }
     std::sort(ranks.begin(), ranks.end());

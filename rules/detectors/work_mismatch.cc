@@ -35,8 +35,10 @@ using Sides = std::vector<std::vector<const CollectiveRow::Waiter*>>;
 
 Sides Split(const CollectiveRow& row) {
   std::map<std::string, std::vector<const CollectiveRow::Waiter*>> by_what;
+  const bool sized = std::any_of(row.waiters.begin(), row.waiters.end(), [](const auto& waiter) { return waiter.work.numel_in.has_value(); });
   for (const auto& waiter : row.waiters) {
     if (PairOp(waiter.work.op)) continue;
+    if (waiter.work.op.empty() || (sized && !waiter.work.numel_in)) continue;  // its line is torn
     std::string key = waiter.work.op;
     if (SizesMustAgree(waiter.work.op)) key += fmt::format("|{}|{}", waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1));
     by_what[key].push_back(&waiter);

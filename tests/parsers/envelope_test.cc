@@ -17,7 +17,7 @@ std::string Show(std::string_view line) {
   if (origin.pid) out += "pid=" + std::to_string(*origin.pid) + ' ';
   if (peeled.at) out += "at=" + FormatTime(*peeled.at) + ' ';
   if (peeled.partial) out += "partial ";
-  if (origin.rank) CHECK(origin.rank->basis == Basis::kEnvelope);
+  if (origin.rank) CHECK(origin.rank->basis >= Basis::kDerived);
   if (origin.host) CHECK(origin.host->basis == Basis::kEnvelope);
   return out + '|' + std::string(peeled.text);
 }
@@ -74,7 +74,7 @@ TEST_CASE("rank tags", "[envelope]") {
       {"[INFO]: x", "|[INFO]: x"},
       {"[3]: x", "|[3]: x"},
       {"[0]:", "|[0]:"},
-      {"[2025-02-23 14:09:34 TP12] Scheduler hit", "at=2025-02-23T14:09:34 |[2025-02-23 14:09:34 TP12] Scheduler hit"},
+      {"[2025-02-23 14:09:34 TP12] Scheduler hit", "rank=12 at=2025-02-23T14:09:34 |[2025-02-23 14:09:34 TP12] Scheduler hit"},
   });
 }
 
@@ -86,6 +86,8 @@ TEST_CASE("srun's labels", "[envelope]") {
       {"12: ", "rank=12 |"},
       {"0:   File \"a.py\"", "rank=0 |  File \"a.py\""},
       {"P1 3: step", "|step"},
+      {"1: [dense/HorovodAllreduce_0, x]", "|1: [dense/HorovodAllreduce_0, x]"},
+      {"1: [INFO] step", "rank=1 |[INFO] step"},
       {"12:34", "|12:34"},
       {"1234567: x", "|1234567: x"},
       {"   4: core::panicking::panic at lib.rs", "|   4: core::panicking::panic at lib.rs"},
@@ -98,6 +100,16 @@ TEST_CASE("srun's labels", "[envelope]") {
   std::string scratch;
   CHECK(Peel("2: [default3]:x", scratch).origin.writer == "2: [default3]");
   CHECK(Peel("[default3]:[default3]:x", scratch).origin.writer == "[default3]");
+}
+
+TEST_CASE("mpiexec's numbers, where a traceback shows them", "[envelope]") {
+  Check({
+      {"[3] Traceback (most recent call last):", "rank=3 |Traceback (most recent call last):"},
+      {"[3]   File \"a.py\", line 1, in f", "rank=3 |  File \"a.py\", line 1, in f"},
+      {"[3] ValueError: x", "rank=3 |ValueError: x"},
+      {"[3] apples", "|[3] apples"},
+      {"rank3: Traceback (most recent call last):", "rank=3 |rank3: Traceback (most recent call last):"},
+  });
 }
 
 TEST_CASE("mpirun's tags", "[envelope]") {
@@ -209,6 +221,13 @@ TEST_CASE("Ray and vLLM", "[envelope]") {
        "pid=311 at=11-03T21:14:05 |INFO 11-03 21:14:05 [core.py:1] up"},
       {"(pid=311) x", "pid=311 |x"},
       {"\x1b[36m(RayTrainWorker pid=411)\x1b[0m loss \x1b[1;31mnan\x1b[0m", "pid=411 |loss nan"},
+      {"(VllmWorker rank=1 pid=311) x", "rank=1 pid=311 |x"},
+      {"(Worker_TP1 pid=311) x", "rank=1 pid=311 |x"},
+      {"(Worker_TP3_EP3 pid=311) x", "rank=3 pid=311 |x"},
+      {"(Worker_DP1_TP1 pid=311) x", "pid=311 |x"},
+      {"[2031-02-25 08:45:12 TP3] x", "rank=3 at=2031-02-25T08:45:12 |[2031-02-25 08:45:12 TP3] x"},
+      {"[2031-02-25 08:45:12 PP1 TP3] x", "at=2031-02-25T08:45:12 |[2031-02-25 08:45:12 PP1 TP3] x"},
+      {"[2031-02-25 08:45:12] x", "at=2031-02-25T08:45:12 |[2031-02-25 08:45:12] x"},
       {"(see pid=x) y", "|(see pid=x) y"},
       {"(RayTrainWorker pid=411, ip=10.9", "|(RayTrainWorker pid=411, ip=10.9"},
   });

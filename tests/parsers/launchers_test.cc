@@ -11,6 +11,7 @@ std::string Show(const ProcessExit& what) {
   if (what.rank) out += " rank=" + std::to_string(what.rank->value);
   if (what.local_rank) out += " local=" + std::to_string(what.local_rank->value);
   if (what.host) out += " host=" + *what.host;
+  if (what.task) out += " task=" + std::to_string(*what.task);
   if (what.pid) out += " pid=" + std::to_string(*what.pid);
   if (what.exit_code) out += " code=" + std::to_string(*what.exit_code);
   if (what.signal) out += " signal=" + std::to_string(*what.signal);
@@ -36,11 +37,11 @@ void Check(const Row (&rows)[N]) {
 
 TEST_CASE("launchers: tasks of srun", "[launchers]") {
   Check({
-      {"srun: error: n17: task 3: Killed", "srun: host=n17 signal=9"},
-      {"srun: error: n17: task 3: Segmentation fault (core dumped)", "srun: host=n17 signal=11"},
-      {"srun: error: n17: task 3: Out Of Memory", "srun: host=n17 signal=9"},
-      {"srun: error: n17: task 3: Aborted (core dumped)", "srun: host=n17 signal=6"},
-      {"srun: error: n17: task 3: Exited with exit code 137", "srun: host=n17 code=137 signal=9"},
+      {"srun: error: n17: task 3: Killed", "srun: host=n17 task=3 signal=9"},
+      {"srun: error: n17: task 3: Segmentation fault (core dumped)", "srun: host=n17 task=3 signal=11"},
+      {"srun: error: n17: task 3: Out Of Memory", "srun: host=n17 task=3 signal=9"},
+      {"srun: error: n17: task 3: Aborted (core dumped)", "srun: host=n17 task=3 signal=6"},
+      {"srun: error: n17: task 3: Exited with exit code 137", "srun: host=n17 task=3 code=137 signal=9"},
       {"srun: error: n[17-18]: tasks 0-1: Exited with exit code 1", "srun: code=1; srun: code=1"},
       {"srun: error: n17: task 3: Something else", ""},
   });

@@ -88,6 +88,34 @@ TEST_CASE("traceback: one traceback", "[traceback]") {
   });
 }
 
+TEST_CASE("traceback: whatever stands in front of every line", "[traceback]") {
+  const auto with = [](const std::string& a, const std::string& b) {
+    return a + "Traceback (most recent call last):\n" + a + "  File \"a.py\", line 7, in f\n" + b + "    take(lock)\n" + b + "Stop: no more\n";
+  };
+  const std::string shown = "Stop(no more) at a.py:7 in f of 1 from line 1";
+  CHECK(ShowAll(with("worker | ", "worker | ")) == shown);
+  CHECK(ShowAll(with("[job(pid 936)] [09c5-61ee] ", "[job(pid 936)] [09c5-61ee] ")) == shown);
+  CHECK(ShowAll(with("ERROR 07-26 10:00:09 [worker.py:226] ", "ERROR 07-26 10:00:10 [worker.py:226] ")) == shown);
+  // The head of a logger stands in front of the first line alone; then of none.
+  CHECK(ShowAll("2031-02-03 ERROR main: " + with("", "")) == shown);
+  // Another writer's line ends nothing.
+  CHECK(ShowAll("[a]: Traceback (most recent call last):\n[a]:   File \"a.py\", line 7, in f\n[b]: Stop: no more\n") == "");
+  // Two writers in turn.
+  CHECK(ShowAll("[n1:4]: Traceback (most recent call last):\n[n1:5]: Traceback (most recent call last):\n[n1:4]:   File \"a.py\", line 1, in f\n"
+                "[n1:5]:   File \"b.py\", line 2, in g\n[n1:4]: KeyError: 1\n[n1:5]: ValueError: 2\n") ==
+        "KeyError(1) at a.py:1 in f of 1 from line 1; ValueError(2) at b.py:2 in g of 1 from line 2");
+}
+
+TEST_CASE("traceback: nothing but its last line", "[traceback]") {
+  Check({
+      {"RuntimeError: it broke\n", "RuntimeError(it broke) at  of 0 from line 1"},
+      {"  RuntimeError: quoted by another\n", ""},
+      {"RuntimeError\n", ""},
+      {"UserWarning: not fatal\n", ""},
+      {"File \"a.py\", line 1, in f\ntake()\nKeyError: 1\n", "KeyError(1) at a.py:1 in f of 1 from line 1"},
+  });
+}
+
 TEST_CASE("traceback: chains", "[traceback]") {
   Check({
       {"Traceback (most recent call last):\n"
@@ -136,8 +164,8 @@ TEST_CASE("traceback: several at once in one stream", "[traceback]") {
       {"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n", ""},
   });
   // An exception far behind a cut traceback is not its end.
-  CHECK(ShowAll("Traceback (most recent call last):\n" + std::string(600, '\n') + "ValueError: bad sample, skipped\n")
-            .empty());
+  CHECK(ShowAll("Traceback (most recent call last):\n" + std::string(600, '\n') + "ValueError: bad sample, skipped\n") ==
+        "ValueError(bad sample, skipped) at  of 0 from line 602");
 }
 
 TEST_CASE("traceback: fatal errors", "[traceback]") {
@@ -155,7 +183,7 @@ TEST_CASE("traceback: fatal errors", "[traceback]") {
        "Fatal Python error(Bus error) at data.py:1 in load of 1 from line 1"},
       {"Fatal Python error: Aborted\n", "Fatal Python error(Aborted) at  of 0 from line 1"},
       // A dump on request is no error.
-      {"Timeout (0:05:00)!\nThread 0x00007f01 (most recent call first):\n  File \"a.py\", line 1 in f\nValueError: "
+      {"Timeout (0:05:00)!\nThread 0x00007f01 (most recent call first):\n  File \"a.py\", line 1 in f\n  ValueError: "
        "chatter\n",
        ""},
   });
@@ -170,11 +198,10 @@ TEST_CASE("traceback: fatal errors", "[traceback]") {
 TEST_CASE("traceback: lines that quote make no event", "[traceback]") {
   Check({
       {"2031-04-05 06:07:08 ERROR worker died: RuntimeError: x\n", ""},
-      {"RuntimeError: printed by the program, no traceback open\n", ""},
       {"INFO: ValueError: x\n", ""},
       {"  File \"a.py\", line 1, in f\n    raise ValueError(\"Error: y\")\nERROR 06:07 RuntimeError: quoted\n", ""},
       {"  File \"a.py\", line 1, in f\nncclRemoteError: A call failed\nMean Absolute Error: 0.3\nError: 4\n", ""},
-      {"{\"py_callstack\": \"Traceback (most recent call last):\\n  File \\\"a.py\\\"\"}\nValueError: x\n", ""},
+      {"{\"py_callstack\": \"Traceback (most recent call last):\\n  File \\\"a.py\\\"\"}\n  ValueError: x\n", ""},
       {"pkg.mod.SomeWarning: this is deprecated\n", ""},
   });
 }

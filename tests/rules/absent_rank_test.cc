@@ -56,6 +56,13 @@ TEST_CASE("absent rank: a log of one rank proves no absence", "[detectors]") {
   CHECK(CulpritRanks(judged.verdict).empty());
 }
 
+TEST_CASE("absent rank: a watchdog that was stuck itself could not have said that it waits", "[detectors]") {
+  SynthJob job = TimedOut({0, 1, 2, 3, 4, 6, 7});
+  job.Print(5, "[rank5]:[E405 06:17:08.000000001 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank 5] ProcessGroupNCCL's watchdog got stuck for 480 "
+               "seconds without making progress in monitoring enqueued collectives.");
+  CHECK_FALSE(SpeaksOfAbsence(JudgeText(job.Interleaved()).verdict));
+}
+
 TEST_CASE("absent rank: a group that is a part of the job", "[detectors]") {
   const std::vector<int> group = {1, 3, 5, 7};
   for (const int absent : {-1, 5}) {
