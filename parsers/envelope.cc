@@ -265,7 +265,7 @@ class Peeler {
   bool PeelOne() {
     switch (text_[0]) {
       case '[':
-        return PeelRankTag() || PeelMpirunTag() || PeelPodTag() || PeelRoleTag() || PeelMpirunTime() || PeelNumber();
+        return PeelRankTag() || PeelMpirunTag() || PeelPodTag() || PeelRoleTag() || PeelMpirunTime() || PeelNumber() || PeelDetermined();
       case '(':
         return PeelRay();
       default:
@@ -374,6 +374,24 @@ class Peeler {
     origin_.rank = Known<GlobalRank>{{*rank}, Basis::kDerived, "number in brackets at the head of a traceback's lines"};
     AddWriter(text_.substr(0, digits + 2));
     text_ = rest;
+    return true;
+  }
+
+  /// `[2031-04-05T06:07:08.419846Z] fa88a9df [rank=5] || ` (Determined AI: time, container, rank).
+  bool PeelDetermined() {
+    const auto parsed = ParseTime(text_.substr(1));
+    if (!parsed || text_.substr(1 + parsed->size, 2) != "] ") return false;
+    string_view rest = text_.substr(3 + parsed->size);
+    const std::size_t bars = rest.substr(0, 64).find("|| ");
+    if (bars == kNone) return false;
+    const string_view tag = rest.substr(0, bars);
+    if (const std::size_t at = tag.find("[rank="); at != kNone) {
+      const auto rank = Number<std::int32_t>(tag.substr(at + 6, CountDigits(tag.substr(at + 6))));
+      if (rank && !own_rank_) origin_.rank = Known<GlobalRank>{{*rank}, Basis::kEnvelope, {}};
+    }
+    AddWriter(tag);
+    SetEnvelopeTime(parsed->time);
+    text_ = rest.substr(bars + 3);
     return true;
   }
 

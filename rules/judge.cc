@@ -139,6 +139,13 @@ void LiftHints(const Evidence& evidence, std::vector<Finding>& findings) {
   }
 }
 
+/// Slow starters make everybody wait a little; where a log holds nothing behind it, they never came.
+void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding>& findings) {
+  if (failed || !evidence.phases.empty()) return;
+  for (Finding& finding : findings)
+    if (finding.rule == "store-barrier-waiting" && finding.times > 1) finding.confidence = 0.45;
+}
+
 int Weight(Strength strength) { return static_cast<int>(strength); }
 
 void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
@@ -392,11 +399,12 @@ void FillHealthy(const Evidence& evidence, Verdict& verdict) {
   }
 }
 
-std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& causes, const std::string& chosen) {
+/// None is surer than the verdict that was preferred to it, whatever its rule says of it alone.
+std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& causes, const std::string& chosen, double most) {
   std::vector<Alternative> out;
   for (const Finding* finding : causes) {
     const bool known = finding->cause == chosen || std::any_of(out.begin(), out.end(), [&](const Alternative& a) { return a.cause == finding->cause; });
-    if (!known) out.push_back({finding->cause, finding->confidence, finding->rule, finding->claim});
+    if (!known) out.push_back({finding->cause, std::min(finding->confidence, most), finding->rule, finding->claim});
   }
   return out;
 }
@@ -432,6 +440,7 @@ bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const Timeline& timeline = evidence.timeline;
   LiftHints(evidence, findings);
+  LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
   SetAside(timeline, evidence.book, findings);
   Verdict verdict;
   std::vector<const Finding*> causes, aside;
@@ -461,7 +470,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     return verdict;
   }
   const bool hint_without_failure = !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [](const Finding* f) {
-    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete", "ras-rank-behind", "ras-rank-silent"});
+    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete", "ras-rank-behind", "ras-rank-silent", "store-barrier-waiting"});
   });
   if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
@@ -469,7 +478,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     FillUnknown(timeline, evidence.book, failed, verdict);
   std::vector<const Finding*> others = causes;
   others.insert(others.end(), aside.begin(), aside.end());
-  verdict.alternatives = AlternativesOf(others, verdict.cause);
+  verdict.alternatives = AlternativesOf(others, verdict.cause, verdict.outcome == Outcome::kFailed ? verdict.confidence : 1);
   return verdict;
 }
 

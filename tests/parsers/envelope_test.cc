@@ -112,6 +112,14 @@ TEST_CASE("mpiexec's numbers, where a traceback shows them", "[envelope]") {
   });
 }
 
+TEST_CASE("Determined's heads", "[envelope]") {
+  Check({
+      {"[2031-04-05T06:07:08.5Z] fa88a9df [rank=5] || ValueError: x", "rank=5 at=2031-04-05T06:07:08.5Z |ValueError: x"},
+      {"[2031-04-05T06:07:08.5Z] fa88a9df || step", "at=2031-04-05T06:07:08.5Z |step"},
+      {"[2031-04-05T06:07:08.5Z] a | b", "at=2031-04-05T06:07:08.5Z |[2031-04-05T06:07:08.5Z] a | b"},
+  });
+}
+
 TEST_CASE("mpirun's tags", "[envelope]") {
   Check({
       {"[1,3]<stdout>:loss", "rank=3 |loss"},
