@@ -174,12 +174,14 @@ std::span<const Command> Commands() {
       {.name = "replay",
        .summary = "Run a failed collective again, one supervised process a rank, and name the rank or link that breaks it.",
        .usage = "inquest replay [OPTIONS] PATH...        the collective that these logs, or a verdict's JSON, name\n"
-                "inquest replay --op OP --count N --ranks N [OPTIONS]",
+                "inquest replay --op OP --count N --ranks N [OPTIONS]\n"
+                "srun|mpirun|torchrun ... inquest replay ...   the same over several nodes; see docs/replay.md",
        .examples = "inquest replay job.log --dry-run\n"
                    "inquest replay verdict.json --nccl-lib /venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2\n"
                    "inquest replay --op broadcast --count 253440000 --ranks 3 --engine gloo\n"
                    "inquest replay --op all-reduce --count 1000000 --dtype bfloat16 --ranks 8 --iterations 20\n"
                    "inquest replay --op broadcast --count 253440000 --ranks 3 --dry-run\n"
+                "inquest replay job.log --hosts node07:8,node08:8\n"
                    "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
        .words = {},
        .ids = "",
@@ -225,7 +227,7 @@ std::span<const Option> OptionTable() {
       {"redop", 0, "OP", kRedOpWords, "Its reduction [sum]", "replay", SetText<&Options::redop>},
       {"root", 0, "N", {}, "Root rank; of send-recv, the rank that sends [0]", "replay", SetNumber<&Options::root>},
       {"peer", 0, "N", {}, "The rank that receives in a send-recv [1]", "replay", SetNumber<&Options::peer>},
-      {"ranks", 0, "N", {}, "Ranks: one process each, on this host", "replay", SetNumber<&Options::ranks>},
+      {"ranks", 0, "N", {}, "Ranks: one process each", "replay", SetNumber<&Options::ranks>},
       {"engine", 0, "ENGINE", kEngineWords, "The library that runs it [nccl]; gloo needs no GPU", "replay", SetText<&Options::engine>},
       {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [libnccl.so.2 of the system]", "replay", SetText<&Options::nccl_library>},
       {"share-gpu", 0, "", {}, "All ranks on one GPU, over sockets; says what that does not test", "replay", SetFlag<&Options::share_gpu>},
@@ -233,7 +235,15 @@ std::span<const Option> OptionTable() {
       {"logs", 0, "DIR", {}, "Keep NCCL's own logs of the runs there", "replay", SetText<&Options::logs>},
       {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", SetText<&Options::timeout>},
       {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", SetNumber<&Options::iterations>},
-      {"interface", 0, "NAME", {}, "Network interface [loopback]", "replay", SetText<&Options::interface>},
+      {"interface", 0, "NAME", {}, "Network interface [loopback; with several nodes the one that reaches the first]", "replay", SetText<&Options::interface>},
+      {"nnodes", 0, "N", {}, "Nodes [what torchrun, mpirun or srun says]; 1 is this host alone", "replay", SetNumber<&Options::nodes>},
+      {"node-rank", 0, "N", {}, "Which of them this is; 0 reports", "replay", SetNumber<&Options::node>},
+      {"master", 0, "HOST[:PORT]", {}, "Where node 0 listens [MASTER_ADDR:MASTER_PORT; the first host of srun; port 29571]", "replay", SetText<&Options::master>},
+      {"hosts", 0, "HOST[:N],...", {}, "Start the others by ssh, with so many ranks on each", "replay", SetText<&Options::replay_hosts>},
+      {"ssh-command", 0, "WORDS", {}, "What starts them, in front of HOST and the command [ssh -o BatchMode=yes -o ConnectTimeout=10]", "replay", SetText<&Options::ssh_command>},
+      {"token-file", 0, "FILE", {}, "Where the job token is [INQUEST_REPLAY_TOKEN]; - for standard input", "replay", SetText<&Options::token_file>},
+      {"join-timeout", 0, "SECONDS", {}, "How long to wait for all nodes [60; a node waits 300 for the first]", "replay", SetText<&Options::join_timeout>},
+      {"agent", 0, "", {}, "Used by --hosts: end with standard input", "replay", SetFlag<&Options::is_agent>},
       {"verbose", 'v', "", {}, "Of several combinations of arguments, show the picture of each", "replay", SetFlag<&Options::verbose>},
       {"dry-run", 0, "", {}, "Say what would be run, and how each argument is known; run nothing", "replay", SetFlag<&Options::dry_run>},
       {"fault", 0, "SPEC", {}, "For tests: make a rank fail, see docs/replay.md", "replay", SetText<&Options::faults>},

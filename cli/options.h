@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,10 @@ struct Options {
   std::string operation, datatype, redop, engine = "nccl", timeout, interface, faults, nccl_library, logs;
   std::optional<std::uint64_t> count, ranks, root, peer, iterations;  ///< `count`: elements as NCCL counts them
   bool dry_run = false, share_gpu = false, isolate = false, verbose = false;
+  // `replay` over several nodes
+  std::string master, replay_hosts, ssh_command = "ssh -o BatchMode=yes -o ConnectTimeout=10", token_file, join_timeout;
+  std::optional<std::uint64_t> nodes, node;
+  bool is_agent = false;  ///< started by another inquest: ends with its standard input
   When color = When::kAuto;
   std::uint64_t time_limit = 0;  ///< `collect --time-limit`, seconds; 0: each program's own
   bool stacks = false;    ///< `collect --stacks`
@@ -40,6 +45,7 @@ struct Options {
 struct CommandResult {
   int status = 0;
   std::string out, err;
+  std::shared_ptr<const void> held = {};  ///< lives until it is printed
 };
 inline constexpr int kExitHealthy = 0, kExitFailed = 1, kExitUndecided = 2, kExitCouldNotRun = 3;
 /// The shape of every error: `inquest: where: message`, the hint on a line of its own. Sanitised.

@@ -4,17 +4,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <variant>
 
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/nccl_logs.h"
+#include "cli/replay_nodes.h"
 #include "cli/replay_report.h"
 #include "cli/replay_runs.h"
 #include "collect/child.h"
@@ -48,15 +49,6 @@ std::optional<int> Small(const std::optional<std::uint64_t>& number) {
   return number ? std::optional(static_cast<int>(std::min<std::uint64_t>(*number, 1U << 30U))) : std::nullopt;
 }
 
-/// `5`, `0.5`, `5s`, `500ms`.
-std::optional<milliseconds> DurationOf(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (error != std::errc() || !(number > 0) || number > 1e6 || (unit != "" && unit != "s" && unit != "ms")) return std::nullopt;
-  return milliseconds(static_cast<milliseconds::rep>(std::max(1.0, unit == "ms" ? number : number * 1000)));
-}
-
 /// A verdict's JSON is read; anything else is analysed.
 std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   if (options.arguments.size() == 1) {
@@ -86,11 +78,13 @@ std::variant<Plan, CommandResult> BasePlan(const Options& options) {
 }
 
 /// What the options change of it.
-Result<Plan> PlanOf(Plan base, const Options& options, const Environment& inherited) {
+Result<Plan> PlanOf(Plan base, const Launch& launch, const Options& options, const Environment& inherited) {
   GivenArguments given{.count = options.count, .datatype = FindDatatype(options.datatype), .redop = FindRedOp(options.redop),
                        .root = Small(options.root), .peer = Small(options.peer), .ranks = Small(options.ranks)};
   if (const ReplayOp* op = FindOp(options.operation)) given.operation = op->operation;
-  Plan plan = WithGiven(std::move(base), given);
+  Result<Plan> placed = OverNodes(WithGiven(std::move(base), given), launch, options);
+  if (!placed) return placed.error();
+  Plan plan = std::move(*placed);
   plan.engine = options.engine;
   if (!options.interface.empty()) plan.options["interface"] = options.interface;
   if (!options.nccl_library.empty()) plan.options["library"] = options.nccl_library;
@@ -122,21 +116,18 @@ Result<std::string> WorkerPath() {
   return Error{name + " is missing", fmt::format("it belongs beside {}, or in {}", self.string(), (folder.parent_path() / "libexec" / "inquest").string()), ""};
 }
 
-struct EngineWords {
-  std::string version, tests;
-};
 /// Asks the worker, which alone knows what its libraries are.
-Result<EngineWords> Probe(const std::string& worker, const Plan& plan) {
-  std::vector<std::string> command = {worker, "probe", plan.engine};
-  for (const auto& [name, value] : plan.options) command.push_back(fmt::format("{}={}", name, value));
+Result<EngineProbe> Probe(const std::string& worker, const std::string& engine, const std::map<std::string, std::string>& options) {
+  std::vector<std::string> command = {worker, "probe", engine};
+  for (const auto& [name, value] : options) command.push_back(fmt::format("{}={}", name, value));
   const ChildEnd end = RunChild(command, {.time = std::chrono::seconds(10), .output_bytes = 4096});
   const std::size_t line = std::min(end.output.find('\n'), end.output.size());
   std::string first = end.output.substr(0, line), second = end.output.substr(std::min(line + 1, end.output.size()));
   while (second.ends_with('\n')) second.pop_back();
-  if (end.exit_code == 0) return EngineWords{first, second};
+  if (end.exit_code == 0) return EngineProbe{first, second};
   if (first.empty()) first = end.timed_out ? "the worker did not answer" : "the worker failed";
-  if (second.empty() && plan.engine != "gloo") second = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
-  return Error{first, second, fmt::format("engine {}", plan.engine)};
+  if (second.empty() && engine != "gloo") second = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
+  return Error{first, second, fmt::format("engine {}", engine)};
 }
 
 std::atomic<bool> interrupted = false;
@@ -181,7 +172,7 @@ Environment Inherited() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
-    if (equals != std::string_view::npos) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string_view::npos && text.substr(0, equals) != kTokenVariable) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
 }
@@ -220,45 +211,99 @@ IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& 
   return isolation;
 }
 
-}  // namespace
+std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const NcclLogs& logs, const Options& options) {
+  std::vector<TrialOutcome> trials;
+  for (Plan& one : Combinations(plan, kMostTrials)) {
+    RunOutcome run = runs.Whole(one);
+    const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun || run.verdict == RunVerdict::kNodeLost;
+    NcclLogs::Reading reading = one.engine == "nccl" ? logs.Read(options) : NcclLogs::Reading();
+    // The end of a log of a run that passed looks like that of one that hangs.
+    if (run.verdict == RunVerdict::kPassed) reading.says.clear();
+    trials.push_back({std::move(one), std::move(run), std::move(reading.used), std::move(reading.says)});
+    if (over) break;
+  }
+  return trials;
+}
 
-CommandResult RunReplay(const Options& options) {
+/// What node 0 does: plans, runs, reports. A number of the report is its status.
+CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
+  const auto cannot_begin = [&](CommandResult result, const std::string& complaint) {
+    if (!options.dry_run) DismissOthers(options, launch, fmt::format("node 0: {}", complaint));
+    return result;
+  };
   std::variant<Plan, CommandResult> base = BasePlan(options);
-  if (CommandResult* failed = std::get_if<CommandResult>(&base)) return std::move(*failed);
+  if (CommandResult* failed = std::get_if<CommandResult>(&base)) return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
   const Environment inherited = Inherited();
-  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), options, inherited);
-  if (!plan) return CouldNotRun(plan.error());
+  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options, inherited);
+  if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
   const auto print = [&](const ReplayReport& report, int status) {
-    return CommandResult{status, options.format == "json" ? ReplayJson(report, INQUEST_VERSION) : ReplayText(report, StyleOfOutput(options), options.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling), ""};
+    return CommandResult{.status = status,
+                         .out = options.format == "json" ? ReplayJson(report, INQUEST_VERSION)
+                                                         : ReplayText(report, StyleOfOutput(options), options.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling),
+                         .err = ""};
   };
   ReplayReport report{.plan = *plan, .engine = "", .engine_tests = "", .trials = {}};
   if (options.dry_run) return print(report, 0);
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
-  const Result<EngineWords> words = Probe(*worker, *plan);
-  if (!words) return CouldNotRun(words.error());
-  report.engine = words->version;
-  report.engine_tests = words->tests;
-  Result<NcclLogs> logs = NcclLogs::In(options.logs);
-  if (!logs) return CouldNotRun(logs.error());
   HostWitness witness;
   const RunSetup setup = SetupOf(*worker, inherited, witness);
-  ReplayRuns runs([&setup](const Plan& one) { return RunPlan(one, setup); }, inherited, *logs, witness);
   const CatchInterrupt guard;
+  Result<ReplayNodes> gathered = ReplayNodes::Gather(options, launch, setup);
+  if (!gathered) return CouldNotRun(gathered.error());
+  // The other processes end when it does, which must be after the report is printed: launchers kill all once one has failed.
+  const auto nodes = std::make_shared<ReplayNodes>(std::move(*gathered));
+  const auto could_not_run = [&](const Error& error) {
+    nodes->Farewell(kExitCouldNotRun, error.message);
+    CommandResult result = CouldNotRun(error);
+    result.held = nodes;
+    return result;
+  };
+  const bool has_ranks = plan->shares.empty() || std::ranges::any_of(plan->shares, [](const NodeShare& share) { return share.node == 0; });
+  std::optional<EngineProbe> own;
+  if (has_ranks) {
+    Result<EngineProbe> found = Probe(*worker, plan->engine, plan->options);
+    if (!found) return could_not_run(found.error());
+    own = std::move(*found);
+  }
+  const Result<std::vector<EngineProbe>> engines = nodes->Probe(*plan, own);
+  if (!engines) return could_not_run(engines.error());
+  const EngineProbe& shown = engines->at(has_ranks || engines->size() == 1 ? 0 : 1);
+  report.engine = shown.version;
+  report.engine_tests = shown.tests;
+  report.nodes = nodes->Report(*plan, *engines);
+  Result<NcclLogs> logs = NcclLogs::In(options.logs);
+  if (!logs) return could_not_run(logs.error());
+  ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
+  int status = 0;
   if (options.isolate) {
     report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, report.engine, options));
-    return print(report, ExitStatus(*report.isolation));
+    if (!nodes->lost().empty()) report.isolation->finding = fmt::format("{} Nothing could be run after that. {}", nodes->lost(), report.isolation->finding);
+    status = ExitStatus(*report.isolation);
+  } else {
+    report.trials = RunTrials(*plan, runs, *logs, options);
+    status = ExitStatus(report.trials);
   }
-  for (Plan& one : Combinations(*plan, kMostTrials)) {
-    RunOutcome run = runs.Whole(one);
-    const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun;
-    NcclLogs::Reading reading = one.engine == "nccl" ? logs->Read(options) : NcclLogs::Reading();
-    // The end of a log of a run that passed looks like that of one that hangs.
-    if (run.verdict == RunVerdict::kPassed) reading.says.clear();
-    report.trials.push_back({std::move(one), std::move(run), std::move(reading.used), std::move(reading.says)});
-    if (over) break;
-  }
-  return print(report, ExitStatus(report.trials));
+  nodes->Farewell(status);
+  CommandResult result = print(report, status);
+  result.held = nodes;
+  return result;
+}
+
+}  // namespace
+
+CommandResult RunReplay(const Options& options) {
+  const Result<Launch> launch = LaunchOf(options);
+  if (!launch) return CouldNotRun(launch.error());
+  if (launch->index == 0) return RunAsCoordinator(options, *launch);
+  if (options.dry_run) return {};
+  const Result<std::string> worker = WorkerPath();
+  if (!worker) return CouldNotRun(worker.error());
+  HostWitness witness;
+  witness.Begin();
+  const CatchInterrupt guard;
+  const ProbeEngine probe = [&](const std::string& engine, const std::map<std::string, std::string>& of_engine) { return Probe(*worker, engine, of_engine); };
+  return RunAsAgent(options, *launch, SetupOf(*worker, Inherited(), witness).local, probe, [] { return interrupted.load(); });
 }
 
 }  // namespace inquest

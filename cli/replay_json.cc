@@ -44,6 +44,7 @@ Json ToJson(const Plan& plan) {
           {"root", op.needs_root ? ArgumentOf(plan.root, same) : Json(nullptr)},
           {"peer", op.needs_peer ? ArgumentOf(plan.peer, same) : Json(nullptr)},
           {"ranks", ArgumentOf(plan.ranks, same)},
+          {"nodes", ArgumentOf(plan.nodes, same)},
           {"splits", plan.splits},
           {"engine", plan.engine},
           {"options", plan.options},
@@ -69,6 +70,7 @@ Json ToJson(const RankOutcome& rank) {
   Json wrong = nullptr;
   if (const auto& w = rank.wrong_data) wrong = {{"elements", w->elements}, {"first", w->first}, {"wanted", w->wanted}, {"got", w->got}};
   return {{"rank", rank.rank},
+          {"node", rank.node},
           {"host", OrNull(rank.host)},
           {"pid", rank.pid > 0 ? Json(rank.pid) : Json(nullptr)},
           {"in", Text(rank.doing)},
@@ -120,6 +122,10 @@ Json ToJson(const TrialOutcome& trial) {
           {"log_says", OrNull(trial.log_says)}};
 }
 
+Json ToJson(const ReportNode& node) {
+  return {{"name", node.name}, {"host", node.host}, {"address", node.address}, {"engine", OrNull(node.engine)}, {"ranks", node.ranks}};
+}
+
 Json ToJson(const IsolationOutcome& isolation) {
   Json variants = Json::array(), pairs = Json::array(), parts = Json::array();
   for (const VariantOutcome& tried : isolation.variants)
@@ -145,7 +151,8 @@ std::string_view OutcomeOf(const ReplayReport& report) {
 }  // namespace
 
 std::string ReplayJson(const ReplayReport& report, std::string_view tool_version) {
-  Json trials = Json::array();
+  Json trials = Json::array(), nodes = Json::array();
+  for (const ReportNode& node : report.nodes) nodes.push_back(ToJson(node));
   for (const TrialOutcome& trial : report.trials) trials.push_back(ToJson(trial));
   const std::string command = NcclTestsCommand(report.plan);
   const Json document = {{"schema", "inquest-replay-1"},
@@ -153,6 +160,7 @@ std::string ReplayJson(const ReplayReport& report, std::string_view tool_version
                          {"outcome", OutcomeOf(report)},
                          {"plan", ToJson(report.plan)},
                          {"engine", {{"name", report.plan.engine}, {"version", OrNull(report.engine)}, {"tests", OrNull(report.engine_tests)}}},
+                         {"nodes", nodes},
                          {"nccl_tests", OrNull(command)},
                          {"conclusion", OrNull(Conclusion(report))},
                          {"trials", trials},

@@ -14,7 +14,7 @@ bool IsOfTheMachine(RunVerdict verdict) {
   return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kMismatch && verdict != RunVerdict::kCouldNotRun;
 }
 
-/// Of each node: `node07: not-had.txt`.
+/// Of each node: `node1.not-had.txt`.
 void MoveNotes(RunOutcome& run) {
   for (const auto& [name, text] : run.dumps) {
     if (!name.ends_with(HostWitness::kNotHad)) continue;

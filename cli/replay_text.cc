@@ -148,6 +148,8 @@ void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& 
     if (line.sweep.size() > 1) text += fmt::format("  {:<7} {:<14} tried: {}\n", "", "", fmt::join(line.sweep, ", "));
   }
   text += fmt::format("  {:<7} {:<14} {}\n", "engine", report.plan.engine, Sanitize(report.engine));
+  for (const ReportNode& node : report.nodes)
+    text += Cut(fmt::format("  {:<7} {:<14} {}, {}", "", Sanitize(node.address), Sanitize(node.name), node.ranks.empty() ? "no ranks" : fmt::format("ranks {}", FoldRanks(node.ranks))), style.width) + "\n";
   for (const std::string& note : report.plan.notes) AppendWrapped(text, note, style, "  ");
   for (const std::string& why : report.plan.cannot) AppendWrapped(text, "Cannot show what happened: " + why, style, "  ");
   if (!report.engine_tests.empty()) AppendWrapped(text, report.engine_tests, style, "  ");

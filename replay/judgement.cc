@@ -1,4 +1,4 @@
-// What outranks what: a death or a frozen process explains the errors and waits of the others; a mismatch is known before anyone waits; a link that
+// What outranks what: a node that is gone explains all that its ranks and their peers did; a death or a frozen process explains the errors and waits of the others; a mismatch is known before anyone waits; a link that
 // holds bytes explains ranks that wait in the same step; only then is the rank that lags the one to look at.
 #include "replay/judgement.h"
 
@@ -47,6 +47,12 @@ string Others(const RunOutcome& run, const std::vector<int>& but) {
   return text;
 }
 
+/// ` on node 1 (hostb)`, where there are several.
+string On(const RunOutcome& run, const RankOutcome& rank) {
+  const auto node = static_cast<std::size_t>(rank.node);
+  return run.nodes.size() > 1 && node < run.nodes.size() ? " on " + run.nodes[node].name : "";
+}
+
 /// `in completed #1`; `after started #1` where it had come through that and begun nothing else.
 string Where(const RankOutcome& rank) { return fmt::format("{} {}", rank.last == rank.doing ? "after" : "in", Text(rank.doing)); }
 
@@ -65,9 +71,21 @@ string LastWords(const string& output) {
 
 Judgement OfDeath(const RunOutcome& run, const RankOutcome& dead) {
   string how = dead.signal ? fmt::format("was killed by signal {} ({})", *dead.signal, ::strsignal(*dead.signal)) : fmt::format("exited with {}", dead.exit_code.value_or(0));
-  string sentence = fmt::format("Rank {} {} {}{}.", dead.rank, how, Where(dead), Others(run, {dead.rank}));
+  string sentence = fmt::format("Rank {}{} {} {}{}.", dead.rank, On(run, dead), how, Where(dead), Others(run, {dead.rank}));
   if (const string words = LastWords(dead.output); !words.empty()) sentence += fmt::format(" Its last words: {}", words);
   return {RunVerdict::kRankDied, sentence, {{.rank = dead.rank, .to = {}}}};
+}
+
+Judgement OfLostNode(const RunOutcome& run, std::size_t node) {
+  Judgement judgement{RunVerdict::kNodeLost, "", {}};
+  std::vector<int> ranks;
+  for (const RankOutcome& rank : run.ranks) {
+    if (static_cast<std::size_t>(rank.node) != node) continue;
+    ranks.push_back(rank.rank);
+    judgement.blamed.push_back({.rank = rank.rank, .to = {}});
+  }
+  judgement.sentence = fmt::format("{} was lost with {}: {}{}.", Capital(run.nodes[node].name), ranks.empty() ? "no rank on it" : Ranks(ranks), run.nodes[node].lost, Others(run, ranks));
+  return judgement;
 }
 
 Judgement OfMismatch(const RunOutcome& run, const Plan& plan) {
@@ -78,17 +96,17 @@ Judgement OfMismatch(const RunOutcome& run, const Plan& plan) {
       agree.push_back(rank.rank);
       continue;
     }
-    judgement.sentence += fmt::format("{}ank {} asked for {}", judgement.sentence.empty() ? "R" : ", r", rank.rank, Difference(*rank.asked, CallOf(plan)));
+    judgement.sentence += fmt::format("{}ank {}{} asked for {}", judgement.sentence.empty() ? "R" : ", r", rank.rank, On(run, rank), Difference(*rank.asked, CallOf(plan)));
     judgement.blamed.push_back({.rank = rank.rank, .to = {}});
   }
   judgement.sentence += agree.empty() ? "." : fmt::format("; {} asked for {}.", Ranks(agree), Describe(CallOf(plan)));
   return judgement;
 }
 
-Judgement OfWrongData(const RankOutcome& rank) {
+Judgement OfWrongData(const RunOutcome& run, const RankOutcome& rank) {
   const WrongData& data = *rank.wrong_data;
   return {RunVerdict::kWrongData,
-          fmt::format("Rank {} got wrong data in #{}: element {} is {}, not {}; {} element{} wrong.", rank.rank, rank.doing.iteration, data.first, data.got,
+          fmt::format("Rank {}{} got wrong data in #{}: element {} is {}, not {}; {} element{} wrong.", rank.rank, On(run, rank), rank.doing.iteration, data.first, data.got,
                       data.wanted, data.elements, data.elements == 1 ? " is" : "s are"),
           {{.rank = rank.rank, .to = {}}}};
 }
@@ -123,6 +141,13 @@ const RankOutcome& Telling(const RunOutcome& run, const RankOutcome& first) {
   return telling == run.ranks.end() ? first : *telling;
 }
 
+/// ` from node 0 (hosta) to node 1 (hostb)`, where there are several and it crosses.
+string Between(const RunOutcome& run, int from, int to) {
+  const RankOutcome &sender = run.ranks[static_cast<std::size_t>(from)], &receiver = run.ranks[static_cast<std::size_t>(to)];
+  if (run.nodes.size() < 2 || sender.node == receiver.node) return "";
+  return fmt::format(" from {} to {}", run.nodes[static_cast<std::size_t>(sender.node)].name, run.nodes[static_cast<std::size_t>(receiver.node)].name);
+}
+
 Judgement OfError(const RunOutcome& run, const RankOutcome& first) {
   const RankOutcome& rank = Telling(run, first);
   // Before anyone spoke to another the host or the installation is at fault, not the collective.
@@ -131,15 +156,28 @@ Judgement OfError(const RunOutcome& run, const RankOutcome& first) {
   while (!error.empty() && (error.back() == '.' || error.back() == '\n')) error.pop_back();
   const auto peer = alone ? std::nullopt : PeerOf(rank, run);
   const bool connecting = peer && (rank.doing.phase == Phase::kCommInit || rank.doing.phase == Phase::kConnected);
-  string sentence = fmt::format("Rank {} failed in {}: {}{}.", rank.rank, Text(rank.doing), error, Others(run, {rank.rank}));
-  if (peer) sentence += fmt::format(" That is the address of rank {}: link {}->{}{}.", *peer, rank.rank, *peer, connecting ? " does not connect" : "");
+  string sentence = fmt::format("Rank {}{} failed in {}: {}{}.", rank.rank, On(run, rank), Text(rank.doing), error, Others(run, {rank.rank}));
+  if (peer) sentence += fmt::format(" That is the address of rank {}: link {}->{}{}{}.", *peer, rank.rank, *peer, Between(run, rank.rank, *peer), connecting ? " does not connect" : "");
   return {alone ? RunVerdict::kCouldNotRun : connecting ? RunVerdict::kLinkDead : RunVerdict::kEngineError, sentence, {{.rank = rank.rank, .to = peer}}};
 }
 
-string LinkText(const LinkRow& link) {
-  if (!link.connected) return fmt::format("link {}->{} does not connect ({} tries)", link.from, link.to, link.retransmits + 1);
-  return fmt::format("link {}->{} holds {} that do not move (sent again {} times, last sign of life {:.1f} s ago)", link.from, link.to, SizeText(link.queued),
+string LinkText(const RunOutcome& run, const LinkRow& link) {
+  const string between = Between(run, link.from, link.to);
+  if (!link.connected) return fmt::format("link {}->{}{} does not connect ({} tries)", link.from, link.to, between, link.retransmits + 1);
+  return fmt::format("link {}->{}{} holds {} that do not move (sent again {} times, last sign of life {:.1f} s ago)", link.from, link.to, between, SizeText(link.queued),
                      link.retransmits, Seconds(link.since_ack));
+}
+
+/// ` All of them end at node 1 (hostb).`: the one or two nodes that every dead link has an end on.
+string CommonNodes(const RunOutcome& run, const std::vector<const LinkRow*>& dead) {
+  if (run.nodes.size() < 2 || dead.size() < 2) return "";
+  std::vector<string> common;
+  for (std::size_t node = 0; node < run.nodes.size(); ++node) {
+    const auto on = [&](int rank) { return static_cast<std::size_t>(run.ranks[static_cast<std::size_t>(rank)].node) == node; };
+    if (std::ranges::all_of(dead, [&](const LinkRow* link) { return on(link->from) || on(link->to); })) common.push_back(run.nodes[node].name);
+  }
+  if (common.size() == 1) return fmt::format(" All of them end at {}.", common[0]);
+  return common.size() == 2 ? fmt::format(" All of them run between {} and {}.", common[0], common[1]) : "";
 }
 
 std::optional<Judgement> OfLinks(const RunOutcome& run) {
@@ -153,12 +191,13 @@ std::optional<Judgement> OfLinks(const RunOutcome& run) {
   std::map<int, std::size_t> touched;
   for (const LinkRow* link : dead) {
     constexpr std::size_t kShown = 4;
-    if (judgement.blamed.size() < kShown) judgement.sentence += (judgement.sentence.empty() ? "" : "; ") + LinkText(*link);
+    if (judgement.blamed.size() < kShown) judgement.sentence += (judgement.sentence.empty() ? "" : "; ") + LinkText(run, *link);
     judgement.blamed.push_back({.rank = link->from, .to = link->to});
     ++touched[link->from];
     ++touched[link->to];
   }
   judgement.sentence = Capital(judgement.sentence) + ".";
+  judgement.sentence += CommonNodes(run, dead);
   if (dead.size() > 1) {
     for (const auto& [rank, links] : touched) {
       if (links == dead.size()) judgement.sentence += fmt::format(" All of them end at rank {}.", rank);
@@ -192,7 +231,8 @@ Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseco
   const string what = missing.phase == Phase::kEnqueued ? fmt::format("did not enqueue #{}", missing.iteration)
                       : between                         ? "never reached " + Text(missing)
                                                         : "did not get through " + Text(missing);
-  judgement.sentence = Capital(fmt::format("{} {}{}{}.", Ranks(late), what, time, Others(run, late)));
+  const bool together = std::ranges::all_of(late, [&](int rank) { return run.ranks[static_cast<std::size_t>(rank)].node == behind->node; });
+  judgement.sentence = Capital(fmt::format("{}{} {}{}{}.", Ranks(late), together ? On(run, *behind) : "", what, time, Others(run, late)));
   return judgement;
 }
 
@@ -208,12 +248,14 @@ const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcom
 }  // namespace
 
 Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
+  const auto lost = std::ranges::find_if(run.nodes, [](const NodeOutcome& node) { return !node.lost.empty(); });
+  if (lost != run.nodes.end()) return OfLostNode(run, static_cast<std::size_t>(lost - run.nodes.begin()));
   if (const auto* dead = First(run, [](const RankOutcome& r) { return Died(r) && !Finished(r); })) return OfDeath(run, *dead);
   if (const auto* still = First(run, [](const RankOutcome& r) { return !r.stopped.empty(); }))
-    return {RunVerdict::kRankStopped, fmt::format("Rank {} is {} {}{}.", still->rank, still->stopped, Where(*still), Others(run, {still->rank})),
+    return {RunVerdict::kRankStopped, fmt::format("Rank {}{} is {} {}{}.", still->rank, On(run, *still), still->stopped, Where(*still), Others(run, {still->rank})),
             {{.rank = still->rank, .to = {}}}};
   if (First(run, [](const RankOutcome& r) { return r.asked.has_value(); }) != nullptr) return OfMismatch(run, plan);
-  if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); })) return OfWrongData(*wrong);
+  if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); })) return OfWrongData(run, *wrong);
   if (const auto* failed = First(run, [](const RankOutcome& r) { return !r.error.empty(); })) return OfError(run, *failed);
   if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, "Interrupted before the run was over.", {}};
   if (ending == Ending::kDeadline) {
@@ -267,7 +309,7 @@ string SizeText(std::uint64_t bytes) {
 
 std::string_view Name(RunVerdict verdict) {
   constexpr std::string_view kNames[] = {"passed",     "hung",         "link-dead",   "rank-died",    "rank-stopped", "call-mismatch",
-                                         "wrong-data", "engine-error", "interrupted", "could-not-run"};
+                                         "wrong-data", "engine-error", "node-lost",   "interrupted", "could-not-run"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 

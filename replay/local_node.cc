@@ -66,6 +66,7 @@ void LocalNode::Start(const StartOrder& order) {
 }
 
 bool LocalNode::Spawn(const StartOrder& order, const RankOrder& wanted) {
+  if (ranks_.contains(wanted.rank)) return true;
   std::vector<std::string> command = wanted.launcher;
   command.insert(command.end(), {setup_.worker, "work", fmt::format("{}", ::getpid())});
   std::map<std::string, std::string> ordered = order.env;

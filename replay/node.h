@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/result.h"
 #include "replay/links.h"
 #include "replay/outcome.h"
 #include "replay/wire.h"
@@ -73,6 +74,7 @@ struct NodeSaw {
   std::vector<RankSight> ranks = {};
   std::vector<SocketSight> sockets = {};
   std::map<std::string, std::string> texts = {};
+  bool more = false;  ///< a part of it; others follow
 };
 struct NodeLost {  ///< nothing will be heard from it any more
   std::string why;  ///< `its connection was closed`
@@ -95,7 +97,16 @@ class Node {
   virtual void Tell(int rank, const ToWorker& message) = 0;
   virtual void Look(const LookOrder& order) = 0;
   virtual void Kill(const std::vector<int>& ranks) = 0;
+  /// Of what libraries logged there, which comes before a RankEnded: while it grows, the end is on its way.
+  virtual std::uint64_t log_bytes() const { return 0; }
 };
+
+/// What an engine is made of on one host, in the worker's words.
+struct EngineProbe {
+  std::string version;  ///< `NCCL 2.28.9 of /usr/lib/libnccl.so.2, 8 GPUs`
+  std::string tests;    ///< what a pass of it shows
+};
+using ProbeEngine = std::function<Result<EngineProbe>(const std::string& engine, const std::map<std::string, std::string>& options)>;
 
 /// A rank that lives, for who looks at it from outside.
 struct LiveRank {

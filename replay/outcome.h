@@ -24,6 +24,7 @@ enum class RunVerdict : std::uint8_t {
   kMismatch,     ///< the ranks asked for different calls
   kWrongData,
   kEngineError,  ///< the library itself reported an error
+  kNodeLost,     ///< the agent of a node, or the way to it, is gone
   kInterrupted,
   kCouldNotRun,  ///< before any rank was asked to communicate
 };
@@ -78,6 +79,13 @@ struct LinkRow {
   bool moves = false;          ///< between two looks
 };
 
+/// One node of several.
+struct NodeOutcome {
+  std::string name;                   ///< `node 1 (hostb)`
+  std::string lost;                   ///< why nothing is heard from it any more; empty: it is there
+  std::chrono::nanoseconds lost_at{};
+};
+
 struct Bandwidth {
   std::uint64_t bytes = 0;               ///< nccl-tests' size
   std::chrono::nanoseconds best{}, mean{};  ///< of the slowest rank in each iteration
@@ -96,6 +104,7 @@ struct RunOutcome {
   std::vector<std::string> notes;   ///< `rank 2 was 4.0 s late at comm-init`
   std::vector<Blamed> blamed;
   std::vector<RankOutcome> ranks;   ///< by rank
+  std::vector<NodeOutcome> nodes;   ///< by node; empty: this host alone
   std::vector<LinkRow> links;       ///< where a picture was taken
   std::map<std::string, int> listeners;  ///< who listens at an address, `10.0.0.2:4711`: libraries name one another so
   std::optional<Bandwidth> bandwidth;

@@ -114,6 +114,7 @@ std::vector<ArgumentLine> Arguments(const Plan& plan) {
   if (op.needs_root) lines.push_back(LineOf("root", plan.root, number));
   if (op.needs_peer) lines.push_back(LineOf("peer", plan.peer, number));
   lines.push_back(LineOf("ranks", plan.ranks, number));
+  if (plan.nodes.basis != Basis::kAssumed) lines.push_back(LineOf("nodes", plan.nodes, number));
   return lines;
 }
 

@@ -61,6 +61,11 @@ struct RankPlace {
   std::map<std::string, std::string> options = {};  ///< beside Plan::options
 };
 
+/// So many ranks, one after the other, on that node.
+struct NodeShare {
+  int node = 0, ranks = 0;
+};
+
 struct Plan {
   Argument<Operation> operation;
   Argument<std::uint64_t> count;  ///< elements, as NCCL counts them for that operation
@@ -70,6 +75,8 @@ struct Plan {
   Argument<int> peer{.value = 1};
   Argument<bool> in_place{.value = false};
   Argument<int> ranks;
+  Argument<int> nodes{.value = 1, .rule = "this host alone"};
+  std::vector<NodeShare> shares = {};  ///< in the order of ranks; empty: all here
   std::vector<std::uint64_t> splits = {};
 
   std::string engine = "gloo";

@@ -30,7 +30,7 @@ std::string SettingOf(const Plan& plan, const Environment& inherited, const std:
 Plan LoggedTo(Plan plan, const std::string& folder) {
   plan.env["NCCL_DEBUG"] = std::string("INFO");
   plan.env["NCCL_DEBUG_SUBSYS"] = std::string("INIT,BOOTSTRAP,ENV,NET,COLL,TUNING,GRAPH,P2P,SHM");
-  for (int rank = 0; rank < plan.ranks.value; ++rank) PlaceOf(plan, rank).env["NCCL_DEBUG_FILE"] = fmt::format("{}/nccl.{}.log", folder, rank);
+  for (int rank = 0; rank < plan.ranks.value; ++rank) PlaceOf(plan, rank).env[std::string(kLogFileVariable)] = fmt::format("{}/nccl.{}.log", folder, rank);
   return plan;
 }
 

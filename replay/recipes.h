@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "replay/plan.h"
 
@@ -12,6 +13,9 @@ namespace inquest {
 using Environment = std::map<std::string, std::string>;
 /// Of all ranks; the plan's settings replace what workers inherit. Empty: neither has it.
 std::string SettingOf(const Plan& plan, const Environment& inherited, const std::string& name);
+
+/// Where NCCL writes its log. A node of another host writes to a file of its own instead, and sends what is in it.
+inline constexpr std::string_view kLogFileVariable = "NCCL_DEBUG_FILE";
 
 /// Every rank writes NCCL's own account of the run to `folder`/nccl.<rank>.log, for the analyzer to read.
 Plan LoggedTo(Plan plan, const std::string& folder);

@@ -25,15 +25,15 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// What the new process gets: its socket at kWorkerSocket, nothing to read, one pipe to print to.
+/// What the new process gets: its socket at a number, nothing to read but that, one pipe to print to.
 class FileActions {
  public:
-  FileActions(int socket, int output) {
+  FileActions(int socket, int number, int output) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, socket, kWorkerSocket);
+    ::posix_spawn_file_actions_adddup2(&actions_, socket, number);
   }
   ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
   FileActions(const FileActions&) = delete;
@@ -77,10 +77,12 @@ void OwnedFd::Close() {
   fd_ = -1;
 }
 
-Result<WorkerProcess> SpawnWorker(const std::vector<std::string>& command, const std::vector<std::string>& env) {
+namespace {
+
+Result<WorkerProcess> Spawn(const std::vector<std::string>& command, const std::vector<std::string>& env, int kind, int number) {
   std::array<int, 2> sockets{}, pipe{};
   const auto failed = [&](const char* what, int error) { return Error{fmt::format("{}: {}", what, std::strerror(error)), "", command[0]}; };
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0) return failed("no socket", errno);
+  if (::socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, sockets.data()) != 0) return failed("no socket", errno);
   WorkerProcess process;
   process.socket = OwnedFd(sockets[0]);
   const OwnedFd their_socket(sockets[1]);
@@ -91,7 +93,7 @@ Result<WorkerProcess> SpawnWorker(const std::vector<std::string>& command, const
   const OwnedFd high_socket(::fcntl(their_socket.get(), F_DUPFD_CLOEXEC, kWorkerSocket + 1));
   const OwnedFd high_output(::fcntl(their_output.get(), F_DUPFD_CLOEXEC, kWorkerSocket + 1));
   if (!high_socket.is_open() || !high_output.is_open()) return failed("no descriptor", errno);
-  const int error = ::posix_spawnp(&process.pid, command[0].c_str(), FileActions(high_socket.get(), high_output.get()).get(), Attributes().get(),
+  const int error = ::posix_spawnp(&process.pid, command[0].c_str(), FileActions(high_socket.get(), number, high_output.get()).get(), Attributes().get(),
                                    Pointers(command).data(), Pointers(env).data());
   if (error != 0) return failed("could not be started", error);
   process.pidfd = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
@@ -106,5 +108,11 @@ Result<WorkerProcess> SpawnWorker(const std::vector<std::string>& command, const
   ::fcntl(process.pidfd.get(), F_SETFD, FD_CLOEXEC);
   return process;
 }
+
+}  // namespace
+
+Result<WorkerProcess> SpawnWorker(const std::vector<std::string>& command, const std::vector<std::string>& env) { return Spawn(command, env, SOCK_SEQPACKET, kWorkerSocket); }
+
+Result<WorkerProcess> SpawnReading(const std::vector<std::string>& command, const std::vector<std::string>& env) { return Spawn(command, env, SOCK_STREAM, STDIN_FILENO); }
 
 }  // namespace inquest

@@ -22,7 +22,7 @@ constexpr milliseconds kTick{50}, kProgress{200}, kHeartbeat{100}, kLinksApart{1
 constexpr milliseconds kLate{1000};  ///< behind the others, to be worth a note
 /// After a first event, for its causes to show too: an error of rank 0 may come before the news of rank 1's death.
 constexpr milliseconds kSettleDeath{100}, kSettleError{400}, kSettleMismatch{50};
-constexpr milliseconds kGrace{300}, kKillPatience{2000}, kBacktraceLimit{5000};
+constexpr milliseconds kGrace{300}, kKillPatience{2000}, kBacktraceLimit{5000}, kLogsLimit{30'000};
 constexpr milliseconds kPictureLimit{1000};  ///< beyond kLinksApart: a node that does not answer is left out
 constexpr milliseconds kTextsLimit{11'000};  ///< of NodeSetup::look and the libraries' dumps, which have limits of their own
 
@@ -58,6 +58,7 @@ class Run {
     const auto nranks = static_cast<std::size_t>(plan_.ranks.value);
     ranks_.resize(nranks);
     out_.ranks.resize(nranks);
+    for (const std::string& name : setup_.nodes) out_.nodes.push_back({.name = name, .lost = "", .lost_at = {}});
     std::vector<StartOrder> orders(nodes_.size());
     for (std::size_t rank = 0; rank < nranks; ++rank) {
       const RankPlace place = PlaceOf(rank);
@@ -179,7 +180,7 @@ class Run {
   }
 
   void Happened(std::size_t node, NodeSaw& saw) {
-    awaited_.erase({saw.id, node});
+    if (!saw.more) awaited_.erase({saw.id, node});
     for (RankSight& sight : saw.ranks) {
       if (!Has(node, sight.rank)) continue;
       RankOutcome& rank = Of(static_cast<std::size_t>(sight.rank));
@@ -190,11 +191,19 @@ class Run {
     for (SocketSight& socket : saw.sockets) {
       if (Has(node, socket.rank)) sockets_[saw.id].push_back(std::move(socket));
     }
-    for (auto& [name, text] : saw.texts) out_.dumps.insert_or_assign(nodes_.size() > 1 ? fmt::format("node {}: {}", node, name) : name, std::move(text));
+    for (auto& [name, text] : saw.texts) {
+      // Files of a rank have its number; those of a host are the same on all.
+      const bool of_host = nodes_.size() > 1 && name.find(".rank") == std::string::npos;
+      out_.dumps.insert_or_assign(of_host ? fmt::format("node{}.{}", node, name) : name, std::move(text));
+    }
   }
 
-  void Happened(std::size_t node, const NodeLost&) {
+  void Happened(std::size_t node, const NodeLost& lost) {
     lost_[node] = true;
+    if (node < out_.nodes.size() && !leaving_) {
+      out_.nodes[node].lost = lost.why;
+      out_.nodes[node].lost_at = at_;
+    }
     std::erase_if(awaited_, [&](const auto& entry) { return entry.second == node; });
     for (Rank& rank : ranks_) {
       if (rank.node == node) rank.alive = false;
@@ -357,8 +366,20 @@ class Run {
   std::size_t Living() const {
     return static_cast<std::size_t>(std::ranges::count_if(ranks_, [](const Rank& rank) { return rank.alive; }));
   }
+  std::uint64_t LogBytes() const {
+    std::uint64_t bytes = 0;
+    for (const Node* node : nodes_) bytes += node->log_bytes();
+    return bytes;
+  }
+  /// Longer while logs are on their way.
   void AwaitEnd(milliseconds limit) {
-    for (const Clock::time_point last = Clock::now() + limit; Living() > 0 && Clock::now() < last;) Poll(kTick);
+    const Clock::time_point at_most = Clock::now() + kLogsLimit;
+    std::uint64_t bytes = LogBytes();
+    for (Clock::time_point last = Clock::now() + limit; Living() > 0 && Clock::now() < last;) {
+      Poll(kTick);
+      if (LogBytes() != bytes && Clock::now() < at_most) last = Clock::now() + limit;
+      bytes = LogBytes();
+    }
   }
   template <class Which>
   void Kill(Which which) {

@@ -13,6 +13,7 @@ namespace inquest {
 /// What the caller lends; the room itself reads no environment and prints nothing.
 struct RunSetup {
   NodeSetup local;  ///< of this host
+  std::vector<std::string> nodes = {};  ///< what to call each of several: `node 1 (hostb)`
   /// A few times a second, with the table as it is.
   std::function<void(const RunOutcome&)> progress = {};
   /// Once, as soon as the sentence is known: pictures, clean-up and the return take longer.

@@ -1,19 +1,17 @@
 // Messages as JSON. Bytes that are no text (addresses, ids) travel as hexadecimal digits.
 #include "replay/wire.h"
 
-#include <nlohmann/json.hpp>
-
 #include "replay/ops.h"
+#include "replay/wire_json.h"
 
 namespace inquest {
 namespace {
 
-using Json = nlohmann::json;
+using wire::Enumerator;
+using wire::Json;
+using wire::Malformed;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-
-/// Thrown inside a Decode alone, as nlohmann's own exceptions are.
-struct Malformed {};
 
 std::string Hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -37,13 +35,6 @@ std::string Bytes(const std::string& hex) {
   std::string bytes;
   for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(Digit(hex[i]) * 16 + Digit(hex[i + 1]));
   return bytes;
-}
-
-template <class Enum>
-Enum Enumerator(const Json& json, std::size_t count) {
-  const auto value = json.get<std::uint64_t>();
-  if (value >= count) throw Malformed();
-  return static_cast<Enum>(value);
 }
 
 template <class Duration>
@@ -169,46 +160,11 @@ void Read(const Json& json, WorkFailed& m) {
 Json Body(const Described& m) { return {{"lines", m.lines}}; }
 void Read(const Json& json, Described& m) { m.lines = json.at("lines").get<std::vector<std::string>>(); }
 
-template <class Variant>
-std::string EncodeAny(const Variant& message) {
-  return std::visit(
-      [](const auto& m) {
-        Json json = Body(m);
-        json["kind"] = m.kKind;
-        return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-      },
-      message);
-}
-
-template <class Variant, std::size_t index = 0>
-std::optional<Variant> DecodeAny(const Json& json, std::string_view kind) {
-  if constexpr (index < std::variant_size_v<Variant>) {
-    std::variant_alternative_t<index, Variant> message;
-    if (kind != message.kKind) return DecodeAny<Variant, index + 1>(json, kind);
-    Read(json, message);
-    return message;
-  } else {
-    return std::nullopt;
-  }
-}
-
-template <class Variant>
-std::optional<Variant> DecodePacket(std::string_view packet) {
-  try {
-    const Json json = Json::parse(packet);
-    return DecodeAny<Variant>(json, json.at("kind").get<std::string>());
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  } catch (const Malformed&) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
-std::string Encode(const ToWorker& message) { return EncodeAny(message); }
-std::string Encode(const ToSupervisor& message) { return EncodeAny(message); }
-std::optional<ToWorker> DecodeToWorker(std::string_view packet) { return DecodePacket<ToWorker>(packet); }
-std::optional<ToSupervisor> DecodeToSupervisor(std::string_view packet) { return DecodePacket<ToSupervisor>(packet); }
+std::string Encode(const ToWorker& message) { return wire::EncodeAny(message, [](const auto& m) { return Body(m); }); }
+std::string Encode(const ToSupervisor& message) { return wire::EncodeAny(message, [](const auto& m) { return Body(m); }); }
+std::optional<ToWorker> DecodeToWorker(std::string_view packet) { return wire::DecodeAny<ToWorker>(packet, [](const Json& json, auto& m) { Read(json, m); }); }
+std::optional<ToSupervisor> DecodeToSupervisor(std::string_view packet) { return wire::DecodeAny<ToSupervisor>(packet, [](const Json& json, auto& m) { Read(json, m); }); }
 
 }  // namespace inquest

@@ -117,7 +117,8 @@ class NcclSession final : public Session {
     int count = 0;
     CheckCuda(cudaGetDeviceCount(&count), "counting the GPUs");
     const std::string asked = Value(setup_.options, "device");
-    const int device = asked.empty() ? setup_.rank : std::atoi(asked.c_str());
+    const bool only = count == 1 && !Value(setup_.options, "device-or-only").empty();
+    const int device = only ? 0 : asked.empty() ? setup_.rank : std::atoi(asked.c_str());
     if (device < 0 || device >= count) throw std::runtime_error(fmt::format("rank {} wants GPU {}, and there {} {}; --share-gpu puts several ranks on one", setup_.rank, device, count == 1 ? "is" : "are", count));
     CheckCuda(cudaSetDevice(device), "choosing the GPU");
     CheckCuda(cudaFree(nullptr), "making the CUDA context");

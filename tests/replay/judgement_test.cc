@@ -167,3 +167,35 @@ TEST_CASE("lateness: what a pass owes its time to, and what a blamed rank did", 
   for (int rank = 0; rank < 6; ++rank) many.push_back({rank, {Phase::kEnqueued, rank + 1}, 1000ms + rank * 100ms});
   CHECK(LatenessNotes(many, run).size() == 3);
 }
+
+TEST_CASE("judgement: with several nodes ranks and links are named with theirs, and a node that is lost explains the rest", "[unit][replay]") {
+  RunOutcome run = At({kDone1, kDone1, kDone1, kDone1, kDone1, kDone1});
+  for (RankOutcome& rank : run.ranks) rank.node = rank.rank / 2;
+  for (const char* name : {"node 0 (a)", "node 1 (b)", "node 2 (c)"}) run.nodes.push_back({.name = name, .lost = "", .lost_at = {}});
+  Plan plan = ThreeRanks();
+  plan.ranks.value = 6;
+  const auto judged = [&](Ending ending) { return Judge(run, plan, ending, 5s).sentence; };
+
+  run.links = {Link(0, 2, 9), Link(5, 3, 8)};
+  CHECK(judged(Ending::kDeadline).find("Link 0->2 from node 0 (a) to node 1 (b) holds 9 B") == 0);
+  CHECK(judged(Ending::kDeadline).find("All of them end at node 1 (b).") != std::string::npos);
+  run.links = {Link(0, 2, 9), Link(3, 1, 8)};
+  CHECK(judged(Ending::kDeadline).find("All of them run between node 0 (a) and node 1 (b).") != std::string::npos);
+  run.links.clear();
+
+  run.ranks[4].doing = run.ranks[5].doing = kAgree2;
+  run.ranks[2].doing = kAgree2;
+  CHECK(judged(Ending::kDeadline).find("Ranks 0, 1, 3 did not get through") == 0);
+  run.ranks[3].doing = kAgree2;
+  CHECK(judged(Ending::kDeadline).find("Ranks 0, 1 on node 0 (a) did not get through completed #1") == 0);
+
+  run.ranks[3].signal = 9;
+  CHECK(judged(Ending::kEvent).find("Rank 3 on node 1 (b) was killed by signal 9") == 0);
+  run.ranks[0].error = "connection reset";
+  run.nodes[1].lost = "its connection was closed";
+  const Judgement lost = Judge(run, plan, Ending::kEvent, 5s);
+  CHECK(lost.verdict == RunVerdict::kNodeLost);
+  CHECK(lost.sentence == "Node 1 (b) was lost with ranks 2, 3: its connection was closed; rank 1 waits in completed #1, ranks 4, 5 wait in descriptor-agreed #2.");
+  REQUIRE(lost.blamed.size() == 2);
+  CHECK(lost.blamed[0].rank == 2);
+}

@@ -1,0 +1,65 @@
+// `inquest replay` over several nodes: who takes part, the job token, and the agent that all but the first one become.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/launch.h"
+#include "cli/options.h"
+#include "cli/replay_report.h"
+#include "replay/crew.h"
+#include "replay/ssh_agents.h"
+#include "replay/supervisor.h"
+
+namespace inquest {
+
+/// Where the job token is, and what no child inherits.
+inline constexpr const char* kTokenVariable = "INQUEST_REPLAY_TOKEN";
+
+/// By the options, among them --hosts, and the environment.
+Result<Launch> LaunchOf(const Options& options);
+
+/// The plan with its nodes and the ranks of each; a number of ranks that nothing says is that of the processes.
+Result<Plan> OverNodes(Plan plan, const Launch& launch, const Options& options);
+
+/// Seconds or milliseconds as text, `5`, `0.5s`, `500ms`.
+std::optional<std::chrono::milliseconds> DurationOf(std::string_view text);
+
+/// Takes the token out of the environment, so that no child inherits it.
+Result<std::string> TakeToken(const Options& options, const Launch& launch);
+
+/// Those of a run, the coordinator among them. Of one host: nobody else.
+class ReplayNodes {
+ public:
+  /// Listens, starts agents by ssh where it has to, and waits for all.
+  static Result<ReplayNodes> Gather(const Options& options, const Launch& launch, const RunSetup& setup);
+  ReplayNodes(ReplayNodes&&) = default;
+  ~ReplayNodes() = default;
+
+  /// The sentence of the run that lost a node, after which none can be run; empty: all are there.
+  const std::string& lost() const { return lost_; }
+  /// Of each node, this one first.
+  Result<std::vector<EngineProbe>> Probe(const Plan& plan, const std::optional<EngineProbe>& own);
+  RunOutcome Run(const Plan& plan, RunSetup setup);
+  std::vector<ReportNode> Report(const Plan& plan, const std::vector<EngineProbe>& engines) const;
+  /// The others end with that status.
+  void Farewell(int status, const std::string& complaint = "");
+
+ private:
+  ReplayNodes() = default;
+  std::optional<SshAgents> ssh_;
+  std::optional<Crew> crew_;  ///< ends before ssh_
+  std::vector<std::string> names_;
+  std::string lost_;
+};
+
+/// Where node 0 cannot even begin: those that wait for it are told, and end.
+void DismissOthers(const Options& options, const Launch& launch, const std::string& complaint);
+
+/// This process as one of the others. Prints nothing but what went wrong.
+CommandResult RunAsAgent(const Options& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted);
+
+std::string HostName();
+
+}  // namespace inquest

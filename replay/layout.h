@@ -1,0 +1,22 @@
+// Which rank runs on which node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "replay/crew.h"
+#include "replay/plan.h"
+
+namespace inquest {
+
+/// One each where there are as many nodes as ranks; one on each of the first where there are fewer ranks; else in blocks.
+/// `several_on_host`: a launcher started a process for each rank, so that none may get two.
+Result<std::vector<NodeShare>> InBlocks(int ranks, int nodes, bool several_on_host);
+
+/// `0-3 on node 0, 4-7 on node 1`.
+std::string LayoutText(const std::vector<NodeShare>& shares);
+
+/// Every rank in its place by Plan::shares: its node, the address by which the others reach it, its GPU.
+Plan Placed(Plan plan, const std::vector<CrewMember>& members);
+
+}  // namespace inquest
