@@ -38,7 +38,7 @@ Plan Placed(Plan plan, const std::vector<CrewMember>& members) {
       RankPlace& place = plan.places[rank];
       place.node = share.node;
       place.options["address"] = member.address;
-      place.options["device"] = fmt::format("{}", member.local_rank.value_or(local));
+      place.options.try_emplace("device", fmt::format("{}", member.local_rank.value_or(local)));
       // A launcher may have given each of its processes one GPU to see.
       if (member.local_rank) place.options["device-or-only"] = "yes";
     }

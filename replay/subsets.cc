@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <utility>
 
 #include "replay/ops.h"
 
@@ -59,11 +61,25 @@ Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
   subset.ranks.value = static_cast<int>(ranks.size());
   subset.root.value = std::max(place_in(plan.root.value), 0);
   subset.places.clear();
+  subset.shares.clear();
   subset.splits.clear();
+  // Each rank's number on its node is that of its GPU, but where it is alone there: then the launcher may have chosen one.
+  const auto on_node = [&plan](int rank) -> std::pair<int, std::optional<int>> {
+    for (const NodeShare& share : plan.shares) {
+      if (rank < share.ranks) return {share.node, share.ranks > 1 ? std::optional(rank) : std::nullopt};
+      rank -= share.ranks;
+    }
+    return {0, rank};
+  };
   for (const int rank : ranks) {
+    const auto [node, local] = on_node(rank);
+    if (!plan.shares.empty()) {
+      if (subset.shares.empty() || subset.shares.back().node != node) subset.shares.push_back({node, 0});
+      ++subset.shares.back().ranks;
+    }
     const auto index = static_cast<std::size_t>(rank);
     RankPlace& place = subset.places.emplace_back(index < plan.places.size() ? plan.places[index] : RankPlace{});
-    place.options.try_emplace("device", std::to_string(rank));
+    if (local) place.options.try_emplace("device", std::to_string(*local));
     if (index < plan.splits.size()) subset.splits.push_back(plan.splits[index]);
   }
   std::erase_if(subset.faults, [&](Fault& fault) { return (fault.rank = place_in(fault.rank)) < 0; });

@@ -29,6 +29,20 @@ TEST_CASE("subsets: ranks keep their GPUs, their places and their parts of the c
   CHECK(SubsetOf(plan, {0, 1}).root.value == 0);
 }
 
+TEST_CASE("subsets: over several nodes ranks stay on theirs", "[unit][replay]") {
+  Plan plan;
+  plan.ranks.value = 12;
+  plan.shares = {{0, 4}, {1, 4}, {2, 4}};
+  const Plan part = SubsetOf(plan, {1, 3, 9, 10, 11});
+  REQUIRE(part.shares.size() == 2);
+  CHECK(part.shares[0].node == 0);
+  CHECK(part.shares[0].ranks == 2);
+  CHECK(part.shares[1].node == 2);
+  CHECK(part.shares[1].ranks == 3);
+  CHECK(part.places[1].options.at("device") == "3");
+  CHECK(part.places[2].options.at("device") == "1");
+}
+
 TEST_CASE("subsets: an interruption ends the search with what is known to break", "[unit][replay]") {
   int sets = 0;
   const auto breaks = [&](const std::vector<int>& ranks) -> std::optional<bool> {
