@@ -229,7 +229,7 @@ std::span<const Option> OptionTable() {
       {"peer", 0, "N", {}, "The rank that receives in a send-recv [1]", "replay", SetNumber<&Options::peer>},
       {"ranks", 0, "N", {}, "Ranks: one process each", "replay", SetNumber<&Options::ranks>},
       {"engine", 0, "ENGINE", kEngineWords, "The library that runs it [nccl]; gloo needs no GPU", "replay", SetText<&Options::engine>},
-      {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [libnccl.so.2 of the system]", "replay", SetText<&Options::nccl_library>},
+      {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [of the active Python environment, else the system's]", "replay", SetText<&Options::nccl_library>},
       {"share-gpu", 0, "", {}, "All ranks on one GPU, over sockets; says what that does not test", "replay", SetFlag<&Options::share_gpu>},
       {"isolate", 0, "", {}, "Find the path that breaks it: run it again with one part of the transport off at a time", "replay", SetFlag<&Options::isolate>},
       {"logs", 0, "DIR", {}, "Keep NCCL's own logs of the runs there", "replay", SetText<&Options::logs>},

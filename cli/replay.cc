@@ -77,6 +77,22 @@ std::variant<Plan, CommandResult> BasePlan(const Options& options) {
   return plan;
 }
 
+/// The libnccl of the Python environment that is active: jobs that pip installed bring their own. A path that a log prints
+/// is not loaded: logs come from anywhere.
+std::string LibraryOfPython(const Environment& inherited) {
+  std::error_code error;
+  for (const char* const variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const auto root = inherited.find(variable);
+    if (root == inherited.end()) continue;
+    for (fs::directory_iterator it(fs::path(root->second) / "lib", error), end; !error && it != end; it.increment(error)) {
+      const fs::path library = it->path() / "site-packages" / "nvidia" / "nccl" / "lib" / "libnccl.so.2";
+      std::error_code missing;
+      if (it->path().filename().string().starts_with("python3") && fs::exists(library, missing)) return library.string();
+    }
+  }
+  return "";
+}
+
 /// What the options change of it.
 Result<Plan> PlanOf(Plan base, const Launch& launch, const Options& options, const Environment& inherited) {
   GivenArguments given{.count = options.count, .datatype = FindDatatype(options.datatype), .redop = FindRedOp(options.redop),
@@ -87,7 +103,8 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const Options& options, con
   Plan plan = std::move(*placed);
   plan.engine = options.engine;
   if (!options.interface.empty()) plan.options["interface"] = options.interface;
-  if (!options.nccl_library.empty()) plan.options["library"] = options.nccl_library;
+  const std::string library = options.nccl_library.empty() && plan.engine == "nccl" ? LibraryOfPython(inherited) : options.nccl_library;
+  if (!library.empty()) plan.options["library"] = library;
   plan.iterations = Small(options.iterations).value_or(1);
   if (plan.iterations < 1) return Error{"--iterations must be 1 or more", "", ""};
   if (!options.timeout.empty()) {

@@ -1,5 +1,6 @@
 """`inquest replay` as a user calls it: exit status, text, and JSON against its schema."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -81,6 +82,17 @@ with tempfile.TemporaryDirectory() as folder:
 # Without NCCL the engine says so, and names the way out.
 done = run(*call, "--engine", "nccl", "--nccl-lib", "/nowhere/libnccl.so.2")
 assert done.returncode == 3 and done.stdout == "" and re.search("libnccl|NCCL engine", done.stderr) and re.search("--nccl-lib|--engine gloo", done.stderr), done
+
+# The active Python environment's libnccl comes before the system's, and after the one that is named.
+with tempfile.TemporaryDirectory() as folder:
+    library = pathlib.Path(folder) / "lib" / "python3.11" / "site-packages" / "nvidia" / "nccl" / "lib" / "libnccl.so.2"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    for variable, engine, named, wanted in (("VIRTUAL_ENV", "nccl", [], str(library)), ("CONDA_PREFIX", "nccl", [], str(library)), ("VIRTUAL_ENV", "gloo", [], None),
+                                            ("VIRTUAL_ENV", "nccl", ["--nccl-lib", "/other.so"], "/other.so"), ("OTHER_ENV", "nccl", [], None)):
+        environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")} | {variable: folder}
+        done = subprocess.run([inquest, "replay", "--engine", engine, "--format", "json", "--dry-run", *call, *named], capture_output=True, text=True, timeout=120, env=environment)
+        assert json.loads(done.stdout)["plan"]["options"].get("library") == wanted, (variable, engine, done)
 
 if not gloo:
     could_not_run(*call, says="libgloo-dev")
