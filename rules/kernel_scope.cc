@@ -85,7 +85,7 @@ bool IsOtherDevice(const Timeline& timeline, const Event& event) {
   const bool known_host = event.origin.host && std::any_of(timeline.processes.begin(), timeline.processes.end(), [&](const ProcessRow& row) { return row.host == event.origin.host->value; });
   for (const ProcessRow& row : timeline.processes) {
     if (xid != nullptr && xid->pid && row.pid == xid->pid) return false;
-    if (same(row) && !known_host) return false;
+    if (same(row) && (!known_host || row.host == event.origin.host->value)) return false;  // one of several ranks on it, too
   }
   return AllPlaced(timeline, [](const ProcessRow& row) { return row.bus_id.has_value(); });
 }

@@ -24,6 +24,24 @@ TEST_CASE("Xid: a GPU that no rank has is context", "[detectors]") {
   CHECK(FindFinding(verdict, "xid-of-hardware") == nullptr);
 }
 
+TEST_CASE("Xid: a GPU that several ranks share is the job's, though no one rank's", "[detectors]") {
+  std::string job;
+  for (int rank = 0; rank < 2; ++rank)
+    job += fmt::format("node1:{0}:{0} [0] NCCL INFO ncclCommInitRank comm 0x55d046a8a48{1} rank {1} nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x8f3d2ab4c1e90d77 - Init COMPLETE\n", 100 + rank, rank);
+  for (int rank = 0; rank < 2; ++rank)
+    job += fmt::format("[rank{0}]:[E1206 18:44:12.715298746 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=100, "
+                       "NumelOut=100, Timeout(ms)=600000) ran for 600041 milliseconds before timing out.\n", rank);
+  const auto with = [&](const std::string& address) {
+    const JobFolder folder({{"job.log", job}, {"dmesg.txt", "Dec  6 18:34:00 node1 kernel: " + Xid(79, address, "GPU has fallen off the bus.")}});
+    return AnalyzePaths({folder.path()}).verdict;
+  };
+  const Verdict shared = with("0000:1b:00");
+  CHECK(shared.cause == "gpu-fault");
+  CHECK(CulpritRanks(shared).empty());
+  CHECK(CulpritHosts(shared) == std::set<std::string>{"node1"});
+  CHECK(with("0000:2b:00").cause == "unknown");
+}
+
 TEST_CASE("Xid: the class of the number decides", "[detectors]") {
   struct Row {
     int xid;
