@@ -22,6 +22,9 @@ PORT = 29571
 CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith(("SLURM_", "OMPI_", "PMI", "TORCHELASTIC")) and name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")}
 
+SCRATCH = tempfile.TemporaryDirectory()  # what is killed with -9 leaves its folder
+CLEAN["TMPDIR"] = SCRATCH.name
+
 
 def shell(command):
     return subprocess.run(command, shell=True, capture_output=True).returncode == 0

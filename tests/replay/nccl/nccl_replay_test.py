@@ -112,3 +112,23 @@ assert hung["trials"][0]["took_s"] < 20
 # Two ranks of one host on one GPU: NCCL's own refusal, in its words.
 status, twice = document(*call, "--share-gpu", NCCL_HOSTID="same")
 assert status == 1 and twice["trials"][0]["verdict"] == "engine-error" and "invalid usage" in twice["trials"][0]["sentence"], twice["trials"][0]["sentence"]
+
+# Two nodes: NCCL's logs of both are read on the first, and an agent's witnesses speak of its own ranks.
+def two_nodes(*arguments):
+    environment = os.environ | {"TMPDIR": place.name, "PATH": f"{tools}:{os.environ['PATH']}", "INQUEST_REPLAY_TOKEN": "a token of this test alone"}
+    words = [program, "replay", "--nccl-lib", library, "--op", "all-reduce", "--count", "1000", "--ranks", "2", "--nnodes", "2", "--master", "127.0.0.1:29587", "--format", "json", *arguments]
+    second = subprocess.Popen([*words, "--node-rank", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    first = subprocess.run([*words, "--node-rank", "0"], capture_output=True, text=True, timeout=120, env=environment)
+    out, err = second.communicate(timeout=20)
+    assert out == "" and second.returncode == first.returncode, (first, err)
+    found = json.loads(first.stdout)
+    jsonschema.validate(found, schema)
+    return found["trials"][0]
+
+
+logs = home / "two"
+trial = two_nodes("--logs", str(logs))
+assert trial["verdict"] == "passed" and trial["used"] and [rank["node"] for rank in trial["ranks"]] == [0, 1], trial
+assert all("NCCL INFO" in (logs / "run-1" / f"nccl.{rank}.log").read_text() for rank in range(2))
+trial = two_nodes("--timeout", "2", "--fault", "1:hang@enqueued")
+assert trial["verdict"] == "hung" and "Rank 1 on node 1 (" in trial["sentence"], trial["sentence"]
