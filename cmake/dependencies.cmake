@@ -7,8 +7,8 @@ find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(LibArchive REQUIRED)
-# libcrypto, for the job token of a replay over several nodes.
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+# For the job token of a replay over several nodes. Debian's libarchive uses it as well, so that nothing more is loaded.
+pkg_check_modules(nettle REQUIRED IMPORTED_TARGET nettle)
 
 # The CPU engine of `inquest replay`; without it replay says what is missing.
 find_package(Gloo QUIET)

@@ -1,28 +1,34 @@
-// HMAC-SHA256, random numbers and constant-time comparison, all of OpenSSL.
+// HMAC-SHA256 and constant-time comparison of Nettle, random numbers of the kernel.
 #include "replay/secret.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+#include <nettle/version.h>
+#include <sys/random.h>
 
 namespace inquest {
 
 std::string Hmac(std::string_view key, std::string_view text) {
+  const auto bytes = [](std::string_view of) { return reinterpret_cast<const std::uint8_t*>(of.data()); };
   std::string digest(kDigestBytes, '\0');
-  unsigned int length = 0;
-  const auto* made = ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                            reinterpret_cast<unsigned char*>(digest.data()), &length);
-  INQUEST_CHECK(made != nullptr && length == kDigestBytes);
+  static_assert(kDigestBytes == SHA256_DIGEST_SIZE);
+  hmac_sha256_ctx context;
+  ::hmac_sha256_set_key(&context, key.size(), bytes(key));
+  ::hmac_sha256_update(&context, text.size(), bytes(text));
+#if NETTLE_VERSION_MAJOR >= 4
+  ::hmac_sha256_digest(&context, reinterpret_cast<std::uint8_t*>(digest.data()));
+#else
+  ::hmac_sha256_digest(&context, digest.size(), reinterpret_cast<std::uint8_t*>(digest.data()));
+#endif
   return digest;
 }
 
-bool SameBytes(std::string_view a, std::string_view b) { return a.size() == b.size() && ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool SameBytes(std::string_view a, std::string_view b) { return a.size() == b.size() && ::memeql_sec(a.data(), b.data(), a.size()) != 0; }
 
 std::string RandomBytes() {
   std::string bytes(kDigestBytes, '\0');
-  INQUEST_CHECK(::RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size())) == 1);
+  INQUEST_CHECK(::getentropy(bytes.data(), bytes.size()) == 0);
   return bytes;
 }
 

@@ -1,4 +1,4 @@
-// The job token and what is proved with it. The only door to libcrypto; no cryptography of our own.
+// The job token and what is proved with it. The only door to Nettle; no cryptography of our own.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
 packages=(g++ cmake ninja-build pkg-config ccache libre2-dev libsimdjson-dev libfmt-dev catch2 libyaml-cpp-dev
-  libcli11-dev nlohmann-json3-dev libarchive-dev libssl-dev libgloo-dev python3 python3-jsonschema)
+  libcli11-dev nlohmann-json3-dev libarchive-dev nettle-dev libgloo-dev python3 python3-jsonschema)
 # libhs comes from either; the first is preferred where there is a choice.
 libhs_packages=(libvectorscan-dev libhyperscan-dev)
 

@@ -46,7 +46,7 @@ const std::vector<Door> kDoors = {
     {"simdjson", {"parsers/envelope.cc", "parsers/formats/", "replay/verdict_reader.cc"}},
     {"nlohmann/", {"collect/manifest.cc", "report/json.cc", "replay/wire_json.h", "cli/replay_json.cc"}},
     {"CLI/", {"cli/options.cc"}},
-    {"openssl/", {"replay/secret.cc"}},
+    {"nettle/", {"replay/secret.cc"}},
     {"archive", {"parsers/unpack.cc", "collect/bundle_writer.cc"}},
     {"cuda", {"replay/engines/nccl"}},
     {"nccl", {"replay/engines/nccl"}},
