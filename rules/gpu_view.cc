@@ -10,11 +10,6 @@
 namespace inquest {
 namespace {
 
-/// A GPU's address without its function.
-std::string Device(const std::string& bus_id) { return bus_id.substr(0, bus_id.rfind('.')); }
-
-bool SameBus(const std::string& a, const std::string& b) { return !a.empty() && Device(a) == Device(b); }
-
 const GpuId* IdOf(const What& what) {
   if (const auto* gpu = std::get_if<GpuSnapshot>(&what)) return &gpu->id;
   if (const auto* condition = std::get_if<GpuCondition>(&what)) return &condition->id;
@@ -25,13 +20,6 @@ const GpuId* IdOf(const What& what) {
 bool IsOfSmi(const What& what) { return IdOf(what) != nullptr || std::holds_alternative<GpuTopologyRow>(what); }
 
 // ---- hosts -----------------------------------------------------------------------------------------------------
-
-std::set<std::string> JobHosts(const Timeline& timeline) {
-  std::set<std::string> hosts;
-  for (const ProcessRow& row : timeline.processes)
-    if (row.host) hosts.insert(*row.host);
-  return hosts;
-}
 
 /// The only one of them, if there is one.
 std::optional<std::string> Only(const std::set<std::string>& hosts) { return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt; }
@@ -52,12 +40,12 @@ std::optional<std::string> HostOfInput(const Timeline& timeline, std::uint32_t i
 // ---- GPUs ------------------------------------------------------------------------------------------------------
 
 bool Differ(const GpuId& a, const GpuId& b) {
-  return (!a.uuid.empty() && !b.uuid.empty() && a.uuid != b.uuid) || (!a.bus_id.empty() && !b.bus_id.empty() && !SameBus(a.bus_id, b.bus_id)) || (a.index && b.index && a.index != b.index);
+  return (!a.uuid.empty() && !b.uuid.empty() && a.uuid != b.uuid) || (!a.bus_id.empty() && !b.bus_id.empty() && !SameDevice(a.bus_id, b.bus_id)) || (a.index && b.index && a.index != b.index);
 }
 
 bool Same(const GpuId& a, const GpuId& b) {
   if (Differ(a, b)) return false;
-  return (!a.uuid.empty() && a.uuid == b.uuid) || SameBus(a.bus_id, b.bus_id) || (a.index && a.index == b.index);
+  return (!a.uuid.empty() && a.uuid == b.uuid) || SameDevice(a.bus_id, b.bus_id) || (a.index && a.index == b.index);
 }
 
 bool IsNamed(const GpuId& id) { return id.index || !id.bus_id.empty() || !id.uuid.empty(); }
@@ -148,7 +136,7 @@ std::optional<GlobalRank> RankWhere(const Timeline& timeline, const GpuHost& hos
 
 std::optional<GlobalRank> FindRank(const Timeline& timeline, const GpuHost& host, const GpuSeen& gpu) {
   const GpuId& id = gpu.state.id;
-  if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.bus_id && SameBus(*row.bus_id, id.bus_id); })) return rank;
+  if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.bus_id && SameDevice(*row.bus_id, id.bus_id); })) return rank;
   for (const auto& process : gpu.processes)
     if (gpu.processes.size() == 1)
       if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.pid == process.what->pid; })) return rank;
@@ -172,7 +160,7 @@ bool ListsAll(const GpuHost& host) {
 }  // namespace
 
 std::vector<GpuHost> ReadGpus(const Timeline& timeline) {
-  const std::set<std::string> job = JobHosts(timeline);
+  const std::set<std::string> job = timeline.ProcessHosts();
   std::map<std::uint32_t, std::optional<std::string>> by_input;
   std::map<std::string, GpuHost> hosts;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {

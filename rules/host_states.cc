@@ -6,15 +6,6 @@
 namespace inquest {
 namespace {
 
-std::string ShortName(const std::string& host) { return host.substr(0, host.find('.')); }
-
-/// `node07` and `node12` are of one kind; a pod's name and its node's are not.
-std::string Stem(const std::string& host) {
-  std::string stem = ShortName(host);
-  std::erase_if(stem, [](char c) { return c >= '0' && c <= '9'; });
-  return stem;
-}
-
 bool IsWordChar(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 template <class Fits>
@@ -31,10 +22,14 @@ bool IsIn(const T& list, std::string_view what) {
 
 }  // namespace
 
+std::string HostKind(const std::string& host) {
+  std::string kind = ShortHostName(host);
+  std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+  return kind;
+}
+
 std::set<std::string> JobHosts(const Timeline& timeline) {
-  std::set<std::string> hosts;
-  for (const ProcessRow& row : timeline.processes)
-    if (row.host) hosts.insert(*row.host);
+  std::set<std::string> hosts = timeline.ProcessHosts();
   if (hosts.empty()) hosts.insert(timeline.hosts.begin(), timeline.hosts.end());
   return hosts;
 }
@@ -44,9 +39,9 @@ std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<st
   if (hosts.empty()) return host.value_or(std::string());
   if (!host) return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt;
   for (const std::string& other : hosts)
-    if (ShortName(other) == ShortName(*host)) return other;
+    if (ShortHostName(other) == ShortHostName(*host)) return other;
   // A pod's only node calls itself by another name.
-  return hosts.size() == 1 && Stem(*hosts.begin()) != Stem(*host) ? std::optional(*hosts.begin()) : std::nullopt;
+  return hosts.size() == 1 && HostKind(*hosts.begin()) != HostKind(*host) ? std::optional(*hosts.begin()) : std::nullopt;
 }
 
 std::optional<EventIndex> FirstLineFor(const Evidence& evidence, std::initializer_list<std::string_view> causes) {

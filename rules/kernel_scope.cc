@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "rules/host_states.h"
+
 namespace inquest {
 namespace {
 
@@ -42,14 +44,6 @@ bool IsStop(const ExceptionRaised& raised) {
   return raised.type == "KeyboardInterrupt" || raised.type == "SystemExit" || raised.type.find("SignalException") != std::string::npos;
 }
 
-/// `node07` and `node12` are of one kind; a pod's name and its node's are not.
-std::string Stem(const std::string& host) {
-  std::string stem;
-  for (const char c : host.substr(0, host.find('.')))
-    if (c < '0' || c > '9') stem += c;
-  return stem;
-}
-
 const std::string* BusOf(const What& what) {
   if (const auto* xid = std::get_if<XidReported>(&what)) return &xid->bus_id;
   if (const auto* fault = std::get_if<DriverFault>(&what)) return &fault->bus_id;
@@ -71,7 +65,7 @@ bool IsOtherHost(const Timeline& timeline, const Event& event) {
   bool same_kind = false;
   for (const ProcessRow& row : timeline.processes) {
     if (row.host == host) return false;
-    same_kind = same_kind || (row.host && Stem(*row.host) == Stem(host));
+    same_kind = same_kind || (row.host && HostKind(*row.host) == HostKind(host));
   }
   return same_kind && AllPlaced(timeline, [](const ProcessRow& row) { return row.host.has_value(); });
 }
@@ -80,7 +74,7 @@ bool IsOtherDevice(const Timeline& timeline, const Event& event) {
   const std::string* bus = BusOf(event.what);
   if (bus == nullptr || bus->empty() || timeline.ProcessOf(event)) return false;
   const auto* xid = std::get_if<XidReported>(&event.what);
-  const auto same = [&](const ProcessRow& row) { return row.bus_id && row.bus_id->substr(0, row.bus_id->rfind('.')) == bus->substr(0, bus->rfind('.')); };
+  const auto same = [&](const ProcessRow& row) { return row.bus_id && SameDevice(*bus, *row.bus_id); };
   // On a host that no rank's lines name, an address that some rank has may be that rank's.
   const bool known_host = event.origin.host && std::any_of(timeline.processes.begin(), timeline.processes.end(), [&](const ProcessRow& row) { return row.host == event.origin.host->value; });
   for (const ProcessRow& row : timeline.processes) {

@@ -54,6 +54,21 @@ std::optional<Doing> LastDoing(const Evidence& evidence, std::optional<int> rank
   return Doing{last->kind, last->event, last->percent, "its last line: " + evidence.book.rules[last->rule].summary};
 }
 
+AtWork WorkOf(const Evidence& evidence, const std::set<int>& ranks) {
+  AtWork out;
+  for (const int rank : ranks) {
+    const auto own = LastDoing(evidence, rank);
+    if (!own || !IsDelay(*own)) continue;
+    if (!out.doing) out.doing = own;
+    out.ranks.push_back(rank);
+    out.named = true;
+  }
+  if (out.doing) return out;
+  const auto somebody = LastDoing(evidence, std::nullopt);
+  if (somebody && IsDelay(*somebody)) out.doing = somebody;
+  return out;
+}
+
 std::string_view CauseOf(const Doing& doing) { return doing.kind == "compile" ? "jit-build-stall" : "slow-rank"; }
 
 std::string InWords(const Doing& doing) { return doing.kind + (doing.percent ? fmt::format(", {} %", *doing.percent) : std::string()); }

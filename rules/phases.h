@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rules/evidence.h"
 
@@ -23,6 +25,16 @@ bool IsDelay(const Doing& doing);
 /// What a rank was at: where somebody looked at its stack, that; else the last phase of its lines. With `rank` absent, of
 /// lines that name no rank.
 std::optional<Doing> LastDoing(const Evidence& evidence, std::optional<int> rank);
+
+/// Who was at work that takes long while others waited.
+struct AtWork {
+  std::optional<Doing> doing;
+  std::vector<int> ranks;
+  bool named = false;  ///< by lines that say whose they are
+};
+/// What these ranks were at by their own lines. Where those tell nothing: the work of lines that name no rank, and no ranks,
+/// since whom such lines speak of is the caller's to say.
+AtWork WorkOf(const Evidence& evidence, const std::set<int>& ranks);
 
 /// The cause that such work is, when others waited for it in vain.
 std::string_view CauseOf(const Doing& doing);

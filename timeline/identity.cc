@@ -174,7 +174,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     const auto known = [&](const ProcessRow& row) { return row.rank && row.rank->value == *exit->rank && row.host; };
     if (std::any_of(processes.rows.begin(), processes.rows.end(), known)) continue;
     ProcessRow row;
-    row.host = exit->host->substr(0, exit->host->find('.'));
+    row.host = ShortHostName(*exit->host);
     row.rank = Known<GlobalRank>{*exit->rank, Basis::kObserved, {}};
     processes.rows.push_back(std::move(row));
   }
@@ -189,9 +189,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     }
   timeline.processes = std::move(processes.rows);
   timeline.process_by_pid = {processes.by_pid_.begin(), processes.by_pid_.end()};
-  std::set<std::string> hosts;
-  for (const ProcessRow& row : timeline.processes)
-    if (row.host) hosts.insert(*row.host);
+  std::set<std::string> hosts = timeline.ProcessHosts();
   std::set<std::string> of_job;
   for (const ProcessRow& row : timeline.processes)
     if (row.host && (row.rank || row.local_rank)) of_job.insert(*row.host);

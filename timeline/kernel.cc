@@ -39,12 +39,7 @@ std::optional<About> AboutOf(const What& what) {
   return std::nullopt;
 }
 
-std::string ShortName(const std::string& host) { return host.substr(0, host.find('.')); }
-
-bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) { return !row.host || !host || *row.host == *host || ShortName(*row.host) == ShortName(*host); }
-
-/// Both addresses without their function: a GPU has one that computes.
-bool SameDevice(const std::string& a, const std::string& b) { return !a.empty() && a.substr(0, a.rfind('.')) == b.substr(0, b.rfind('.')); }
+bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) { return !row.host || !host || *row.host == *host || ShortHostName(*row.host) == ShortHostName(*host); }
 
 /// The only one of the rows, or the last of several that are the same rank. A launcher's word of a pid, without host or
 /// rank, is of the process that has both.
@@ -84,13 +79,6 @@ bool Stands(const std::string& text, const std::string& name) {
   return false;
 }
 
-std::set<std::string> JobHosts(const Timeline& timeline) {
-  std::set<std::string> hosts;
-  for (const ProcessRow& row : timeline.processes)
-    if (row.host) hosts.insert(*row.host);
-  return hosts;
-}
-
 }  // namespace
 
 std::optional<std::string> JobHostIn(std::string path, const std::set<std::string>& hosts) {
@@ -99,7 +87,7 @@ std::optional<std::string> JobHostIn(std::string path, const std::set<std::strin
     const std::string part = slash == std::string::npos ? path : path.substr(slash + 1);
     const std::string* best = nullptr;
     for (const std::string& host : hosts)
-      if (Stands(part, ShortName(host)) && (best == nullptr || host.size() > best->size())) best = &host;
+      if (Stands(part, ShortHostName(host)) && (best == nullptr || host.size() > best->size())) best = &host;
     if (best != nullptr) return *best;
     path.resize(slash == std::string::npos ? 0 : slash);
   }
@@ -207,12 +195,12 @@ void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::strin
       event.origin.host = host;
     // The journal prints a whole name, NCCL one that is cut at the first dot.
     if (event.origin.host && hosts.count(event.origin.host->value) == 0)
-      if (const std::string name = ShortName(event.origin.host->value); hosts.count(name) != 0) event.origin.host->value = name;
+      if (const std::string name = ShortHostName(event.origin.host->value); hosts.count(name) != 0) event.origin.host->value = name;
   }
 }
 
 void NameHosts(Timeline& timeline) {
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string> hosts = timeline.ProcessHosts();
   std::set<std::uint32_t> states;
   for (const Event& event : timeline.events)
     if (IsHostState(event)) states.insert(event.where.input);
@@ -229,7 +217,7 @@ void NameHosts(Timeline& timeline) {
 /// `node07` and `node12` are names of one kind; a pod's and its node's are not.
 bool SameKind(const std::string& a, const std::string& b) {
   const auto stem = [](std::string name) {
-    name = ShortName(name);
+    name = ShortHostName(name);
     std::erase_if(name, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
     return name;
   };
@@ -248,7 +236,7 @@ std::optional<std::string> HostToSearch(const Event& event, const std::set<std::
 
 void JoinKernel(Timeline& timeline) {
   NameHosts(timeline);
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string> hosts = timeline.ProcessHosts();
   for (const Event& event : timeline.events) {
     const auto about = AboutOf(event.what);
     if (!about || (about->bus_id.empty() && !about->pid)) continue;

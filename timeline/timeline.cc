@@ -77,6 +77,19 @@ std::partial_ordering Timeline::Order(EventIndex a, EventIndex b) const {
   return x.where < y.where ? std::partial_ordering::less : std::partial_ordering::greater;
 }
 
+std::set<std::string> Timeline::ProcessHosts() const {
+  std::set<std::string> names;
+  for (const ProcessRow& row : processes)
+    if (row.host) names.insert(*row.host);
+  return names;
+}
+
+std::string ShortHostName(const std::string& host) { return host.substr(0, host.find('.')); }
+
+std::string WithoutFunction(const std::string& bus_id) { return bus_id.substr(0, bus_id.rfind('.')); }
+
+bool SameDevice(const std::string& a, const std::string& b) { return !a.empty() && WithoutFunction(a) == WithoutFunction(b); }
+
 std::string FoldRanks(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

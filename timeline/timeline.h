@@ -128,6 +128,8 @@ struct Timeline {
   std::optional<Known<GlobalRank>> RankOf(const Event& event) const;
   std::optional<std::string> HostOf(const Event& event) const;
   const RankRow* FindRank(GlobalRank rank) const;
+  /// Hosts that a process of the job names.
+  std::set<std::string> ProcessHosts() const;
 
   /// before, after, same moment, or unordered: clocks of two hosts or lines without time need not decide. Within one
   /// input, line order decides where times are missing.
@@ -138,6 +140,12 @@ struct Timeline {
   std::map<SourcePos, std::uint32_t> process_by_kernel_line;
 };
 
+/// Up to the first dot, as NCCL and the launchers print it.
+std::string ShortHostName(const std::string& host);
+/// A PCI address without its function: a GPU has one that computes.
+std::string WithoutFunction(const std::string& bus_id);
+/// Both addresses without their function; an empty one is no device's.
+bool SameDevice(const std::string& a, const std::string& b);
 /// `0-27, 29-63`.
 std::string FoldRanks(std::vector<int> ranks);
 

@@ -66,9 +66,7 @@ std::map<std::string, int> SizesOf(const Timeline& timeline) {
 }  // namespace
 
 void JoinWitnesses(Timeline& timeline) {
-  std::set<std::string> hosts;
-  for (const ProcessRow& row : timeline.processes)
-    if (row.host) hosts.insert(*row.host);
+  const std::set<std::string> hosts = timeline.ProcessHosts();
   const std::map<std::string, int> sizes = SizesOf(timeline);
   int largest = 0;
   for (const auto& [comm, size] : sizes) largest = std::max(largest, size);

@@ -104,27 +104,10 @@ void Common(const Timeline& timeline, const CollectiveRow& row, const Members& m
     if (finding.citations.size() < 4 && waiter.event != row.waiters.front().event) finding.citations.push_back(Cite(timeline, waiter.event, "symptom"));
 }
 
-/// Whom a phase speaks of, of those that may be absent.
-struct AtWork {
-  std::optional<Doing> doing;
-  std::vector<int> ranks;
-  bool named = false;  ///< by the phase's own line
-};
-
 /// The absent rank itself by its prefix, or lines that name no rank, which in a job of "main process first" are rank 0's.
 AtWork WhoWorks(const Evidence& evidence, const Members& members) {
-  AtWork out;
-  for (const int rank : members.absent) {
-    const auto own = LastDoing(evidence, rank);
-    if (!own || !IsDelay(*own)) continue;
-    if (!out.doing) out.doing = own;
-    out.ranks.push_back(rank);
-    out.named = true;
-  }
-  if (out.doing) return out;
-  const auto somebody = LastDoing(evidence, std::nullopt);
-  if (!somebody || !IsDelay(*somebody)) return out;
-  out.doing = somebody;
+  AtWork out = WorkOf(evidence, members.absent);
+  if (!out.doing || out.named) return out;
   if (members.absent.count(0) != 0) out.ranks = {0};
   else if (members.absent.size() == 1) out.ranks = {*members.absent.begin()};
   return out;

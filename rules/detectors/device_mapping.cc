@@ -88,8 +88,6 @@ void FindCrowds(const Evidence& evidence, const GpuHost& host, std::vector<Findi
   }
 }
 
-bool SameDevice(const std::string& a, const std::string& b) { return a.substr(0, a.rfind('.')) == b.substr(0, b.rfind('.')); }
-
 /// A rank's process holds its memory on another GPU than the one whose address its NCCL printed.
 void FindStrays(const Evidence& evidence, const GpuHost& host, std::vector<Finding>& out) {
   const Timeline& timeline = evidence.timeline;

@@ -137,20 +137,18 @@ Finding FindingOf(const Evidence& evidence, const std::vector<Held>& held, bool 
 
 // ---- what is not there -----------------------------------------------------------------------------------------
 
-std::string DeviceOf(const std::string& bus_id) { return bus_id.substr(0, bus_id.rfind('.')); }
-
 /// A GPU that a rank had when it started and that its host no longer lists, while it lists other ranks' GPUs.
 std::optional<Finding> FindVanished(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
   const Timeline& timeline = evidence.timeline;
   for (const GpuHost& host : hosts) {
     std::set<std::string> listed;
     for (const GpuSeen& gpu : host.gpus)
-      if (gpu.event && !gpu.state.id.bus_id.empty()) listed.insert(DeviceOf(gpu.state.id.bus_id));
+      if (gpu.event && !gpu.state.id.bus_id.empty()) listed.insert(WithoutFunction(gpu.state.id.bus_id));
     std::vector<const ProcessRow*> lost;
     std::size_t there = 0;
     for (const ProcessRow& row : timeline.processes) {
       if (!row.rank || !row.bus_id || (row.host && host.host && *row.host != *host.host) || (row.host && !host.host && timeline.hosts.size() > 1)) continue;
-      if (listed.count(DeviceOf(*row.bus_id)) != 0) ++there;
+      if (listed.count(WithoutFunction(*row.bus_id)) != 0) ++there;
       else lost.push_back(&row);
     }
     if (!host.whole || lost.empty() || there < 2 || lost.size() > there) continue;

@@ -53,29 +53,14 @@ Waits WaitsOf(const Timeline& timeline) {
   return out;
 }
 
-struct AtWork {
-  std::optional<Doing> doing;
-  std::vector<int> ranks;
-  bool named = false;  ///< the phase's line or the wait's names the rank
-};
-
-/// A rank that did not wait, by its own lines; else lines without a rank, which are rank 0's if it did not wait.
+/// A rank that did not wait, by its own lines; else lines without a rank, which are those of the only rank that was awaited,
+/// or rank 0's if it did not wait.
 AtWork WhoWorks(const Evidence& evidence, const Waits& waits) {
-  AtWork out;
   std::set<int> others = waits.awaited;
   for (const RankRow& row : evidence.timeline.ranks)
     if (waits.waiting.count(row.rank.value) == 0) others.insert(row.rank.value);
-  for (const int rank : others) {
-    const auto own = LastDoing(evidence, rank);
-    if (!own || !IsDelay(*own)) continue;
-    if (!out.doing) out.doing = own;
-    out.ranks.push_back(rank);
-    out.named = true;
-  }
-  if (out.doing) return out;
-  const auto somebody = LastDoing(evidence, std::nullopt);
-  if (!somebody || !IsDelay(*somebody)) return out;
-  out.doing = somebody;
+  AtWork out = WorkOf(evidence, others);
+  if (!out.doing || out.named) return out;
   out.named = waits.awaited.size() == 1;
   if (out.named) out.ranks = {*waits.awaited.begin()};
   else if (!waits.waiting.empty() && waits.waiting.count(0) == 0) out.ranks = {0};
