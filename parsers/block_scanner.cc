@@ -133,7 +133,7 @@ bool BlockScanner::State::FoldVia(const CallFolder::Line& line, BlockYield& yiel
 std::size_t BlockScanner::State::FoldKnown(std::string_view block, BlockYield& yield) {
   const std::size_t first = pieces.size();
   known_ends.clear();
-  calls.AddKnownLines(block, pieces.at(), pieces.next_line(), static_cast<std::uint32_t>(first), known_ends);
+  calls.AddKnownLines(block, pieces.at(), pieces.lines(), static_cast<std::uint32_t>(first), known_ends);
   if (known_ends.empty()) return 0;
   pieces.TakeLines(known_ends);
   classes.resize(pieces.size(), Class::kFolded);

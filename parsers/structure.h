@@ -38,9 +38,7 @@ class Structure {
   }
   /// The line of the block that the piece is part of, from 0.
   std::uint32_t line(std::size_t piece) const;
-  /// The same of the piece that comes next.
-  std::uint32_t next_line() const { return lines(); }
-  /// Lines that end in the block.
+  /// Lines that end in what is cut: the line of the piece that comes next.
   std::uint32_t lines() const { return static_cast<std::uint32_t>(count_ - returns_.size()); }
   /// The piece that holds the byte at `offset`.
   std::size_t PieceAt(std::uint32_t offset) const;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "parsers/formats.h"
+#include "parsers/formats/json_text.h"
 
 namespace inquest {
 namespace {
@@ -19,10 +20,6 @@ std::optional<std::int64_t> NumberAt(const Json& json, const char* key) {
   std::int64_t number = 0;
   if (json[key].get(number) != simdjson::SUCCESS) return std::nullopt;
   return number;
-}
-std::string TextAt(const Json& json, const char* key) {
-  std::string_view text;
-  return json[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
 }
 
 class NcclInspectorParser final : public Parser {

@@ -19,6 +19,7 @@
 
 #include "core/pattern.h"
 #include "parsers/formats.h"
+#include "parsers/formats/json_text.h"
 #include "parsers/formats/messages.h"
 
 namespace inquest {
@@ -161,10 +162,6 @@ constexpr std::size_t kMostDiffering = 64;  ///< ranks that differ from most, of
 std::int64_t NumberAt(const Json& json, const char* key, std::int64_t otherwise) {
   std::int64_t number = 0;
   return json[key].get(number) == simdjson::SUCCESS ? number : otherwise;
-}
-std::string TextAt(const Json& json, const char* key) {
-  std::string_view text;
-  return json[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
 }
 bool TrueAt(const Json& json, const char* key) {
   bool value = false;

@@ -19,11 +19,6 @@ using std::string_view;
 
 constexpr std::size_t kMostColumns = 256, kLongestName = 64;
 
-string_view Trim(string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-  return begin == string_view::npos ? string_view() : text.substr(begin, end - begin + 1);
-}
-
 std::vector<string_view> Cells(string_view line) {
   std::vector<string_view> cells;
   for (bool more = true; more && cells.size() <= kMostColumns;) {

@@ -133,6 +133,20 @@ std::optional<GpuName> GpuNameOfXml(string_view parent, string_view tag) {
   return Find([&](const Row& row) { return !row.tag.empty() && row.tag == now && (row.parent.empty() || row.parent == parent); });
 }
 
+string_view Trim(string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
+  return begin == string_view::npos ? string_view() : text.substr(begin, end - begin + 1);
+}
+
+std::vector<string_view> Words(string_view text, std::size_t most) {
+  std::vector<string_view> words;
+  for (text = Trim(text); !text.empty() && words.size() < most; text = Trim(text)) {
+    words.push_back(text.substr(0, text.find_first_of(" \t")));
+    text.remove_prefix(words.back().size());
+  }
+  return words;
+}
+
 std::optional<double> GpuNumber(string_view text) {
   static constexpr std::array<string_view, 10> kUnits = {"", "%", "C", "W", "MiB", "x", "MHz", "us", "GB/s", "MB"};
   double value = 0;

@@ -1,4 +1,5 @@
-// What the readers of nvidia-smi's outputs share: its properties by their names, and one GPU's values gathered to events.
+// What the readers of nvidia-smi's outputs share: its properties by their names, the words of a line, and one GPU's values
+// gathered to events.
 #pragma once
 
 #include <optional>
@@ -37,6 +38,11 @@ std::optional<double> GpuNumber(std::string_view text);
 bool IsUnavailable(std::string_view value);
 /// The GPU could not be asked: ERR!, "Unknown Error", "GPU is lost", "requires reset".
 bool IsBrokenValue(std::string_view value);
+
+/// Without blanks at its ends.
+std::string_view Trim(std::string_view text);
+/// What stands between blanks, the first `most` of it.
+std::vector<std::string_view> Words(std::string_view text, std::size_t most = std::string_view::npos);
 
 // One GPU's values, in whatever order a form prints them. Begin and Flush emit the one before: its conditions, each at the
 // line that said it, and its snapshot at the line that began it, or at the first that showed a fault.

@@ -23,17 +23,6 @@ using std::string_view;
 
 constexpr std::size_t kMostPeers = 64;
 
-/// The words of a line of a table, as many as are looked at.
-std::vector<string_view> Words(string_view text) {
-  std::vector<string_view> words;
-  for (std::size_t at = text.find_first_not_of(" \t"); at != string_view::npos && words.size() <= kMostPeers; at = text.find_first_not_of(" \t", at)) {
-    const std::size_t end = std::min(text.find_first_of(" \t", at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
 /// 3 of `GPU3`.
 std::optional<int> GpuOf(string_view word) {
   int index = 0;
@@ -91,7 +80,7 @@ class NvidiaLinksParser final : public Parser {
   }
 
   bool ConsumeMatrix(string_view line, const Record& record, EventSink& out) {
-    const auto words = Words(line);
+    const auto words = Words(line, kMostPeers + 1);
     const auto first = words.empty() ? std::nullopt : GpuOf(words[0]);
     if (!first) return false;
     if (words.size() > 1 && GpuOf(words[1])) {

@@ -19,28 +19,18 @@ using std::string_view;
 
 constexpr std::size_t kMostColumns = 64;
 
-std::vector<string_view> Words(string_view text) {
-  std::vector<string_view> words;
-  for (std::size_t at = text.find_first_not_of(" \t"); at != string_view::npos && words.size() < kMostColumns; at = text.find_first_not_of(" \t", at)) {
-    const std::size_t end = std::min(text.find_first_of(" \t", at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
 class NvidiaMonitorParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     const string_view line = record.text.substr(0, 1024);
     const std::size_t first = line.find_first_not_of(" \t");
     if (first == string_view::npos) return false;
     if (line[first] == '#') return ConsumeHead(line.substr(first + 1));
-    return !columns_.empty() && ConsumeRow(Words(line), record, out);
+    return !columns_.empty() && ConsumeRow(Words(line, kMostColumns), record, out);
   }
 
  private:
   bool ConsumeHead(string_view line) {
-    const auto words = Words(line);
+    const auto words = Words(line, kMostColumns);
     const auto has = [&](string_view name) { return std::find(words.begin(), words.end(), name) != words.end(); };
     if (has("Idx")) return !columns_.empty();
     const bool ours = has("gpu") && (has("pwr") || has("sm") || has("fb") || has("pclk") || has("pviol") || has("dbecc") || has("pid") || has("rxpci"));

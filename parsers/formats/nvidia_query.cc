@@ -22,11 +22,6 @@ using std::string_view;
 
 constexpr std::size_t kAbsent = string_view::npos, kLongestTitle = 48, kDeepest = 16;
 
-string_view Trim(string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-  return begin == kAbsent ? string_view() : text.substr(begin, end - begin + 1);
-}
-
 std::string WithoutEntities(string_view text) {
   static constexpr std::array<std::pair<string_view, char>, 5> kEntities = {{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}};
   std::string out;

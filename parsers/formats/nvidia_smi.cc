@@ -37,20 +37,6 @@ std::optional<T> NumberWith(string_view text, string_view unit) {
   return Number<T>(text.substr(0, text.size() - unit.size()));
 }
 
-string_view Trim(string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-  return begin == kAbsent ? string_view() : text.substr(begin, end - begin + 1);
-}
-
-std::vector<string_view> Words(string_view text) {
-  std::vector<string_view> words;
-  for (text = Trim(text); !text.empty(); text = Trim(text)) {
-    words.push_back(text.substr(0, text.find_first_of(" \t")));
-    text.remove_prefix(words.back().size());
-  }
-  return words;
-}
-
 /// What stands between the bars of a row; empty if it is no whole row.
 std::vector<string_view> Cells(string_view line) {
   line = Trim(line);

@@ -59,7 +59,7 @@ std::string Found(Structure& structure, std::string_view block, std::mt19937* ra
     const std::string_view line = block.substr(at, end - at);
     if (random != nullptr && (*random)() % 2 == 0 && end != std::string_view::npos && line.find(']') == std::string_view::npos &&
         std::none_of(line.begin(), line.end(), [](char c) { return c >= 0 && c < 0x20; })) {
-      CHECK(structure.next_line() == static_cast<std::size_t>(std::count(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(at), '\n')));
+      CHECK(structure.lines() == static_cast<std::size_t>(std::count(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(at), '\n')));
       structure.TakeLines(std::vector{static_cast<std::uint32_t>(end)});
       continue;
     }
