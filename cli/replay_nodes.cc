@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -114,11 +113,6 @@ Result<std::vector<SshCommand>> SshCommands(const Options& options, const Launch
 }
 
 }  // namespace
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 std::optional<milliseconds> DurationOf(std::string_view text) {
   double number = 0;

@@ -60,6 +60,4 @@ void DismissOthers(const Options& options, const Launch& launch, const std::stri
 /// This process as one of the others. Prints nothing but what went wrong.
 CommandResult RunAsAgent(const Options& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted);
 
-std::string HostName();
-
 }  // namespace inquest

@@ -11,6 +11,7 @@ using std::chrono::nanoseconds;
 using wire::Enumerator;
 using wire::Json;
 using wire::Malformed;
+using wire::Milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostRanks = 1 << 20;
@@ -25,7 +26,6 @@ std::optional<T> Optional(const Json& json) {
 }
 Json Ticks(Clock::time_point at) { return std::chrono::duration_cast<nanoseconds>(at.time_since_epoch()).count(); }
 Clock::time_point TimePoint(const Json& json) { return Clock::time_point(nanoseconds(json.get<nanoseconds::rep>())); }
-milliseconds Milliseconds(const Json& json) { return milliseconds(json.get<milliseconds::rep>()); }
 std::string Text(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
 
 using Texts = std::map<std::string, std::string>;

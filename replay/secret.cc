@@ -32,12 +32,6 @@ std::string RandomBytes() {
   return bytes;
 }
 
-std::string HexDigits(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
 Result<std::string> TokenFrom(std::string text, std::string_view source) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
   if (text.size() < kLeastTokenBytes || text.size() > 4096)

@@ -19,7 +19,6 @@ std::string Hmac(std::string_view key, std::string_view text);
 bool SameBytes(std::string_view a, std::string_view b);
 /// kDigestBytes that nobody can guess.
 std::string RandomBytes();
-std::string HexDigits(std::string_view bytes);
 
 /// The token as a file or variable has it, without the end of its line.
 Result<std::string> TokenFrom(std::string text, std::string_view source);

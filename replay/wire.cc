@@ -1,6 +1,10 @@
 // Messages as JSON. Bytes that are no text (addresses, ids) travel as hexadecimal digits.
 #include "replay/wire.h"
 
+#include <unistd.h>
+
+#include <array>
+
 #include "replay/ops.h"
 #include "replay/wire_json.h"
 
@@ -10,19 +14,9 @@ namespace {
 using wire::Enumerator;
 using wire::Json;
 using wire::Malformed;
+using wire::Milliseconds;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-
-std::string Hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += {kDigits[byte >> 4U], kDigits[byte & 15U]};
-  }
-  return text;
-}
 
 unsigned Digit(char c) {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
@@ -39,7 +33,6 @@ std::string Bytes(const std::string& hex) {
 
 template <class Duration>
 Json Ticks(Duration duration) { return duration.count(); }
-milliseconds Milliseconds(const Json& json) { return milliseconds(json.get<milliseconds::rep>()); }
 
 Json ToJson(const Step& step) { return {step.phase, step.iteration}; }
 Step StepOf(const Json& json) { return {Enumerator<Phase>(json.at(0), kPhases.size()), json.at(1).get<int>()}; }
@@ -101,7 +94,7 @@ void Read(const Json& json, StartWork& m) {
   for (const Json& fault : json.at("faults")) m.faults.push_back(FaultOf(fault));
 }
 
-Json Body(const StoreValue& m) { return {{"key", Hex(m.key)}, {"bytes", Hex(m.bytes)}}; }
+Json Body(const StoreValue& m) { return {{"key", HexDigits(m.key)}, {"bytes", HexDigits(m.bytes)}}; }
 void Read(const Json& json, StoreValue& m) {
   m = {Bytes(json.at("key").get<std::string>()), Bytes(json.at("bytes").get<std::string>())};
 }
@@ -144,12 +137,12 @@ void Read(const Json& json, Descriptor& m) {
   m = {json.at("iteration").get<int>(), CallOf(json.at("call")), json.at("alignment").get<std::uint64_t>()};
 }
 
-Json Body(const StoreSet& m) { return {{"key", Hex(m.key)}, {"bytes", Hex(m.bytes)}}; }
+Json Body(const StoreSet& m) { return {{"key", HexDigits(m.key)}, {"bytes", HexDigits(m.bytes)}}; }
 void Read(const Json& json, StoreSet& m) {
   m = {Bytes(json.at("key").get<std::string>()), Bytes(json.at("bytes").get<std::string>())};
 }
 
-Json Body(const StoreGet& m) { return {{"key", Hex(m.key)}}; }
+Json Body(const StoreGet& m) { return {{"key", HexDigits(m.key)}}; }
 void Read(const Json& json, StoreGet& m) { m.key = Bytes(json.at("key").get<std::string>()); }
 
 Json Body(const WorkFailed& m) { return {{"step", ToJson(m.step)}, {"error", m.error}, {"wrong_data", ToJson(m.wrong_data)}}; }
@@ -161,6 +154,22 @@ Json Body(const Described& m) { return {{"lines", m.lines}}; }
 void Read(const Json& json, Described& m) { m.lines = json.at("lines").get<std::vector<std::string>>(); }
 
 }  // namespace
+
+std::string HexDigits(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += {kDigits[byte >> 4U], kDigits[byte & 15U]};
+  }
+  return text;
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 std::string Encode(const ToWorker& message) { return wire::EncodeAny(message, [](const auto& m) { return Body(m); }); }
 std::string Encode(const ToSupervisor& message) { return wire::EncodeAny(message, [](const auto& m) { return Body(m); }); }

@@ -96,6 +96,11 @@ struct Described {
 };
 using ToSupervisor = std::variant<Hello, Began, Reached, Heartbeat, Descriptor, StoreSet, StoreGet, WorkFailed, Described>;
 
+/// Of bytes that are no text: ids, addresses, keys.
+std::string HexDigits(std::string_view bytes);
+/// What Hello says of this host; empty: the kernel does not tell.
+std::string HostName();
+
 std::string Encode(const ToWorker& message);
 std::string Encode(const ToSupervisor& message);
 /// nullopt: not a message of ours. The other side is never trusted.

@@ -1,6 +1,7 @@
 // How a variant of messages becomes one JSON text and back: each has its kKind, a body, and a reader. For the .cc files that speak on a wire.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +22,8 @@ Enum Enumerator(const Json& json, std::size_t count) {
   if (value >= count) throw Malformed();
   return static_cast<Enum>(value);
 }
+
+inline std::chrono::milliseconds Milliseconds(const Json& json) { return std::chrono::milliseconds(json.get<std::chrono::milliseconds::rep>()); }
 
 template <class Variant, class Body>
 std::string EncodeAny(const Variant& message, Body body) {
