@@ -18,6 +18,7 @@ namespace inquest {
 // is the same for all calls of a thread on a communicator.
 inline constexpr std::size_t kWide = 32;        ///< bytes compared at once: the fewest of a head or a tail
 inline constexpr std::size_t kMostHead = 128, kMostTail = 96;
+inline constexpr std::size_t kFewestPrefix = 16, kMostPrefix = 80;  ///< of `host:pid:tid [dev`
 inline constexpr std::size_t kGuessedPrefix = 64, kGuessedMessage = 224;  ///< in which bracket and end are guessed
 inline constexpr std::size_t kPointerBytes = 18;  ///< `0x` and sixteen digits
 
@@ -104,6 +105,8 @@ struct Portable {
   }
   /// kWide to kMostTail bytes.
   static bool SameTail(const char* known, const char* text, std::size_t size) { return std::memcmp(known, text, size) == 0; }
+  /// kFewestPrefix to kMostPrefix bytes.
+  static bool SamePrefix(const char* known, const char* text, std::size_t size) { return std::memcmp(known, text, size) == 0; }
 };
 
 #if defined(__x86_64__)
@@ -126,6 +129,12 @@ struct Avx2 {
       same = _mm256_and_si256(same, _mm256_cmpeq_epi8(Load256(known + at), Load256(text + at)));
     }
     return _mm256_movemask_epi8(same) == -1;
+  }
+  /// Most are short.
+  __attribute__((target("avx2"))) static bool SamePrefix(const char* known, const char* text, std::size_t size) {
+    const auto same = [&](std::size_t at) __attribute__((target("avx2"))) { return _mm_cmpeq_epi8(Load128(known + at), Load128(text + at)); };
+    if (size <= 2 * kFewestPrefix) return Bits(_mm_and_si128(same(0), same(size - kFewestPrefix))) == 0xffff;
+    return std::memcmp(known, text, size) == 0;
   }
   /// Where the first `]` of NCCL's prefix may stand; kGuessedPrefix or more: nowhere near, or a control byte stands before.
   __attribute__((target("avx2"))) static std::size_t BracketIn(const char* text) {
@@ -152,15 +161,6 @@ struct Avx2 {
 };
 inline const bool kAvx2 = __builtin_cpu_supports("avx2") != 0;
 #endif
-
-/// Equality of two ranges of at least 16 bytes, most of which are short.
-inline bool Same(const char* a, const char* b, std::size_t size) {
-#if defined(__x86_64__)
-  const auto same = [&](std::size_t at) { return _mm_cmpeq_epi8(Load128(a + at), Load128(b + at)); };
-  if (size <= 32) return Bits(_mm_and_si128(same(0), same(size - 16))) == 0xffff;
-#endif
-  return std::memcmp(a, b, size) == 0;
-}
 
 /// Which of 16 bytes are hexadecimal digits as NCCL prints them.
 inline std::uint32_t HexDigits(const char* text) {

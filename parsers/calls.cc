@@ -13,7 +13,7 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kFewestPlaces = 256;  ///< three in four of which stay free; a power of two
-constexpr std::size_t kPrefixBytes = 80, kOpBytes = 16;
+constexpr std::size_t kOpBytes = 16;
 constexpr std::size_t kFieldBytes = 448;   ///< more than the longest call's fields take
 constexpr std::size_t kBehindFields = 32;  ///< more than any literal or number that is looked for
 constexpr std::size_t kMaxKnown = 1 << 16, kMaxHeads = 1 << 13;
@@ -69,17 +69,20 @@ struct alignas(64) CallFolder::Writer {
   std::uint32_t last_piece = 0;
 };
 struct CallFolder::Thread {
-  std::uint32_t writer = 0, size = 0;  ///< size 0: its calls are not remembered
-  char prefix[kPrefixBytes] = {};
+  std::uint32_t writer = 0, size = 0;  ///< of its prefix; 0: its calls are not remembered
 };
 struct alignas(64) CallFolder::Head {
   std::uint32_t descriptor = 0;
+  std::uint32_t number = 0, stamp = kNever;  ///< of the descriptor, in the batch of that stamp
   std::uint8_t size = 0, digits_at = 0, digits = 0;
   char text[kMostHead] = {};  ///< 0 where calls differ
 };
 struct alignas(64) CallFolder::Speaker {
-  std::uint32_t thread = 0, writer = 0, comm = 0, size = 0;
-  char text[kMostTail] = {};
+  std::uint32_t writer = 0, comm = 0;
+  std::uint32_t number = 0, stamp = kNever;  ///< of the communicator, in the batch of that stamp
+  std::uint32_t last_piece = 0;
+  std::uint8_t prefix_size = 0, size = 0;
+  char prefix[kMostPrefix] = {}, text[kMostTail] = {};
 };
 struct CallFolder::Comm {
   CallBatch::Comm what;  ///< its process is a writer of this folder
@@ -117,6 +120,7 @@ void CallFolder::Begin() {
   batch_ = {};
   batch_.calls.reserve(calls);
   batch_writers_.clear();
+  batch_speakers_.clear();
   if (std::max({threads_.size(), comms_.size(), descriptors_.size(), speakers_.size()}) > kMaxKnown) Forget();
   ++stamp_;
 }
@@ -136,23 +140,29 @@ void CallFolder::Forget() {
   descriptor_by_fields_.clear();
 }
 
-// Calls carry this folder's numbers until all of the block's are known.
+std::uint32_t CallFolder::NumberOf(Comm& comm) {
+  if (comm.stamp != stamp_) {
+    comm.stamp = stamp_;
+    comm.number = static_cast<std::uint32_t>(batch_.comms.size());
+    batch_.comms.push_back({writers_[comm.what.process].process, comm.what.pointer, comm.what.nranks});
+  }
+  return comm.number;
+}
+
+std::uint32_t CallFolder::NumberOf(Descriptor& descriptor) {
+  if (descriptor.stamp != stamp_) {
+    descriptor.stamp = stamp_;
+    descriptor.number = static_cast<std::uint32_t>(batch_.descriptors.size());
+    batch_.descriptors.push_back(descriptor.what);
+  }
+  return descriptor.number;
+}
+
 CallBatch CallFolder::Take() {
-  for (CallBatch::Call& call : batch_.calls) {
-    Comm& comm = comms_[call.comm];
-    if (comm.stamp != stamp_) {
-      comm.stamp = stamp_;
-      comm.number = static_cast<std::uint32_t>(batch_.comms.size());
-      batch_.comms.push_back({writers_[comm.what.process].process, comm.what.pointer, comm.what.nranks});
-    }
-    call.comm = comm.number;
-    Descriptor& descriptor = descriptors_[call.descriptor];
-    if (descriptor.stamp != stamp_) {
-      descriptor.stamp = stamp_;
-      descriptor.number = static_cast<std::uint32_t>(batch_.descriptors.size());
-      batch_.descriptors.push_back(descriptor.what);
-    }
-    call.descriptor = descriptor.number;
+  for (const std::uint32_t index : batch_speakers_) {
+    const Speaker& speaker = speakers_[index];
+    std::uint32_t& last_piece = writers_[speaker.writer].last_piece;
+    last_piece = std::max(last_piece, speaker.last_piece);
   }
   last_pieces_.clear();
   for (const std::uint32_t writer : batch_writers_) last_pieces_.push_back(writers_[writer].last_piece);
@@ -178,6 +188,18 @@ void CallFolder::Wrote(Writer& writer, const Line& line) {
   writer.last_piece = line.piece;
 }
 
+void CallFolder::Enter(Speaker& speaker, const Line& line) {
+  Wrote(writers_[speaker.writer], line);
+  speaker.stamp = stamp_;
+  speaker.number = NumberOf(comms_[speaker.comm]);
+  batch_speakers_.push_back(static_cast<std::uint32_t>(&speaker - speakers_.data()));
+}
+
+void CallFolder::Enter(Head& head) {
+  head.stamp = stamp_;
+  head.number = NumberOf(descriptors_[head.descriptor]);
+}
+
 std::optional<std::uint32_t> CallFolder::ProcessOf(const Line& line) {
   const auto thread = ThreadOf(line);
   if (!thread) return std::nullopt;
@@ -199,10 +221,7 @@ std::optional<std::uint32_t> CallFolder::ThreadOf(const Line& line) {
     std::from_chars(prefix->pid.data(), prefix->pid.data() + prefix->pid.size(), writers_.back().pid);
   }
   thread.writer = writer->second;
-  if (prefix->text.size() >= 16 && prefix->text.size() <= kPrefixBytes) {
-    thread.size = static_cast<std::uint32_t>(prefix->text.size());
-    prefix->text.copy(thread.prefix, kPrefixBytes);
-  }
+  if (prefix->text.size() >= kFewestPrefix && prefix->text.size() <= kMostPrefix) thread.size = static_cast<std::uint32_t>(prefix->text.size());
   threads_.push_back(thread);
   return it->second;
 }
@@ -270,11 +289,12 @@ void CallFolder::RememberHead(std::string_view text, const Fields& fields, std::
   head_places_.Add(HashOfHead(text), static_cast<std::uint32_t>(heads_.size()));
 }
 
-void CallFolder::RememberSpeaker(std::string_view tail, std::uint32_t thread, std::uint32_t comm, std::uint32_t hash) {
-  Speaker speaker{.thread = thread, .writer = threads_[thread].writer, .comm = comm, .size = static_cast<std::uint32_t>(tail.size())};
+void CallFolder::RememberSpeaker(const Line& line, std::string_view tail, const Thread& thread, std::uint32_t comm) {
+  Speaker speaker{.writer = thread.writer, .comm = comm, .prefix_size = static_cast<std::uint8_t>(thread.size), .size = static_cast<std::uint8_t>(tail.size())};
+  line.text.copy(speaker.prefix, thread.size, line.bracket - thread.size);
   tail.copy(speaker.text, kMostTail);
   speakers_.push_back(speaker);
-  speaker_places_.Add(hash, static_cast<std::uint32_t>(speakers_.size()));
+  speaker_places_.Add(line.speaker_hash, static_cast<std::uint32_t>(speakers_.size()));
 }
 
 [[gnu::always_inline]] inline void CallFolder::LookAt(Line& line) const {
@@ -293,45 +313,50 @@ void CallFolder::Look(Line& line) const {
 }
 
 template <class Code>
-[[gnu::always_inline]] inline const CallFolder::Head* CallFolder::HeadOf(std::string_view text) const {
+[[gnu::always_inline]] inline CallFolder::Head* CallFolder::HeadOf(std::string_view text) {
   if (text.size() - kWide > kMostHead - kWide) return nullptr;
   const std::uint32_t hash = HashOfHead(text);
   for (std::size_t at = head_places_.Begin(hash); const std::uint32_t number = head_places_.Next(at, hash);) {
-    const Head& head = heads_[number - 1];
+    Head& head = heads_[number - 1];
     if (head.size == text.size() && Code::SameHead(head.text, text.data(), text.size()) && AreHex(text.data() + head.digits_at, head.digits)) return &head;
   }
   return nullptr;
 }
 
 template <class Code>
-[[gnu::always_inline]] inline const CallFolder::Speaker* CallFolder::SpeakerOf(const Line& line) const {
+[[gnu::always_inline]] inline CallFolder::Speaker* CallFolder::SpeakerOf(const Line& line) {
   const char* prefix_end = line.text.data() + line.bracket;
   const char* end = line.text.data() + line.text.size();
   const std::size_t message_size = line.message().size();
   for (std::size_t at = speaker_places_.Begin(line.speaker_hash); const std::uint32_t number = speaker_places_.Next(at, line.speaker_hash);) {
-    const Speaker& speaker = speakers_[number - 1];
-    if (speaker.size > message_size || !Code::SameTail(speaker.text, end - speaker.size, speaker.size)) continue;
-    const Thread& thread = threads_[speaker.thread];
-    if (thread.size <= line.bracket && Same(thread.prefix, prefix_end - thread.size, thread.size) && (thread.size == line.bracket || !IsHostByte(*(prefix_end - thread.size - 1)))) return &speaker;
+    Speaker& speaker = speakers_[number - 1];
+    const std::size_t prefix_size = speaker.prefix_size;
+    if (speaker.size > message_size || prefix_size > line.bracket) continue;
+    if (!Code::SameTail(speaker.text, end - speaker.size, speaker.size) || !Code::SamePrefix(speaker.prefix, prefix_end - prefix_size, prefix_size)) continue;
+    if (prefix_size == line.bracket || !IsHostByte(*(prefix_end - prefix_size - 1))) return &speaker;
   }
   return nullptr;
 }
 
 template <class Code>
-[[gnu::always_inline]] inline CallFolder::Known CallFolder::Find(const Line& line) const {
+[[gnu::always_inline]] inline CallFolder::Known CallFolder::Find(const Line& line) {
   if (!line.usual) return {};
-  const Speaker* speaker = SpeakerOf<Code>(line);
+  Speaker* speaker = SpeakerOf<Code>(line);
   if (speaker == nullptr) return {};
   return {speaker, HeadOf<Code>(line.message().substr(0, line.message().size() - speaker->size))};
 }
 
 [[gnu::always_inline]] inline void CallFolder::AddKnown(const Known& known, const Line& line) {
-  Wrote(writers_[known.speaker->writer], line);
-  batch_.calls.push_back({known.speaker->comm, known.head->descriptor, HexOf(line.message().data() + known.head->digits_at, known.head->digits), line.number});
+  Speaker& speaker = *known.speaker;
+  Head& head = *known.head;
+  if (speaker.stamp != stamp_) Enter(speaker, line);
+  if (head.stamp != stamp_) Enter(head);
+  speaker.last_piece = line.piece;
+  batch_.calls.push_back({speaker.number, head.number, HexOf(line.message().data() + head.digits_at, head.digits), line.number});
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) CallFolder::Known CallFolder::FindAvx2(const Line& line) const { return Find<Avx2>(line); }
+__attribute__((target("avx2"))) CallFolder::Known CallFolder::FindAvx2(const Line& line) { return Find<Avx2>(line); }
 
 // What lies between the places that are looked at, AddKnown compares: neither a known head nor a known tail holds a line's
 // end, what may differ in a head is no control byte, and in front of a thread's prefix stands nothing, or what was looked at.
@@ -350,7 +375,7 @@ __attribute__((target("avx2"))) void CallFolder::AddKnownLinesAvx2(std::string_v
     line.text = {text, static_cast<std::size_t>(end - text) - (end[-1] == '\r' ? 1 : 0)};
     LookAt(line);
     const Known known = Find<Avx2>(line);
-    if (known.head == nullptr || (guessed && threads_[known.speaker->thread].size != line.bracket && Avx2::BracketIn(text) != line.bracket)) return;
+    if (known.head == nullptr || (guessed && known.speaker->prefix_size != line.bracket && Avx2::BracketIn(text) != line.bracket)) return;
     AddKnown(known, line);
     at = static_cast<std::size_t>(end - block.data());
     ends.push_back(static_cast<std::uint32_t>(at++));
@@ -369,11 +394,11 @@ CallLine CallFolder::AddSlowly(const Line& line) {
   const std::uint32_t writer = threads_[*thread].writer;
   Wrote(writers_[writer], line);
   const std::uint32_t comm = CommOf(writer, fields), descriptor = DescriptorOf(message.substr(0, op_size), fields);
-  batch_.calls.push_back({comm, descriptor, static_cast<std::uint32_t>(fields.op_count), line.number});
+  batch_.calls.push_back({NumberOf(comms_[comm]), NumberOf(descriptors_[descriptor]), static_cast<std::uint32_t>(fields.op_count), line.number});
   if (!line.usual || threads_[*thread].size == 0) return CallLine::kCall;
   const std::string_view head = message.substr(0, fields.tail), tail = message.substr(fields.tail);
   if (!HeadOf<Portable>(head)) RememberHead(head, fields, descriptor);
-  if (tail.size() >= kWide && tail.size() <= kMostTail && !SpeakerOf<Portable>(line)) RememberSpeaker(tail, *thread, comm, line.speaker_hash);
+  if (tail.size() >= kWide && tail.size() <= kMostTail && !SpeakerOf<Portable>(line)) RememberSpeaker(line, tail, threads_[*thread], comm);
   return CallLine::kCall;
 }
 

@@ -74,7 +74,7 @@ class CallFolder {
  private:
   struct Fields;
   struct Writer;      ///< a `host:pid` seen by this folder
-  struct Thread;      ///< a `host:pid:tid [dev` seen, and its writer
+  struct Thread;      ///< a `host:pid:tid [dev` seen: its writer
   struct Head;        ///< what was called, as it is printed
   struct Speaker;     ///< a thread on a communicator: what it prints in front of a head, and behind
   struct Comm;        ///< a communicator that a writer named
@@ -104,29 +104,34 @@ class CallFolder {
 
   static bool ParseFields(std::string_view message, std::size_t op_size, Fields& out);
   template <class Code>
-  const Head* HeadOf(std::string_view text) const;
+  Head* HeadOf(std::string_view text);
   template <class Code>
-  const Speaker* SpeakerOf(const Line& line) const;
-  struct Known { const Speaker* speaker = nullptr; const Head* head = nullptr; };  ///< head null: the line is not known
+  Speaker* SpeakerOf(const Line& line);
+  struct Known { Speaker* speaker = nullptr; Head* head = nullptr; };  ///< head null: the line is not known
   template <class Code>
-  Known Find(const Line& line) const;
-  Known FindAvx2(const Line& line) const;
+  Known Find(const Line& line);
+  Known FindAvx2(const Line& line);
   void AddKnown(const Known& known, const Line& line);
   void LookAt(Line& line) const;
   void AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
   CallLine AddSlowly(const Line& line);
   /// nullopt: no prefix stands there.
   std::optional<std::uint32_t> ThreadOf(const Line& line);
+  // What a block is the first to name gets its number in the batch.
   void Enter(Writer& writer, const char* bracket);
+  void Enter(Speaker& speaker, const Line& line);
+  void Enter(Head& head);
+  std::uint32_t NumberOf(Comm& comm);
+  std::uint32_t NumberOf(Descriptor& descriptor);
   void Wrote(Writer& writer, const Line& line);
   void RememberHead(std::string_view text, const Fields& fields, std::uint32_t descriptor);
-  void RememberSpeaker(std::string_view tail, std::uint32_t thread, std::uint32_t comm, std::uint32_t hash);
+  void RememberSpeaker(const Line& line, std::string_view tail, const Thread& thread, std::uint32_t comm);
   std::uint32_t CommOf(std::uint32_t writer, const Fields& fields);
   std::uint32_t DescriptorOf(std::string_view op, const Fields& fields);
   void Forget();
 
-  CallBatch batch_;  ///< its calls hold numbers of this folder until Take()
-  std::vector<std::uint32_t> last_pieces_, batch_writers_;
+  CallBatch batch_;
+  std::vector<std::uint32_t> last_pieces_, batch_writers_, batch_speakers_;
   std::vector<Writer> writers_;
   std::vector<Thread> threads_;
   std::vector<Comm> comms_;
