@@ -210,8 +210,9 @@ void Assembler::Consume(BlockYield yield) {
   std::size_t flushed = 0;
   const SourcePos base{input_, base_line, base_offset};
   const auto flush = [&](std::uint32_t before_line) {
-    std::size_t end = flushed;
-    while (end < yield.calls.calls.size() && yield.calls.calls[end].line < before_line) ++end;
+    const auto& calls = yield.calls.calls;
+    const auto is_before = [](const CallBatch::Call& call, std::uint32_t line) { return call.line < line; };
+    const auto end = static_cast<std::size_t>(std::lower_bound(calls.begin() + static_cast<std::ptrdiff_t>(flushed), calls.end(), before_line, is_before) - calls.begin());
     if (end != flushed) sink_.AddCalls(yield.calls, flushed, end, base);
     flushed = end;
   };

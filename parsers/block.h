@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/code.h"
 #include "core/event.h"
 #include "parsers/sieve.h"
 
@@ -62,7 +63,7 @@ inline constexpr std::size_t kPadding = 64;
 /// Scans blocks; one per thread.
 class BlockScanner {
  public:
-  explicit BlockScanner(const Sieve& sieve);
+  explicit BlockScanner(const Sieve& sieve, Code code = BestCode());
   ~BlockScanner();
   /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes. `cut_head`: the block starts inside a line
   /// that was longer than the cap; its bytes up to the first terminator are damaged. `goes_on`: it is not its input's first.

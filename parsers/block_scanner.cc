@@ -78,7 +78,7 @@ std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
 // Most pieces of a log are plain and stay so. They are never visited one by one: what is done for a piece is done for
 // those that NCCL wrote, that the sieve hit, that are damaged, or that stand near one of them.
 struct BlockScanner::State {
-  explicit State(const Sieve& s) : sieve(s), scanner(s.MakeScanner()) {}
+  State(const Sieve& s, Code code) : sieve(s), scanner(s.MakeScanner()), pieces(code), calls(code) {}
 
   const Sieve& sieve;
   std::unique_ptr<Sieve::Scanner> scanner;
@@ -342,7 +342,7 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
   yield.tally.plain = block_size - kept_bytes - yield.tally.damaged - yield.tally.claimed;
 }
 
-BlockScanner::BlockScanner(const Sieve& sieve) : state_(std::make_unique<State>(sieve)) {}
+BlockScanner::BlockScanner(const Sieve& sieve, Code code) : state_(std::make_unique<State>(sieve, code)) {}
 BlockScanner::~BlockScanner() = default;
 
 BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_on) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "parsers/call_bytes.h"
+#include "parsers/call_tables.h"
 
 namespace inquest {
 namespace {
@@ -17,16 +18,6 @@ constexpr std::size_t kOpBytes = 16;
 constexpr std::size_t kFieldBytes = 448;   ///< more than the longest call's fields take
 constexpr std::size_t kBehindFields = 32;  ///< more than any literal or number that is looked for
 constexpr std::size_t kMaxKnown = 1 << 16, kMaxHeads = 1 << 13;
-constexpr std::uint32_t kNever = 0;
-
-std::uint64_t Mix(const char* a, const char* b, std::uint64_t factor) { return (Load64(a) ^ std::rotl(Load64(b), 32)) * factor; }
-std::uint32_t HashOf(std::uint64_t mixed) { return static_cast<std::uint32_t>(((mixed ^ mixed >> 32) * 0x9fb21c651e98df25) >> 32); }
-
-/// Of its name and its last bytes: ` count ` and what follows takes 31 at least, and in front of it stands what differs.
-std::uint32_t HashOfHead(std::string_view text) {
-  const char* end = text.data() + text.size();
-  return HashOf(Mix(text.data(), end - 31, 0x9e3779b97f4a7c15) + Mix(end - 24, end - 16, 0xa0761d6478bd642f) + (Load64(end - 8) + text.size()) * 0x8ebc6af09c88c6e3);
-}
 
 /// `host:pid:tid [dev`, read backwards from the bracket.
 struct Prefix {
@@ -62,42 +53,12 @@ struct CallFolder::Fields {
   std::size_t tail = 0;         ///< where ` comm ` stands
 };
 
-struct alignas(64) CallFolder::Writer {
-  std::string host;
-  std::int64_t pid = 0;
-  std::uint32_t process = 0, stamp = kNever;  ///< its number in the batch of that stamp
-  std::uint32_t last_piece = 0;
-};
-struct CallFolder::Thread {
-  std::uint32_t writer = 0, size = 0;  ///< of its prefix; 0: its calls are not remembered
-};
-struct alignas(64) CallFolder::Head {
-  std::uint32_t descriptor = 0;
-  std::uint32_t number = 0, stamp = kNever;  ///< of the descriptor, in the batch of that stamp
-  std::uint8_t size = 0, digits_at = 0, digits = 0;
-  char text[kMostHead] = {};  ///< 0 where calls differ
-};
-struct alignas(64) CallFolder::Speaker {
-  std::uint32_t writer = 0, comm = 0;
-  std::uint32_t number = 0, stamp = kNever;  ///< of the communicator, in the batch of that stamp
-  std::uint32_t last_piece = 0;
-  std::uint8_t prefix_size = 0, size = 0;
-  char prefix[kMostPrefix] = {}, text[kMostTail] = {};
-};
-struct CallFolder::Comm {
-  CallBatch::Comm what;  ///< its process is a writer of this folder
-  std::uint32_t number = 0, stamp = kNever;  ///< in the batch of that stamp
-};
-struct CallFolder::Descriptor {
-  CallDescriptor what;
-  std::uint32_t number = 0, stamp = kNever;  ///< in the batch of that stamp
-};
-
-CallFolder::Places::Places() : slots_(kFewestPlaces), shift_(32 - std::countr_zero(kFewestPlaces)) {}
+CallFolder::Places::Places() : slots_(kFewestPlaces), last_(kFewestPlaces - 1), shift_(32 - std::countr_zero(kFewestPlaces)) {}
 
 void CallFolder::Places::Add(std::uint32_t hash, std::uint32_t number) {
   if (4 * (used_ + 1) > slots_.size()) {
     const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+    last_ = slots_.size() - 1;
     --shift_;
     for (const Slot& slot : before)
       if (slot.number != 0) Enter(slot);
@@ -108,11 +69,11 @@ void CallFolder::Places::Add(std::uint32_t hash, std::uint32_t number) {
 
 void CallFolder::Places::Enter(const Slot& slot) {
   std::size_t at = slot.hash >> shift_;
-  while (slots_[at].number != 0) at = (at + 1) & (slots_.size() - 1);
+  while (slots_[at].number != 0) at = (at + 1) & last_;
   slots_[at] = slot;
 }
 
-CallFolder::CallFolder() = default;
+CallFolder::CallFolder(Code code) : code_(Runnable(code)) {}
 CallFolder::~CallFolder() = default;
 
 void CallFolder::Begin() {
@@ -297,92 +258,6 @@ void CallFolder::RememberSpeaker(const Line& line, std::string_view tail, const 
   speaker_places_.Add(line.speaker_hash, static_cast<std::uint32_t>(speakers_.size()));
 }
 
-[[gnu::always_inline]] inline void CallFolder::LookAt(Line& line) const {
-  const char* message = line.text.data() + line.bracket + kNcclInfo.size();
-  const char* end = line.text.data() + line.text.size();
-  line.usual = end - message >= static_cast<std::ptrdiff_t>(2 * kWide) && line.bracket >= 16;
-  if (!line.usual) return;
-  // What tells most of them apart; those that it does not are compared one by one.
-  const char* prefix_end = line.text.data() + line.bracket;
-  line.speaker_hash = HashOf(Mix(prefix_end - 8, prefix_end - 16, 0x589965cc75374cc3) + Mix(end - 48, end - 40, 0xd6e8feb86659fd93) + Load64(end - 8) * 0xc2b2ae3d27d4eb4f);
-}
-
-void CallFolder::Look(Line& line) const {
-  LookAt(line);
-  speaker_places_.Fetch(line.speaker_hash);
-}
-
-template <class Code>
-[[gnu::always_inline]] inline CallFolder::Head* CallFolder::HeadOf(std::string_view text) {
-  if (text.size() - kWide > kMostHead - kWide) return nullptr;
-  const std::uint32_t hash = HashOfHead(text);
-  for (std::size_t at = head_places_.Begin(hash); const std::uint32_t number = head_places_.Next(at, hash);) {
-    Head& head = heads_[number - 1];
-    if (head.size == text.size() && Code::SameHead(head.text, text.data(), text.size()) && AreHex(text.data() + head.digits_at, head.digits)) return &head;
-  }
-  return nullptr;
-}
-
-template <class Code>
-[[gnu::always_inline]] inline CallFolder::Speaker* CallFolder::SpeakerOf(const Line& line) {
-  const char* prefix_end = line.text.data() + line.bracket;
-  const char* end = line.text.data() + line.text.size();
-  const std::size_t message_size = line.message().size();
-  for (std::size_t at = speaker_places_.Begin(line.speaker_hash); const std::uint32_t number = speaker_places_.Next(at, line.speaker_hash);) {
-    Speaker& speaker = speakers_[number - 1];
-    const std::size_t prefix_size = speaker.prefix_size;
-    if (speaker.size > message_size || prefix_size > line.bracket) continue;
-    if (!Code::SameTail(speaker.text, end - speaker.size, speaker.size) || !Code::SamePrefix(speaker.prefix, prefix_end - prefix_size, prefix_size)) continue;
-    if (prefix_size == line.bracket || !IsHostByte(*(prefix_end - prefix_size - 1))) return &speaker;
-  }
-  return nullptr;
-}
-
-template <class Code>
-[[gnu::always_inline]] inline CallFolder::Known CallFolder::Find(const Line& line) {
-  if (!line.usual) return {};
-  Speaker* speaker = SpeakerOf<Code>(line);
-  if (speaker == nullptr) return {};
-  return {speaker, HeadOf<Code>(line.message().substr(0, line.message().size() - speaker->size))};
-}
-
-[[gnu::always_inline]] inline void CallFolder::AddKnown(const Known& known, const Line& line) {
-  Speaker& speaker = *known.speaker;
-  Head& head = *known.head;
-  if (speaker.stamp != stamp_) Enter(speaker, line);
-  if (head.stamp != stamp_) Enter(head);
-  speaker.last_piece = line.piece;
-  batch_.calls.push_back({speaker.number, head.number, HexOf(line.message().data() + head.digits_at, head.digits), line.number});
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) CallFolder::Known CallFolder::FindAvx2(const Line& line) { return Find<Avx2>(line); }
-
-// What lies between the places that are looked at, AddKnown compares: neither a known head nor a known tail holds a line's
-// end, what may differ in a head is no control byte, and in front of a thread's prefix stands nothing, or what was looked at.
-__attribute__((target("avx2"))) void CallFolder::AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends) {
-  Line line;
-  for (line.number = number, line.piece = piece; block.size() - at >= kGuessedPrefix + kNcclInfo.size() + kGuessedMessage; ++line.number, ++line.piece) {
-    const char* text = block.data() + at;
-    // Most prefixes are as long as that of the line before.
-    const bool guessed = line.bracket != 0 && IsNcclInfo(text + line.bracket);
-    if (!guessed) line.bracket = static_cast<std::uint32_t>(Avx2::BracketIn(text));
-    if (line.bracket >= kGuessedPrefix || (!guessed && !IsNcclInfo(text + line.bracket))) return;
-    const char* message = text + line.bracket + kNcclInfo.size();
-    const std::size_t size = Avx2::EndIn(message);
-    if (size == kGuessedMessage) return;
-    const char* end = message + size;
-    line.text = {text, static_cast<std::size_t>(end - text) - (end[-1] == '\r' ? 1 : 0)};
-    LookAt(line);
-    const Known known = Find<Avx2>(line);
-    if (known.head == nullptr || (guessed && known.speaker->prefix_size != line.bracket && Avx2::BracketIn(text) != line.bracket)) return;
-    AddKnown(known, line);
-    at = static_cast<std::size_t>(end - block.data());
-    ends.push_back(static_cast<std::uint32_t>(at++));
-  }
-}
-#endif
-
 CallLine CallFolder::AddSlowly(const Line& line) {
   const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
   const std::size_t op_size = message.substr(0, kOpBytes).find(':');
@@ -397,28 +272,9 @@ CallLine CallFolder::AddSlowly(const Line& line) {
   batch_.calls.push_back({NumberOf(comms_[comm]), NumberOf(descriptors_[descriptor]), static_cast<std::uint32_t>(fields.op_count), line.number});
   if (!line.usual || threads_[*thread].size == 0) return CallLine::kCall;
   const std::string_view head = message.substr(0, fields.tail), tail = message.substr(fields.tail);
-  if (!HeadOf<Portable>(head)) RememberHead(head, fields, descriptor);
-  if (tail.size() >= kWide && tail.size() <= kMostTail && !SpeakerOf<Portable>(line)) RememberSpeaker(line, tail, threads_[*thread], comm);
+  if (!IsKnownHead(head)) RememberHead(head, fields, descriptor);
+  if (tail.size() >= kWide && tail.size() <= kMostTail && !IsKnownSpeaker(line)) RememberSpeaker(line, tail, threads_[*thread], comm);
   return CallLine::kCall;
-}
-
-/// A line that was seen before, but for opCount and the buffers, costs two comparisons and a few digits.
-CallLine CallFolder::Add(const Line& line) {
-#if defined(__x86_64__)
-  const Known known = kAvx2 ? FindAvx2(line) : Find<Portable>(line);
-#else
-  const Known known = Find<Portable>(line);
-#endif
-  if (known.head == nullptr) return AddSlowly(line);
-  AddKnown(known, line);
-  return CallLine::kCall;
-}
-
-void CallFolder::AddKnownLines([[maybe_unused]] std::string_view block, [[maybe_unused]] std::size_t at, [[maybe_unused]] std::uint32_t number,
-                               [[maybe_unused]] std::uint32_t piece, [[maybe_unused]] std::vector<std::uint32_t>& ends) {
-#if defined(__x86_64__)
-  if (kAvx2) AddKnownLinesAvx2(block, at, number, piece, ends);
-#endif
 }
 
 }  // namespace inquest

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/code.h"
 #include "core/event.h"
 
 namespace inquest {
@@ -41,7 +42,7 @@ enum class CallLine : std::uint8_t { kNotACall, kCall, kTorn };
 /// no more. Lines must be followed by kPadding readable bytes.
 class CallFolder {
  public:
-  CallFolder();
+  explicit CallFolder(Code code = BestCode());
   ~CallFolder();
   /// A line that NCCL wrote, as the first look shows it. Only this folder's code reads the rest of it.
   struct Line {
@@ -89,8 +90,8 @@ class CallFolder {
     /// Numbers entered under a hash, one after the other; 0: no more.
     std::size_t Begin(std::uint32_t hash) const { return hash >> shift_; }
     std::uint32_t Next(std::size_t& at, std::uint32_t hash) const {
-      for (; slots_[at].number != 0; at = (at + 1) & (slots_.size() - 1))
-        if (slots_[at].hash == hash) return slots_[std::exchange(at, (at + 1) & (slots_.size() - 1))].number;
+      for (; slots_[at].number != 0; at = (at + 1) & last_)
+        if (slots_[at].hash == hash) return slots_[std::exchange(at, (at + 1) & last_)].number;
       return 0;
     }
 
@@ -98,7 +99,7 @@ class CallFolder {
     struct Slot { std::uint32_t hash = 0, number = 0; };  ///< number 0: free
     void Enter(const Slot& slot);
     std::vector<Slot> slots_;  ///< by the highest bits of the hash; the next one where that is taken
-    std::size_t used_ = 0;
+    std::size_t used_ = 0, last_ = 0;
     int shift_ = 0;
   };
 
@@ -111,8 +112,13 @@ class CallFolder {
   template <class Code>
   Known Find(const Line& line);
   Known FindAvx2(const Line& line);
-  void AddKnown(const Known& known, const Line& line);
+  void Meet(Speaker& speaker, Head& head, const Line& line);
   void LookAt(Line& line) const;
+  bool IsKnownHead(std::string_view text);
+  bool IsKnownSpeaker(const Line& line);
+  template <class Code>
+  void AddKnownLinesBy(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
+  void AddKnownLinesAvx512(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
   void AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
   CallLine AddSlowly(const Line& line);
   /// nullopt: no prefix stands there.
@@ -130,6 +136,7 @@ class CallFolder {
   std::uint32_t DescriptorOf(std::string_view op, const Fields& fields);
   void Forget();
 
+  Code code_;
   CallBatch batch_;
   std::vector<std::uint32_t> last_pieces_, batch_writers_, batch_speakers_;
   std::vector<Writer> writers_;

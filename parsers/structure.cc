@@ -30,13 +30,7 @@ bool IsOdd(char byte) { return byte != '\t' && byte != '\b' && byte != '\f' && b
 
 }  // namespace
 
-Structure::Structure(Code code) : code_(code), marks_(kStretch + kChunk) {
-#if defined(__x86_64__)
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("popcnt")) code_ = Code::kPortable;
-#else
-  code_ = Code::kPortable;
-#endif
-}
+Structure::Structure(Code code) : code_(Runnable(code)), marks_(kStretch + kChunk) {}
 
 template <class T>
 void Structure::MakeRoom(std::vector<T>& list, std::size_t size) {
@@ -141,7 +135,7 @@ void Structure::Find(std::size_t bytes) {
   while (begin < block_.size() && (begin < stop || count_ == first)) {
     const std::size_t end = std::min(begin + kStretch, begin < stop ? stop : block_.size());
     mark_count_ = 0;
-    if (code_ == Code::kBest)
+    if (code_ != Code::kPortable)
       MarkAvx2(begin, end);
     else
       Mark(begin, end);

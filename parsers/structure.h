@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/code.h"
+
 namespace inquest {
 
 /// A block cut into pieces, numbered from 0: lines, or parts of one that a progress bar overwrote ('\r' ends a piece;
@@ -14,8 +16,7 @@ namespace inquest {
 /// and the like speak of what is cut. Its memory is reused from block to block.
 class Structure {
  public:
-  enum class Code : std::uint8_t { kBest, kPortable };  ///< the fastest this machine can run; what any machine can run
-  explicit Structure(Code code = Code::kBest);
+  explicit Structure(Code code = BestCode());
 
   /// The block must live as long as it is asked about, and be followed by kPadding readable bytes.
   void Begin(std::string_view block);

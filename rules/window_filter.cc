@@ -151,8 +151,7 @@ bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 
 WindowFilter::Probe WindowFilter::ProbeFor([[maybe_unused]] Code code) {
 #if defined(__x86_64__)
-  if (code == Code::kBest && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("popcnt") != 0)
-    return &ProbeAvx2;
+  if (Runnable(code) != Code::kPortable) return &ProbeAvx2;
 #endif
   return &ProbePortable;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/code.h"
 #include "rules/rarity.h"
 
 namespace inquest {
@@ -35,8 +36,7 @@ class WindowFilter {
     std::string text;
     std::array<Window, 4> windows;
   };
-  enum class Code : std::uint8_t { kBest, kPortable };  ///< the fastest this machine can run; what any machine can run
-  explicit WindowFilter(const std::vector<Literal>& literals, Code code = Code::kBest);
+  explicit WindowFilter(const std::vector<Literal>& literals, Code code = BestCode());
 
   struct Line {
     std::uint32_t begin = 0, end = 0;  ///< without the '\n' or '\r' that ends it

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace inquest {
 namespace {
@@ -45,10 +46,7 @@ std::uint32_t CallLedger::GroupOf(const std::string& key, int nranks) {
 
 std::uint32_t CallLedger::DescriptorOf(const CallDescriptor& descriptor) {
   const auto [it, is_new] = descriptor_numbers_.try_emplace(descriptor, static_cast<std::uint32_t>(descriptors_.size()));
-  if (is_new) {
-    descriptors_.push_back(descriptor);
-    pairwise_.push_back(Pairwise(descriptor.op));
-  }
+  if (is_new) descriptors_.push_back(descriptor);
   return it->second;
 }
 
@@ -119,53 +117,57 @@ void CallLedger::End(std::uint32_t process, const CommEnd& end) {
 void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base,
                           const std::vector<std::uint32_t>& processes) {
   if (begin == 0) {
-    descriptor_map_.clear();
-    for (const CallDescriptor& descriptor : batch.descriptors) descriptor_map_.push_back(DescriptorOf(descriptor));
-    comm_map_.assign(batch.comms.size(), kUnmapped);
-  } else if (mapped_generation_ != generation_) {
-    comm_map_.assign(batch.comms.size(), kUnmapped);
+    kinds_.clear();
+    for (const CallDescriptor& descriptor : batch.descriptors) kinds_.push_back({DescriptorOf(descriptor), Pairwise(descriptor.op)});
   }
+  if (begin == 0 || mapped_generation_ != generation_) lanes_.assign(batch.comms.size(), {kUnmapped});
   mapped_generation_ = generation_;
-  last_calls_.assign(batch.comms.size(), 0);
+  for (Lane& lane : lanes_) {
+    lane.last = 0;
+    if (lane.index != kUnmapped) Aim(lane);
+  }
   for (std::size_t i = begin; i < end; ++i) {
     const CallBatch::Call& call = batch.calls[i];
-    std::uint32_t& mapped = comm_map_[call.comm];
-    if (mapped == kUnmapped) {
+    Lane& lane = lanes_[call.comm];
+    if (lane.member == nullptr) {
       const CallBatch::Comm& comm = batch.comms[call.comm];
-      mapped = MemberOf(processes[comm.process], comm.pointer, comm.nranks);
-      mapped_generation_ = generation_;
+      lane.index = MemberOf(processes[comm.process], comm.pointer, comm.nranks);
+      Aim(lane);
+      if (std::exchange(mapped_generation_, generation_) != generation_)
+        for (Lane& other : lanes_)
+          if (other.member != nullptr) Aim(other);
     }
-    last_calls_[call.comm] = static_cast<std::uint32_t>(i + 1);
-    const std::uint32_t descriptor = descriptor_map_[call.descriptor];
-    if (pairwise_[descriptor]) {
-      ++members_[mapped].sends;
+    lane.last = static_cast<std::uint32_t>(i + 1);
+    Member& member = *lane.member;
+    const Kind kind = kinds_[call.descriptor];
+    if (kind.pairwise) {
+      ++member.sends;
       continue;
     }
-    // Most calls are not the first of their number, nor the last, and agree with the others.
-    Member& member = members_[mapped];
-    Group& group = groups_[member.group];
+    // Most calls are not the first of their number, and agree with the others.
+    Group& group = *lane.group;
     const std::uint64_t number = member.calls++;
-    Slot& slot = group.slots[number & (group.slots.size() - 1)];
-    if (number - group.base < group.size && slot.descriptor == descriptor && static_cast<int>(slot.agreed) + 1 < group.nranks && member.whole && !group.diverged_at)
+    Slot& slot = group.slot(number);
+    if (number - group.base < group.size && slot.descriptor == kind.descriptor && member.whole && !group.diverged_at)
       ++slot.agreed;
     else
-      Record(mapped, number, descriptor, {mapped, base.input, base.line + call.line});
+      Record(lane.index, number, kind.descriptor, {lane.index, base.input, base.line + call.line});
   }
-  for (std::size_t i = 0; i < batch.comms.size(); ++i) {
-    if (last_calls_[i] == 0) continue;
-    const CallBatch::Call& call = batch.calls[last_calls_[i] - 1];
-    Member& member = members_[comm_map_[i]];
+  for (const Lane& lane : lanes_) {
+    if (lane.last == 0) continue;
+    const CallBatch::Call& call = batch.calls[lane.last - 1];
+    Member& member = *lane.member;
     const std::uint64_t line = base.line + call.line;
     if (member.last_input == base.input && member.last_line > line) continue;  // the same communicator, printed in two ways
     member.last_op_count = call.op_count;
-    member.last_descriptor = descriptor_map_[call.descriptor];
+    member.last_descriptor = kinds_[call.descriptor].descriptor;
     member.last_input = base.input;
     member.last_line = line;
   }
   if (end != batch.calls.size()) return;
   for (std::size_t i = 0; i < batch.comms.size(); ++i) {
-    if (comm_map_[i] == kUnmapped) continue;
-    Member& member = members_[comm_map_[i]];
+    if (lanes_[i].member == nullptr) continue;
+    Member& member = *lanes_[i].member;
     const CallBatch::Process& process = batch.processes[batch.comms[i].process];
     if (process.last_at) member.last_at = process.last_at;
     if (member.last_input != base.input || member.last_line != base.line + process.last_line) continue;
@@ -175,11 +177,17 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
   }
 }
 
+void CallLedger::Aim(Lane& lane) {
+  lane.member = &members_[lane.index];
+  lane.group = &groups_[lane.member->group];
+}
+
 void CallLedger::Record(std::uint32_t index, std::uint64_t number, std::uint32_t descriptor, const Place& place) {
   const Member& member = members_[index];
   Group& group = groups_[member.group];
   if (!member.whole || group.nranks <= 1) return;
   if (group.diverged_at && number > *group.diverged_at) return;
+  ForgetAgreed(group);
   if (number < group.base) return;
   if (number - group.base == group.size) {
     if (group.size == kMaxSlots) {
@@ -188,19 +196,23 @@ void CallLedger::Record(std::uint32_t index, std::uint64_t number, std::uint32_t
     }
     if (group.size == group.slots.size()) {
       std::vector<Slot> larger(group.slots.size() * 2);
-      for (std::uint64_t i = 0; i < group.size; ++i) larger[(group.base + i) & (larger.size() - 1)] = group.slots[(group.base + i) & (group.slots.size() - 1)];
+      for (std::uint64_t i = 0; i < group.size; ++i) larger[(group.base + i) & (larger.size() - 1)] = group.slot(group.base + i);
       group.slots = std::move(larger);
     }
     if (group.places.size() < kPlaces && group.places.size() <= number) group.places.resize(std::max<std::size_t>(64, group.places.size() * 2));
-    group.slots[number & (group.slots.size() - 1)] = {descriptor, 1};
+    group.slot(number) = {descriptor, 1};
     group.places[number & (group.places.size() - 1)] = place;
     ++group.size;
     return;
   }
-  Slot& slot = group.slots[number & (group.slots.size() - 1)];
+  Slot& slot = group.slot(number);
   if (slot.descriptor != descriptor) return Diverge(group, number, index, descriptor, place);
-  if (static_cast<int>(++slot.agreed) < group.nranks) return;
-  while (group.size > 0 && static_cast<int>(group.slots[group.base & (group.slots.size() - 1)].agreed) >= group.nranks) {
+  ++slot.agreed;
+}
+
+// Left until the next call that is the first of its number: whether a call completes one cannot be predicted.
+void CallLedger::ForgetAgreed(Group& group) {
+  while (group.size > 0 && static_cast<int>(group.slot(group.base).agreed) >= group.nranks) {
     ++group.base;
     --group.size;
   }
@@ -224,7 +236,7 @@ CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
     side.ranks.push_back(members_[deviant.member].rank ? members_[deviant.member].rank->value : -1);
     if (!side.place) side.place = deviant.place;
   }
-  const std::uint32_t first = group.slots[out.number & (group.slots.size() - 1)].descriptor;
+  const std::uint32_t first = group.slot(out.number).descriptor;
   for (const std::uint32_t index : group.members) {
     const Member& member = members_[index];
     const bool deviates = std::any_of(group.deviants.begin(), group.deviants.end(), [&](const Deviant& d) { return d.member == index; });

@@ -59,20 +59,32 @@ class CallLedger {
     std::optional<std::uint32_t> init_event;
   };
   struct Group {
+    // A ring of the calls that some member has made and another has not yet, and of some that all have made.
+    std::vector<Slot> slots;
+    std::uint64_t base = 0, size = 0;
+    std::optional<std::uint64_t> diverged_at;
+    std::vector<Place> places;  ///< of the newest calls' first line, a ring of its own
     std::optional<Known<std::uint64_t>> comm_id;
     int nranks = 0;
     std::vector<std::uint32_t> members;
-    // A ring of the calls that some member has made and another has not yet.
-    std::vector<Slot> slots;
-    std::vector<Place> places;  ///< of the newest calls' first line, a ring of its own
-    std::uint64_t base = 0, size = 0;
-    std::optional<std::uint64_t> diverged_at;
     std::vector<Deviant> deviants;
+    Slot& slot(std::uint64_t number) { return slots[number & (slots.size() - 1)]; }
+    const Slot& slot(std::uint64_t number) const { return slots[number & (slots.size() - 1)]; }
   };
+  /// A batch's communicator. The pointers hold until a member is added.
+  struct Lane {
+    std::uint32_t index = 0;  ///< of the member
+    std::uint32_t last = 0;   ///< of the slice: the last call's number + 1
+    Member* member = nullptr;
+    Group* group = nullptr;
+  };
+  struct Kind { std::uint32_t descriptor = 0; bool pairwise = false; };  ///< pairwise: Send, Recv and their like
 
   std::uint32_t MemberOf(std::uint32_t process, std::uint64_t pointer, int nranks);
   std::uint32_t GroupOf(const std::string& key, int nranks);
   std::uint32_t DescriptorOf(const CallDescriptor& descriptor);
+  void Aim(Lane& lane);
+  static void ForgetAgreed(Group& group);
   void Record(std::uint32_t member, std::uint64_t number, std::uint32_t descriptor, const Place& place);
   void Diverge(Group& group, std::uint64_t number, std::uint32_t member, std::uint32_t descriptor, const Place& place);
   CommunicatorRow Row(const Group& group) const;
@@ -81,14 +93,13 @@ class CallLedger {
   std::vector<Group> groups_;
   std::vector<Member> members_;
   std::vector<CallDescriptor> descriptors_;
-  std::vector<std::uint8_t> pairwise_;  ///< by descriptor: Send, Recv and their like
   std::map<CallDescriptor, std::uint32_t, ByFields> descriptor_numbers_;
   std::map<std::string, std::uint32_t> group_by_key_;
   std::unordered_map<Pointer, std::uint32_t, HashOfPointer> member_by_pointer_;
   std::map<std::pair<std::uint32_t, std::string>, int> children_;  ///< splits of a parent, per process
   std::uint64_t generation_ = 0, mapped_generation_ = 0;
-  std::vector<std::uint32_t> comm_map_, descriptor_map_;
-  std::vector<std::uint32_t> last_calls_;  ///< of a slice, by its communicators: the last call's number + 1
+  std::vector<Lane> lanes_;  ///< of a batch, by its communicators
+  std::vector<Kind> kinds_;  ///< of a batch, by its descriptors
 };
 
 /// `AllReduce: opCount 2a count 1048576 datatype 7 op 0 root 0`: a call line cut to what matters.

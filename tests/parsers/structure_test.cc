@@ -87,7 +87,7 @@ std::string Found(Structure& structure, std::string_view block, std::mt19937* ra
 TEST_CASE("structure: fast and portable code read what a plain loop reads", "[block]") {
   std::mt19937 random(20310405);
   const std::string_view alphabets[] = {"abc ]N\n", "a\n\r", std::string_view("a\0\n\r]", 5), "] N", "text without an end ", "\t\b\f\x1b\n\x01\x7f\x80\xff\r", "x"};
-  Structure best, portable(Structure::Code::kPortable);
+  Structure best, portable(Code::kPortable);
   for (int round = 0; round < 600; ++round) {
     const std::string_view alphabet = alphabets[random() % std::size(alphabets)];
     const std::size_t size = random() % (round % 10 == 0 ? 20000 : 400);

@@ -12,7 +12,7 @@ namespace {
 
 using Lines = std::vector<std::pair<std::size_t, std::size_t>>;
 
-WindowFilter FilterOf(const std::vector<std::string>& literals, WindowFilter::Code code) {
+WindowFilter FilterOf(const std::vector<std::string>& literals, Code code) {
   std::vector<WindowFilter::Literal> planned;
   for (const std::string& literal : literals) planned.push_back({Fold(literal), RarestWindows(Fold(literal))});
   return WindowFilter(planned, code);
@@ -39,13 +39,13 @@ Lines PlainlyFound(const std::vector<std::string>& literals, std::string_view bl
   return out;
 }
 
-const WindowFilter::Code kCodes[] = {WindowFilter::Code::kBest, WindowFilter::Code::kPortable};
+const Code kCodes[] = {BestCode(), Code::kPortable};
 
 }  // namespace
 
 TEST_CASE("a literal is found wherever it stands in a block of any size", "[rules]") {
   const std::vector<std::string> literals = {"zsh: ", "Killed", "Aborted", "bus error", "Floating point exception"};
-  for (const WindowFilter::Code code : kCodes) {
+  for (const Code code : kCodes) {
     const WindowFilter filter = FilterOf(literals, code);
     for (const std::string& literal : literals)
       for (std::size_t before = 0; before < 70; ++before)
@@ -60,7 +60,7 @@ TEST_CASE("a literal is found wherever it stands in a block of any size", "[rule
 
 TEST_CASE("a found line is the literal's own, ended by either line end", "[rules]") {
   const std::vector<std::string> literals = {"Killed", "a longer one"};
-  for (const WindowFilter::Code code : kCodes) {
+  for (const Code code : kCodes) {
     const WindowFilter filter = FilterOf(literals, code);
     CHECK(Found(filter, "").empty());
     CHECK(Found(filter, "Kil\nled Kil\rled").empty());
@@ -89,7 +89,7 @@ TEST_CASE("random literals in random lines: all that a plain search finds, and n
     }
     block.resize(block.size() - below(block.size() + 1) / 8);
     CAPTURE(round, literals, block.size());
-    for (const WindowFilter::Code code : kCodes)
+    for (const Code code : kCodes)
       CHECK(Found(FilterOf(literals, code), block) == PlainlyFound(literals, block));
   }
 }
@@ -98,6 +98,6 @@ TEST_CASE("a block of many chunks", "[rules]") {
   const std::vector<std::string> literals = {"Segmentation fault", "srun: "};
   std::string block;
   for (int i = 0; i < 30000; ++i) block += i % 997 == 0 ? "srun: a task\n" : "step 12 loss 3.4567\n";
-  for (const WindowFilter::Code code : kCodes)
+  for (const Code code : kCodes)
     CHECK(Found(FilterOf(literals, code), block) == PlainlyFound(literals, block));
 }
