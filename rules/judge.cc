@@ -203,7 +203,7 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
     const auto event = FirstEvent(finding);
     // Trouble of a host that no line of the job complains of did the job no harm.
     if (event && IsOfKernel(timeline.events[*event].what) && !evidence.scope.failed()) continue;
-    if (!event || later(*event)) return false;
+    if (!event || *event == *ending || later(*event)) return false;
   }
   return true;
 }

@@ -9,7 +9,7 @@
 namespace inquest {
 namespace {
 
-bool IsOver(const std::string& kind) { return kind == "training" || kind == "done"; }
+bool IsOver(const std::string& kind) { return kind == "training" || kind == "serving" || kind == "done"; }
 
 /// A logger that puts its rank into some lines only: those without it go on where it stopped.
 bool GoesOn(const Timeline& timeline, const PhaseSeen& last, const PhaseSeen& phase) {

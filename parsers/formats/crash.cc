@@ -48,7 +48,7 @@ std::optional<ProcessExit> ReadZsh(std::string_view text) {
                                                                 {"abort", 6},       {"bus error", 7},
                                                                 {"terminated", 15}, {"floating point exception", 8}};
   static const Pattern kForm(
-      R"(^(?:zsh: |\[\d+\]  [+-]? *(\d+) )(killed|segmentation fault|abort|bus error|terminated|floating point exception)\s)");
+      R"((?:^|(?:s/it|it/s)[^\]]{0,80}\]\s*)(?:zsh: |\[\d+\]  [+-]? *(\d+) )(killed|segmentation fault|abort|bus error|terminated|floating point exception)\s)");
   const auto match = kForm.Search(text);
   if (!match) return std::nullopt;
   ProcessExit exit;

@@ -1,10 +1,11 @@
-// launchers.cc: what srun, mpirun, DeepSpeed's, Horovod's and pdsh's launchers say of the processes they started.
+// launchers.cc: what srun, mpirun, pdsh and the launchers of frameworks and servers say of the processes they started.
 // Format:  one line a process or job, but for mpirun's and Hydra's blocks
 //            srun: error: node017: task 3: Killed
 //            slurmstepd: error: *** STEP 88123.0 ON node017 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***
 //            mpirun noticed that process rank 3 with PID 41 on node node017 exited on signal 9 (Killed).
 //            [2031-04-05 06:07:08,123] [ERROR] [launch.py:325:sigkill_handler] ['python', ...] exits with return code =
 //            -9
+//            [rank: 1] Child process with PID 4711 terminated with code -9. Forcefully terminating all other ...
 // Clock:   none of their own but DeepSpeed's logging and slurmstepd's CANCELLED AT.
 // Not read: the command in DeepSpeed's "exits with": it is that of the process started last, whichever one died.
 #include <algorithm>
@@ -204,6 +205,48 @@ bool ConsumeOthers(const Record& record, EventSink& out) {
   return false;
 }
 
+// One sentence for each process: which rank, by whatever number it has there, its pid, and how it ended.
+struct Sentence {
+  std::string_view reporter, mark;
+  const char* form;
+  std::size_t rank, pid, how;  ///< groups; 0: the sentence does not say
+  bool local = false;          ///< the number counts on its host
+  bool signal = false;         ///< a signal, not an exit code
+};
+
+constexpr Sentence kSentences[] = {
+    {"lightning", "Child process with PID ", R"((?:\[rank: (\d+)\] )?Child process with PID (\d+) terminated with code (-?\d+))", 1, 2, 3, true},
+    {"composer", " crashed with exit code ", R"(\bRank (\d+) crashed with exit code (-?\d+))", 1, 0, 2},
+    {"composer", "Global rank ", R"(\bGlobal rank (\d+) \(PID (\d+)\) exited with code (-?\d+))", 1, 2, 3},
+    {"sglang", "Child process unexpectedly failed with ", R"(failed with (?:exitcode=|an exit code )(-?\d+)\. pid=(\d+))", 0, 2, 1},
+    {"vllm", " died, exit code: ", R"(\bWorker \S+ pid (\d+) died, exit code: (-?\d+))", 0, 1, 2},
+    {"text-generation-inference", "was signaled to shutdown with signal ", R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
+    {"jsrun", "One or more process", R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
+};
+
+bool ConsumeSentence(const Record& record, EventSink& out) {
+  static const std::vector<Pattern> kForms = [] {
+    std::vector<Pattern> forms;
+    for (const Sentence& sentence : kSentences) forms.emplace_back(sentence.form);
+    return forms;
+  }();
+  for (std::size_t i = 0; i < kForms.size(); ++i) {
+    const Sentence& sentence = kSentences[i];
+    if (!Contains(record.text, sentence.mark)) continue;
+    const auto match = kForms[i].Search(record.text);
+    if (!match) continue;
+    const auto how = match->number(sentence.how);
+    if (!how) return true;
+    ProcessExit exit = sentence.signal ? ExitBySignal(static_cast<int>(*how), sentence.reporter) : ExitWithCode(*how, sentence.reporter);
+    if (sentence.pid != 0) exit.pid = match->number(sentence.pid);
+    if (sentence.rank != 0 && sentence.local) exit.local_rank = RankOf<LocalRank>(*match, sentence.rank);
+    else if (sentence.rank != 0) exit.rank = RankOf<GlobalRank>(*match, sentence.rank);
+    out.Add(EventFrom(record, std::move(exit)));
+    return true;
+  }
+  return false;
+}
+
 // Lines of a launcher's that say nothing about one process.
 constexpr std::string_view kClaimed[] = {
     "Primary job  terminated normally",
@@ -217,7 +260,7 @@ class LaunchersParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (tasks_.Consume(record)) return true;
-    for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeOthers}) {
+    for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeSentence, &ConsumeOthers}) {
       if (consume(record, out)) return true;
     }
     if (ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out)) return true;
@@ -297,6 +340,13 @@ constexpr std::string_view kMarks[] = {
     " exit with status code ",
     "Terminating remaining workers after failure",
     "ssh exited with exit code ",
+    "Child process with PID ",
+    " crashed with exit code ",
+    "Global rank ",
+    "Child process unexpectedly failed with ",
+    " died, exit code: ",
+    "was signaled to shutdown with signal ",
+    "One or more process",
 };
 
 }  // namespace

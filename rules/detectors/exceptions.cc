@@ -23,13 +23,19 @@ std::string_view LastName(std::string_view type) {
   return dot == std::string_view::npos ? type : type.substr(dot + 1);
 }
 
+/// Ray names what its task raised: `RayTaskError(ValueError)`.
+std::string_view Quoted(std::string_view name) {
+  static constexpr std::string_view kHead = "RayTaskError(";
+  return name.starts_with(kHead) && name.ends_with(')') ? name.substr(kHead.size(), name.size() - kHead.size() - 1) : name;
+}
+
 /// Exceptions that tell of another process' end, or of a signal.
 bool TellsOfAnother(const ExceptionRaised& raised) {
-  static constexpr std::array<std::string_view, 15> kNames = {
+  static constexpr std::array<std::string_view, 20> kNames = {
       "ChildFailedError", "CalledProcessError", "SignalException", "KeyboardInterrupt", "ProcessRaisedException", "ProcessExitedException",
       "SystemExit", "DistBackendError", "DistNetworkError", "DistStoreError", "BrokenPipeError", "ConnectionResetError",
-      "RayActorError", "ActorDiedError", "WorkerCrashedError"};
-  const std::string_view name = LastName(raised.type);
+      "RayActorError", "ActorDiedError", "WorkerCrashedError", "ActorUnavailableError", "NodeDiedError", "BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"};
+  const std::string_view name = Quoted(LastName(raised.type));
   if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
   // Until 1.7 mp.spawn raised a bare Exception, whose message quotes the child's; a pipe ends with its other side.
   const auto last_in = [&](std::string_view file) { return !raised.stack.empty() && raised.stack.back().find(file) != std::string::npos; };

@@ -27,7 +27,7 @@ bool AnyFailure(const Evidence& evidence) {
     if (rule.kind == Rule::Kind::kEnding || rule.kind == Rule::Kind::kSymptom) return true;
     if (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint) return true;
   }
-  return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation"; });
+  return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation" || phase.kind == "serving"; });
 }
 
 /// A GPU of the job stands idle while another one spins: its rank is not in the collective, so the path is not the question.
@@ -47,9 +47,13 @@ bool OneStandsIdle(const Timeline& timeline) {
   return idle && spins;
 }
 
-/// The last thing heard is a build: it still runs, or it waits for a lock that nobody holds.
+/// The last thing heard is a build: it still runs, or it waits for a lock that nobody holds. Other ranks may add a few
+/// words; a log that goes on for pages is not silent.
 std::vector<Finding> SilenceInBuild(const Evidence& evidence) {
+  constexpr std::uint64_t kFewLines = 40;
   if (evidence.phases.empty() || evidence.phases.back().kind != "compile") return {};
+  const SourcePos last = evidence.timeline.events[evidence.phases.back().event].where;
+  if (evidence.timeline.inputs[last.input].lines > last.line + kFewLines) return {};
   Finding finding;
   finding.rule = "silence-in-build";
   finding.cause = "jit-build-stall";

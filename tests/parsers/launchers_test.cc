@@ -147,5 +147,22 @@ TEST_CASE("launchers: cut at every byte", "[launchers]") {
   for (std::size_t size = 0; size <= text.size(); ++size) ParseLines(kLaunchers, text.substr(0, size));
 }
 
+TEST_CASE("launchers: frameworks and servers that watch their children", "[launchers]") {
+  Check({
+      {"[rank: 1] Child process with PID 4711 terminated with code -9. Forcefully terminating all other processes to avoid zombies",
+       "lightning: local=1 pid=4711 signal=9"},
+      {"[rank: 3] Child process with PID 4711 terminated with code 1. Forcefully terminating all other processes", "lightning: local=3 pid=4711 code=1"},
+      {"ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.", "composer: rank=2 signal=7"},
+      {"Global rank 3 (PID 4711) exited with code 139", "composer: rank=3 pid=4711 code=139 signal=11"},
+      {"----------Begin global rank 1 STDERR----------", ""},
+      {"[2031-04-05 06:07:08] Child process unexpectedly failed with exitcode=137. pid=4711", "sglang: pid=4711 code=137 signal=9"},
+      {"[2031-04-05 06:07:08] Child process unexpectedly failed with an exit code -11. pid=4711", "sglang: pid=4711 signal=11"},
+      {"ERROR 04-05 06:07:08 multiproc_worker_utils.py:120] Worker VllmWorkerProcess pid 4711 died, exit code: -15", "vllm: pid=4711 signal=15"},
+      {"ERROR shard-manager: text_generation_launcher: Shard process was signaled to shutdown with signal 9 rank=1", "text-generation-inference: rank=1 signal=9"},
+      {"ERROR: One or more process (first noticed rank 1) terminated with signal 11 (core dumped)", "jsrun: rank=1 signal=11"},
+      {"ERROR:  One or more process terminated with signal 9", "jsrun: signal=9"},
+  });
+}
+
 }  // namespace
 }  // namespace inquest
