@@ -49,7 +49,7 @@ int Embed(const std::string& source, const fs::path& out) {
   // The place of the build must not reach the binary.
   for (Rule& rule : book.rules)
     rule.file = (fs::path("rules") / fs::path(rule.file).lexically_relative(source)).string();
-  const Result<std::string> sieve = SerializeSieve(book, Marks().marks);
+  const Result<std::string> sieve = PackSieve(book, Marks().marks);
   if (!sieve) {
     Print(sieve.error());
     return 1;

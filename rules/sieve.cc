@@ -17,18 +17,15 @@
 
 #include "core/result.h"
 #include "rules/cover.h"
+#include "rules/packed_sieve.h"
 #include "rules/window_filter.h"
 
 namespace inquest {
 namespace {
 
-struct FreeDatabase {
-  void operator()(hs_database_t* db) const { hs_free_database(db); }
-};
 struct FreeScratch {
   void operator()(hs_scratch_t* scratch) const { hs_free_scratch(scratch); }
 };
-using Database = std::unique_ptr<hs_database_t, FreeDatabase>;
 using Scratch = std::unique_ptr<hs_scratch_t, FreeScratch>;
 
 /// Expressions and their ids, as libhs wants them.
@@ -130,7 +127,7 @@ Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks, Is
 /// Null for no expressions. For any processor, not for this one: one binary is copied to many nodes, and the window
 /// filter leaves libhs little to do.
 Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
-  if (expressions.texts.empty()) return Database();
+  if (expressions.texts.empty()) return NoDatabase();
   std::vector<const char*> texts;
   for (const std::string& text : expressions.texts) texts.push_back(text.c_str());
   hs_database_t* db = nullptr;
@@ -139,7 +136,7 @@ Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
   const hs_error_t status =
       hs_compile_multi(texts.data(), expressions.flags.data(), expressions.ids.data(),
                        static_cast<unsigned>(texts.size()), HS_MODE_BLOCK, &platform, &db, &error);
-  if (status == HS_SUCCESS) return Database(db);
+  if (status == HS_SUCCESS) return Database(db, FreeCompiled);
   const unsigned id =
       error != nullptr && error->expression >= 0 ? expressions.ids[static_cast<std::size_t>(error->expression)] : ~0u;
   Error out{error != nullptr ? error->message : "out of memory", "use RE2's syntax without bounded repeats of hundreds",
@@ -148,14 +145,6 @@ Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
   hs_free_compile_error(error);
   return out;
 }
-
-constexpr std::uint32_t kDropped = ~0u;
-
-/// Two databases and what their ids mean.
-struct Layer {
-  Database covered, anywhere;      ///< each null if nothing is looked for that way
-  std::vector<std::uint32_t> ids;  ///< by the databases' id: the sieve's, or kDropped; empty: the same
-};
 
 /// What a sieve is made of.
 struct Parts {
@@ -253,8 +242,8 @@ class HsScanner final : public Sieve::Scanner {
 
 class HsSieve final : public Sieve {
  public:
-  HsSieve(std::vector<Layer> layers, const std::vector<WindowFilter::Literal>& literals, const RuleBook& book)
-      : layers_(std::move(layers)), filter_(literals), rules_(static_cast<std::uint32_t>(book.rules.size())) {
+  HsSieve(std::vector<Layer> layers, WindowFilter filter, const RuleBook& book)
+      : layers_(std::move(layers)), filter_(std::move(filter)), rules_(static_cast<std::uint32_t>(book.rules.size())) {
     for (const Rule& rule : book.rules) last_only_.push_back(KeepLastOnly(rule));
   }
   std::unique_ptr<Scanner> MakeScanner() const override {
@@ -270,77 +259,10 @@ class HsSieve final : public Sieve {
   std::vector<bool> last_only_;
 };
 
-// The bytes of a sieve are parts, each behind its size of eight bytes and padded to a multiple of eight: the two
-// databases, then the literals: a part that holds one for each of them, its windows and its text.
-constexpr std::size_t kAligned = 8;
-
-void AppendPart(std::string& out, std::string_view part) {
-  const std::uint64_t size = part.size();
-  out.append(reinterpret_cast<const char*>(&size), sizeof size);
-  out += part;
-  out.append((kAligned - out.size() % kAligned) % kAligned, '\0');
-}
-
-std::optional<std::string_view> TakePart(std::string_view& bytes) {
-  std::uint64_t size = 0;
-  if (bytes.size() < sizeof size) return std::nullopt;
-  std::memcpy(&size, bytes.data(), sizeof size);
-  bytes.remove_prefix(sizeof size);
-  if (size > bytes.size()) return std::nullopt;
-  const std::string_view part = bytes.substr(0, static_cast<std::size_t>(size));
-  bytes.remove_prefix(std::min(bytes.size(), (part.size() + kAligned - 1) / kAligned * kAligned));
-  return part;
-}
-
-/// Bytes of no length for no database.
-Result<std::string> BytesOf(const Database& db) {
-  if (db == nullptr) return std::string();
-  char* bytes = nullptr;
-  std::size_t size = 0;
-  if (hs_serialize_database(db.get(), &bytes, &size) != HS_SUCCESS)
-    return Error{"the sieve's database cannot be serialised", "", ""};
-  std::string out(bytes, size);
-  std::free(bytes);
-  return out;
-}
-
-/// nullopt if this machine cannot run it.
-std::optional<Database> DatabaseOf(std::string_view bytes) {
-  if (bytes.empty()) return Database();
-  hs_database_t* raw = nullptr;
-  if (hs_deserialize_database(bytes.data(), bytes.size(), &raw) != HS_SUCCESS) return std::nullopt;
-  Database db(raw);
-  hs_scratch_t* probe = nullptr;  // a database of another processor loads and then cannot run
-  if (hs_alloc_scratch(raw, &probe) != HS_SUCCESS) return std::nullopt;
-  hs_free_scratch(probe);
-  return db;
-}
-
-std::optional<Parts> PartsOf(std::string_view bytes) {
-  Parts parts;
-  for (Database* db : {&parts.layer.covered, &parts.layer.anywhere}) {
-    const auto part = TakePart(bytes);
-    auto loaded = part ? DatabaseOf(*part) : std::nullopt;
-    if (!loaded) return std::nullopt;
-    *db = std::move(*loaded);
-  }
-  auto literals = TakePart(bytes);
-  if (!literals) return std::nullopt;
-  while (!literals->empty()) {
-    const auto part = TakePart(*literals);
-    WindowFilter::Literal literal;
-    if (!part || part->size() < sizeof literal.windows) return std::nullopt;
-    std::memcpy(literal.windows.data(), part->data(), sizeof literal.windows);
-    literal.text = part->substr(sizeof literal.windows);
-    parts.literals.push_back(std::move(literal));
-  }
-  return parts;
-}
-
-std::unique_ptr<Sieve> SieveOf(Parts parts, const RuleBook& book) {
+std::unique_ptr<Sieve> SieveOf(Layer layer, WindowFilter filter, const RuleBook& book) {
   std::vector<Layer> layers;
-  layers.push_back(std::move(parts.layer));
-  return std::make_unique<HsSieve>(std::move(layers), parts.literals, book);
+  layers.push_back(std::move(layer));
+  return std::make_unique<HsSieve>(std::move(layers), std::move(filter), book);
 }
 
 }  // namespace
@@ -348,38 +270,27 @@ std::unique_ptr<Sieve> SieveOf(Parts parts, const RuleBook& book) {
 Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<const std::string_view> marks) {
   auto parts = Compile(book, marks);
   if (!parts) return parts.error();
-  return SieveOf(std::move(*parts), book);
+  return SieveOf(std::move(parts->layer), WindowFilter(parts->literals), book);
 }
 
-Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::string_view> marks) {
+Result<std::string> PackSieve(const RuleBook& book, std::span<const std::string_view> marks) {
   const auto parts = Compile(book, marks);
   if (!parts) return parts.error();
-  std::string out;
-  for (const Database* db : {&parts.value().layer.covered, &parts.value().layer.anywhere}) {
-    const auto bytes = BytesOf(*db);
-    if (!bytes) return bytes.error();
-    AppendPart(out, bytes.value());
-  }
-  std::string literals;
-  for (const WindowFilter::Literal& literal : parts.value().literals) {
-    const std::string windows(reinterpret_cast<const char*>(literal.windows.data()), sizeof literal.windows);
-    AppendPart(literals, windows + literal.text);
-  }
-  AppendPart(out, literals);
-  return out;
+  return Pack(parts->layer, parts->literals);
 }
 
 Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book,
                                          std::span<const std::string_view> marks) {
-  auto parts = PartsOf(bytes);
-  if (!parts) return CompileSieve(book, marks);
-  return SieveOf(std::move(*parts), book);
+  auto packed = Unpack(bytes);
+  if (!packed) return CompileSieve(book, marks);
+  return SieveOf(std::move(packed->layer), WindowFilter(packed->tables), book);
 }
 
 Result<std::unique_ptr<Sieve>> ExtendSieve(std::string_view bytes, const RuleBook& base, const RuleBook& book,
                                            std::span<const std::string_view> marks) {
-  auto known = PartsOf(bytes);
+  auto known = Unpack(bytes);
   if (!known) return CompileSieve(book, marks);
+  Layer& layer = known->layer;
   std::map<std::pair<Rule::Kind, std::string_view>, const Rule*> rules;
   for (const Rule& rule : book.rules) rules[{rule.kind, rule.id}] = &rule;
   const auto same = [](const Rule& a, const Rule& b) { return a.text == b.text && InSieve(a) == InSieve(b); };
@@ -387,17 +298,18 @@ Result<std::unique_ptr<Sieve>> ExtendSieve(std::string_view bytes, const RuleBoo
   for (const Rule& rule : base.rules) {
     const auto now = rules.find({rule.kind, rule.id});
     const bool is_same = now != rules.end() && same(rule, *now->second);
-    known->layer.ids.push_back(is_same ? static_cast<std::uint32_t>(now->second - book.rules.data()) : kDropped);
+    layer.ids.push_back(is_same ? static_cast<std::uint32_t>(now->second - book.rules.data()) : kDropped);
     if (is_same) covered.insert(now->second);
   }
-  for (std::size_t i = 0; i < marks.size(); ++i) known->layer.ids.push_back(static_cast<std::uint32_t>(book.rules.size() + i));
+  for (std::size_t i = 0; i < marks.size(); ++i) layer.ids.push_back(static_cast<std::uint32_t>(book.rules.size() + i));
   auto added = Compile(Collect(book, {}, [&](const Rule& rule) { return !covered.contains(&rule); }), book);
   if (!added) return added.error();
-  std::move(added->literals.begin(), added->literals.end(), std::back_inserter(known->literals));
+  std::vector<WindowFilter::Literal> literals = known->literals();
+  std::move(added->literals.begin(), added->literals.end(), std::back_inserter(literals));
   std::vector<Layer> layers;
-  layers.push_back(std::move(known->layer));
+  layers.push_back(std::move(layer));
   layers.push_back(std::move(added->layer));
-  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(layers), known->literals, book));
+  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(layers), WindowFilter(literals), book));
 }
 
 }  // namespace inquest

@@ -1,4 +1,4 @@
-// Finds the lines that rules or formats ask for, in one pass over a block. The only door to libhs.
+// Finds the lines that rules or formats ask for, in one pass over a block. With packed_sieve.h the only door to libhs.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,9 @@ namespace inquest {
 /// first_mark_id() plus its place in `marks`.
 Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<const std::string_view> marks);
 
-/// The same as bytes for embedding, and back. Falls back to compiling where the bytes were made for another machine.
-Result<std::string> SerializeSieve(const RuleBook& book, std::span<const std::string_view> marks);
+/// The same as bytes for embedding, and back: the bytes, which begin at a multiple of 64, must live as long as the sieve.
+/// Falls back to compiling where the bytes were made for another libhs.
+Result<std::string> PackSieve(const RuleBook& book, std::span<const std::string_view> marks);
 Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book, std::span<const std::string_view> marks);
 
 /// The sieve of `book`, which holds the rules of `base` but for some that are replaced, and others: only what `bytes`, the

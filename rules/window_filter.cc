@@ -113,7 +113,7 @@ __attribute__((target("avx2,popcnt"))) std::size_t ProbeAvx2(const WordBitmap& b
   for (std::size_t group = 0; group < groups; ++group, text += kGroupBytes) {
     const __m256i words = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(text)), fold);
     const __m256i hash = _mm256_mullo_epi32(words, factor);
-    const __m256i cell = LoadCells(bitmap.cells.data(), _mm256_srl_epi32(hash, cell_shift));
+    const __m256i cell = LoadCells(bitmap.cells, _mm256_srl_epi32(hash, cell_shift));
     const __m256i first = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, first_shift), low_five));
     const __m256i second = _mm256_sllv_epi32(one, _mm256_and_si256(_mm256_srl_epi32(hash, second_shift), low_five));
     const __m256i bits = _mm256_or_si256(first, second);
@@ -145,6 +145,10 @@ std::uint32_t WordOf(std::uint64_t context) {
   return LoadWord(std::bit_cast<std::array<char, kContextBytes>>(context).data() + 2);
 }
 
+/// Sizes are powers of two.
+std::uint32_t CellShift(std::size_t cells) { return 32 - static_cast<std::uint32_t>(std::countr_zero(cells)); }
+std::uint32_t SixShift(std::size_t sixes) { return 64 - static_cast<std::uint32_t>(std::countr_zero(sixes * 64)); }
+
 bool EndsLine(char byte) { return byte == '\n' || byte == '\r'; }
 
 }  // namespace
@@ -156,21 +160,35 @@ WindowFilter::Probe WindowFilter::ProbeFor([[maybe_unused]] Code code) {
   return &ProbePortable;
 }
 
-WindowFilter::WindowFilter(const std::vector<Literal>& literals, Code code) : probe_(ProbeFor(code)) {
+// Made of literals.
+struct WindowFilter::Storage {
+  struct Word { std::uint32_t word = 0, entry = 0; };  ///< which values a byte outside the literal takes: several words, one entry
+  std::vector<std::uint32_t> cells, first, slots;
+  std::vector<std::uint64_t> sixes;
+  std::vector<Entry> entries;
+  std::string texts;
+
+  explicit Storage(const std::vector<Literal>& literals);
+  void AddEntries(std::string_view literal, const Window& window, std::vector<Word>& words);
+  void EnterWords(const std::vector<Word>& words);
+  void EnterSix(std::string_view literal, const Window& window);
+  Tables tables() const { return {cells, sixes, first, slots, entries, texts}; }
+};
+
+WindowFilter::Storage::Storage(const std::vector<Literal>& literals) {
   std::vector<Word> words;
   for (const Literal& literal : literals) {
     for (const Window& window : literal.windows) AddEntries(literal.text, window, words);
-    texts_ += literal.text;
+    texts += literal.text;
   }
   EnterWords(words);
-  sixes_.assign(words_.cells.size() * kSixBitsPerCell / 64, 0);
-  six_shift_ = static_cast<std::uint32_t>(std::countl_zero(sixes_.size() * 64)) + 1;
+  sixes.assign(cells.size() * kSixBitsPerCell / 64, 0);
   for (const Literal& literal : literals)
     for (const Window& window : literal.windows) EnterSix(literal.text, window);
 }
 
-/// The literal's text will stand at the end of texts_.
-void WindowFilter::AddEntries(std::string_view literal, const Window& window, std::vector<Word>& words) {
+/// The literal's text will stand at the end of texts.
+void WindowFilter::Storage::AddEntries(std::string_view literal, const Window& window, std::vector<Word>& words) {
   std::array<char, kContextBytes> bytes{}, known{};
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(kContextBytes); ++i) {
     const std::int32_t from = window.word - 2 + i;
@@ -178,39 +196,46 @@ void WindowFilter::AddEntries(std::string_view literal, const Window& window, st
     bytes[static_cast<std::size_t>(i)] = literal[static_cast<std::size_t>(from)];
     known[static_cast<std::size_t>(i)] = '\xff';
   }
-  ForEachValue<kWordBytes>(literal, window.word, [&](const char* word) { words.push_back({LoadWord(word), static_cast<std::uint32_t>(entries_.size())}); });
-  entries_.push_back({.context = std::bit_cast<std::uint64_t>(bytes),
-                      .known = std::bit_cast<std::uint64_t>(known),
-                      .text = static_cast<std::uint32_t>(texts_.size()),
-                      .size = static_cast<std::uint32_t>(literal.size()),
-                      .offset = window.word});
+  ForEachValue<kWordBytes>(literal, window.word, [&](const char* word) { words.push_back({LoadWord(word), static_cast<std::uint32_t>(entries.size())}); });
+  entries.push_back({.context = std::bit_cast<std::uint64_t>(bytes),
+                     .known = std::bit_cast<std::uint64_t>(known),
+                     .text = static_cast<std::uint32_t>(texts.size()),
+                     .size = static_cast<std::uint32_t>(literal.size()),
+                     .offset = window.word});
 }
 
 // Counting sort by cell.
-void WindowFilter::EnterWords(const std::vector<Word>& words) {
+void WindowFilter::Storage::EnterWords(const std::vector<Word>& words) {
   const auto cell_bits = std::clamp(static_cast<std::uint32_t>(std::bit_width(words.size() / kWordsPerCell)),
                                     kFewestCellBits, kMostCellBits);
-  words_.cell_shift = 32 - cell_bits;
-  words_.cells.assign(std::size_t{1} << cell_bits, 0);
-  first_.assign(words_.cells.size() + 1, 0);
+  cells.assign(std::size_t{1} << cell_bits, 0);
+  first.assign(cells.size() + 1, 0);
+  const std::uint32_t cell_shift = CellShift(cells.size());
   for (const Word& word : words) {
     const std::uint32_t hash = word.word * kWordFactor;
-    words_.cells[hash >> words_.cell_shift] |= BitsOf(hash, words_.cell_shift);
-    ++first_[(hash >> words_.cell_shift) + 1];
+    cells[hash >> cell_shift] |= BitsOf(hash, cell_shift);
+    ++first[(hash >> cell_shift) + 1];
   }
-  for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
-  std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
-  slots_.resize(words.size());
-  for (const Word& word : words) slots_[next[(word.word * kWordFactor) >> words_.cell_shift]++] = word.entry;
+  for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  slots.resize(words.size());
+  for (const Word& word : words) slots[next[(word.word * kWordFactor) >> cell_shift]++] = word.entry;
 }
 
-void WindowFilter::EnterSix(std::string_view literal, const Window& window) {
+void WindowFilter::Storage::EnterSix(std::string_view literal, const Window& window) {
   const std::uint64_t factor = window.six == window.word ? kBehindFactor : kBeforeFactor;
   ForEachValue<kSixBytes>(literal, window.six, [&](const char* six) {
-    const std::uint64_t bit = (LoadSix(six) * factor) >> six_shift_;
-    sixes_[bit / 64] |= std::uint64_t{1} << (bit % 64);
+    const std::uint64_t bit = (LoadSix(six) * factor) >> SixShift(sixes.size());
+    sixes[bit / 64] |= std::uint64_t{1} << (bit % 64);
   });
 }
+
+WindowFilter::WindowFilter(const Tables& tables, Code code)
+    : tables_(tables), probe_(ProbeFor(code)), words_{tables.cells.data(), CellShift(tables.cells.size())}, six_shift_(SixShift(tables.sixes.size())) {}
+
+WindowFilter::WindowFilter(std::shared_ptr<const Storage> storage, Code code) : WindowFilter(storage->tables(), code) { storage_ = std::move(storage); }
+
+WindowFilter::WindowFilter(const std::vector<Literal>& literals, Code code) : WindowFilter(std::make_shared<const Storage>(literals), code) {}
 
 std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const {
   std::size_t kept = 0;
@@ -223,7 +248,7 @@ std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* pla
     }
     const std::uint64_t before = (LoadSix(block.data() + at - 2) * kBeforeFactor) >> six_shift_;
     const std::uint64_t behind = (LoadSix(block.data() + at) * kBehindFactor) >> six_shift_;
-    kept += ((sixes_[before / 64] >> (before % 64)) | (sixes_[behind / 64] >> (behind % 64))) & 1;
+    kept += ((tables_.sixes[before / 64] >> (before % 64)) | (tables_.sixes[behind / 64] >> (behind % 64))) & 1;
   }
   return kept;
 }
@@ -231,10 +256,10 @@ std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* pla
 const WindowFilter::Entry* WindowFilter::EntryAt(std::string_view block, std::size_t at, std::size_t earliest) const {
   const std::uint64_t context = ContextAt(block, at);
   const std::uint32_t cell = (WordOf(context) * kWordFactor) >> words_.cell_shift;
-  for (std::uint32_t i = first_[cell]; i < first_[cell + 1]; ++i) {
-    const Entry& entry = entries_[slots_[i]];
+  for (std::uint32_t i = tables_.first[cell]; i < tables_.first[cell + 1]; ++i) {
+    const Entry& entry = tables_.entries[tables_.slots[i]];
     if ((context & entry.known) != entry.context) continue;
-    const std::string_view literal(texts_.data() + entry.text, entry.size);
+    const std::string_view literal(tables_.texts.data() + entry.text, entry.size);
     const std::int64_t begin = static_cast<std::int64_t>(at) - entry.offset;
     if (begin < static_cast<std::int64_t>(earliest) || static_cast<std::size_t>(begin) + literal.size() > block.size())
       continue;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,36 +39,46 @@ class WindowFilter {
   };
   explicit WindowFilter(const std::vector<Literal>& literals, Code code = BestCode());
 
+  /// Where a word may stand in a literal.
+  struct Entry {
+    std::uint64_t context = 0, known = 0;  ///< the word and two bytes on either side; known: those in the literal
+    std::uint32_t text = 0, size = 0;      ///< the literal, in texts
+    std::int64_t offset = 0;               ///< of the word in it
+  };
+  /// All that a filter asks: plain arrays, so that they can lie in the binary, ready for use.
+  struct Tables {
+    std::span<const std::uint32_t> cells;   ///< answers "may this word be ours": each word sets two bits of one cell
+    std::span<const std::uint64_t> sixes;   ///< a bit for each value of a hash of six bytes
+    std::span<const std::uint32_t> first;   ///< by cell: its first in slots; one more at the end
+    std::span<const std::uint32_t> slots;   ///< by cell: which entries
+    std::span<const Entry> entries;
+    std::string_view texts;                 ///< all literals, one behind the other
+  };
+  /// Of tables that another filter gave; they must live as long as this one.
+  explicit WindowFilter(const Tables& tables, Code code = BestCode());
+  /// They live as long as the filter.
+  const Tables& tables() const { return tables_; }
+
   struct Line {
     std::uint32_t begin = 0, end = 0;  ///< without the '\n' or '\r' that ends it
   };
   /// Appends the lines of `block` (less than 4 GiB) that contain a literal, in order, each once. '\r' ends a line, too.
   void FindLines(std::string_view block, std::vector<Line>& lines) const;
 
-  /// Answers "may this word be ours": each word sets two bits of one cell.
+  /// What the probe asks.
   struct WordBitmap {
-    std::vector<std::uint32_t> cells;
+    const std::uint32_t* cells = nullptr;
     std::uint32_t cell_shift = 0;  ///< hash >> cell_shift is the cell
   };
 
  private:
-  /// Where a word may stand in a literal.
-  struct Entry {
-    std::uint64_t context = 0, known = 0;  ///< the word and two bytes on either side; known: those in the literal
-    std::uint32_t text = 0, size = 0;  ///< the literal, in texts_
-    std::int32_t offset = 0;           ///< of the word in it
-  };
+  struct Storage;  ///< of tables that were made here
+  WindowFilter(std::shared_ptr<const Storage> storage, Code code);
   /// Looks at whole groups of words, the first of which stands at `place` of the block. Writes the places of those that
   /// may be ours, and up to a group of rubbish behind them; returns how many may be ours.
   using Probe = std::size_t (*)(const WordBitmap& bitmap, const char* text, std::size_t groups, std::uint32_t place,
                                 std::uint32_t* places);
   static Probe ProbeFor(Code code);
-  struct Word {
-    std::uint32_t word = 0, entry = 0;  ///< which values a byte outside the literal takes: several words, one entry
-  };
-  void AddEntries(std::string_view literal, const Window& window, std::vector<Word>& words);
-  void EnterWords(const std::vector<Word>& words);
-  void EnterSix(std::string_view literal, const Window& window);
   /// Of `count` places, those whose neighbours fit; returns how many.
   std::size_t KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const;
   /// Appends the lines of literals that are there; returns up to where the block is decided.
@@ -76,14 +87,11 @@ class WindowFilter {
   /// A literal that covers the word at `at` and starts at `earliest` or later; null if there is none.
   const Entry* EntryAt(std::string_view block, std::size_t at, std::size_t earliest) const;
 
+  Tables tables_;
+  std::shared_ptr<const Storage> storage_;
   Probe probe_;
   WordBitmap words_;
-  std::vector<std::uint64_t> sixes_;  ///< a bit for each value of a hash of six bytes
-  std::uint32_t six_shift_ = 0;       ///< hash >> six_shift_ is the bit
-  std::vector<std::uint32_t> first_;  ///< by cell of words_: its first in slots_; one more at the end
-  std::vector<std::uint32_t> slots_;  ///< by cell: which entries
-  std::vector<Entry> entries_;
-  std::string texts_;                 ///< all literals, one behind the other
+  std::uint32_t six_shift_ = 0;  ///< hash >> six_shift_ is the bit
 };
 
 }  // namespace inquest

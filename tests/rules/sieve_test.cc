@@ -2,11 +2,14 @@
 #include "rules/sieve.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <random>
 #include <set>
 
 #include "core/pattern.h"
 #include "parsers/formats.h"
+#include "rules/packed_sieve.h"
 #include "rules/rule_book.h"
 #include "tests/catch.h"
 
@@ -143,6 +146,21 @@ std::vector<std::string> Lines(std::size_t step) {
   return lines;
 }
 
+/// Bytes where a packed sieve may lie: at a multiple of 64, and not of 128 if `odd`.
+class Placed {
+ public:
+  explicit Placed(std::string_view bytes, bool odd = false) : size_(bytes.size()), odd_(odd), memory_(std::aligned_alloc(128, (bytes.size() + 2 * 128) / 128 * 128), std::free) {
+    bytes.copy(begin(), size_);
+  }
+  std::string_view view() const { return {begin(), size_}; }
+
+ private:
+  char* begin() const { return static_cast<char*>(memory_.get()) + (odd_ ? 64 : 0); }
+  std::size_t size_;
+  bool odd_;
+  std::unique_ptr<void, void (*)(void*)> memory_;
+};
+
 }  // namespace
 
 TEST_CASE("no sample and no mutation of one loses a confirmed hit", "[rules][slow]") { CheckNothingLost(Ours(), Book(), Lines(1)); }
@@ -151,7 +169,7 @@ TEST_CASE("one sample in some, or its mutation, loses no confirmed hit", "[rules
 
 TEST_CASE("an extended sieve reports what a compiled one does", "[rules]") {
   const RuleBook& base = Book();
-  const auto bytes = SerializeSieve(base, Marks().marks);
+  const auto bytes = PackSieve(base, Marks().marks);
   REQUIRE(bytes);
   RuleBook book = base;
   book.rules.erase(book.rules.begin() + 5);                                       // all numbers behind it change
@@ -162,7 +180,8 @@ TEST_CASE("an extended sieve reports what a compiled one does", "[rules]") {
   std::string block = "x the words of a rule that replaces ours\ny FeatureStoreError: shard q unavailable\n";
   for (const Rule& rule : base.rules)
     for (const std::string& sample : rule.match) block += sample + '\n';
-  const auto extended = ExtendSieve(bytes.value(), base, book, Marks().marks);
+  const Placed placed(bytes.value());
+  const auto extended = ExtendSieve(placed.view(), base, book, Marks().marks);
   REQUIRE(extended);
   const auto reported = Reported(*extended.value(), block);
   CHECK(reported == Reported(*Sieved(book), block));
@@ -191,10 +210,13 @@ TEST_CASE("a match stays within its line", "[rules]") {
 }
 
 TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
-  const auto bytes = SerializeSieve(Book(), Marks().marks);
+  const auto bytes = PackSieve(Book(), Marks().marks);
   REQUIRE(bytes);
-  const auto loaded = LoadSieve(bytes.value(), Book(), Marks().marks);
+  const Placed placed(bytes.value(), GENERATE(false, true));
+  const auto loaded = LoadSieve(placed.view(), Book(), Marks().marks);
   REQUIRE(loaded);
+  CHECK(Unpack(placed.view()));
+  CHECK(!Unpack(placed.view().substr(1)));
   std::string block;
   for (const Rule& rule : Book().rules)
     for (const std::string& sample : rule.match) block += sample + '\n';
@@ -202,14 +224,15 @@ TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
 }
 
 TEST_CASE("bytes that do not load are compiled anew", "[rules]") {
-  constexpr std::size_t kPadding = 8;
   const RuleBook book = BookOf({"watchdog gave up", R"(\d{3}-\d{4})"});
-  const auto bytes = SerializeSieve(book, {});
+  const auto bytes = PackSieve(book, {});
   REQUIRE(bytes);
+  const Placed placed(bytes.value());
   const std::size_t whole = bytes.value().size();
-  for (std::size_t size = 0; size + kPadding < whole; size += size + 200 < whole ? whole / 50 : 1) {
+  for (std::size_t size = 0; size < whole; size += size + 200 < whole ? whole / 50 : 1) {
     CAPTURE(size);
-    const auto loaded = LoadSieve(std::string_view(bytes.value()).substr(0, size), book, {});
+    CHECK(!Unpack(placed.view().substr(0, size)));
+    const auto loaded = LoadSieve(placed.view().substr(0, size), book, {});
     REQUIRE(loaded);
     CHECK(Reported(*loaded.value(), "watchdog gave up\ncall 555-1234\n").size() == 2);
   }
