@@ -4,6 +4,7 @@
 //            | memory                    | Fail                                           |        DCGM 4
 //            |                           | GPU3: Fail                                     |
 //            | Warning: GPU3             | ... text in pieces of 45 bytes                 |
+//            | Error                     | ... likewise: why the diagnostic came to no test, or a test failed
 //            {"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": [{"name": "memory", "results":
 //            [{"entity_group": "GPU", "entity_id": 3, "status": "Fail", "warnings": [{"warning": "..."}]}]}]}]}}
 // Clock:   none.        Not read: passed and skipped tests, info texts, entities that are no GPUs.
@@ -37,7 +38,9 @@ std::optional<Row> ReadRow(std::string_view text) {
   static const Pattern kRow(R"(^\| (.{25}) \| (.{46,}?) ?\|$)");
   const auto match = kRow.Search(text);
   if (!match) return std::nullopt;
-  return Row{Trimmed(match->text(1)), Trimmed(match->text(2))};
+  std::string result(match->text(2));  // a piece of a text may begin with the space between two words
+  while (result.ends_with(' ')) result.pop_back();
+  return Row{Trimmed(match->text(1)), std::move(result)};
 }
 
 bool IsRule(std::string_view text) { return text.starts_with("|-----  ") || text.starts_with("+-----  ") || text.starts_with("+====") || text.starts_with("+----"); }
@@ -57,7 +60,9 @@ class DcgmTableParser final : public Parser {
       open_ = false;
       return false;
     }
-    if (row->name.starts_with("Warning") || (row->name.empty() && in_warning_ && !IsOfGpu(row->result)))
+    if (row->name == "Error")
+      AddError(record, *row);
+    else if (row->name.starts_with("Warning") || (row->name.empty() && in_warning_ && !IsOfGpu(row->result)))
       AddWarning(*row);
     else if (row->name.empty())
       AddGpu(record, row->result);
@@ -106,6 +111,17 @@ class DcgmTableParser final : public Parser {
     std::erase_if(held_, [](const Event& event) { return !std::get<GpuDiag>(event.what).gpu; });
     if (held_.size() > kMostHeld) return;
     held_.push_back(EventFrom(record, GpuDiag{.failed = match->text(2) == "Fail", .test = test_, .gpu = static_cast<int>(*match->number(1)), .detail = {}}));
+  }
+
+  /// Says why the test above it failed, or why the diagnostic came to no test.
+  void AddError(const Record& record, const Row& row) {
+    static const Pattern kGpu(R"(^GPU (\d{1,4}) )");
+    if (held_.empty()) {
+      const auto gpu = kGpu.Search(row.result);
+      held_.push_back(EventFrom(record, GpuDiag{.failed = true, .test = row.name, .gpu = gpu ? std::optional(static_cast<int>(*gpu->number(1))) : std::nullopt, .detail = {}}));
+    }
+    warned_.reset();
+    AddWarning(Row{"", row.result});
   }
 
   void AddWarning(const Row& row) {

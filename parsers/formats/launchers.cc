@@ -3,6 +3,7 @@
 //            srun: error: node017: task 3: Killed
 //            slurmstepd: error: *** STEP 88123.0 ON node017 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***
 //            mpirun noticed that process rank 3 with PID 41 on node node017 exited on signal 9 (Killed).
+//            (Open MPI 5: prterun, and a new line before "signal 9")
 //            [2031-04-05 06:07:08,123] [ERROR] [launch.py:325:sigkill_handler] ['python', ...] exits with return code =
 //            -9
 //            [rank: 1] Child process with PID 4711 terminated with code -9. Forcefully terminating all other ...
@@ -263,14 +264,48 @@ class LaunchersParser final : public Parser {
     for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeSentence, &ConsumeOthers}) {
       if (consume(record, out)) return true;
     }
-    if (ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out)) return true;
+    if (ConsumePrteBlock(record, out) || ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out)) return true;
     return std::any_of(std::begin(kClaimed), std::end(kClaimed),
                        [&](std::string_view words) { return Contains(record.text, words); });
   }
 
-  void Finish(EventSink& out) override { tasks_.Finish(out); }
+  bool Expects(std::string_view text) const override { return signalled_ && text.find("signal ") != std::string_view::npos; }
+
+  void Finish(EventSink& out) override {
+    Flush(std::nullopt, out);
+    tasks_.Finish(out);
+  }
 
  private:
+  // Open MPI 5 breaks the line of 4 before the signal: "... on node node017 exited on", "signal 9 (Killed).".
+  bool ConsumePrteBlock(const Record& record, EventSink& out) {
+    static const Pattern kWho(R"(process rank (\d+) with PID (\d+) on node (\S+) exited on\s*$)");
+    static const Pattern kHow(R"(^\s*signal (\d+)(?: \(|\.|$))");
+    if (const auto who = kWho.Search(record.text)) {
+      Event event = EventFrom(record, ProcessExit{});
+      auto& exit = std::get<ProcessExit>(event.what);
+      exit.reporter = "mpirun";
+      exit.rank = RankOf<GlobalRank>(*who, 1);
+      exit.pid = PidOf(*who, 2);
+      exit.host = std::string(who->text(3));
+      signalled_ = std::move(event);
+      return true;
+    }
+    if (!signalled_) return false;
+    const auto how = kHow.Search(record.text);
+    Flush(how ? SignalNumber(how->text(1)) : std::nullopt, out);
+    return how.has_value();
+  }
+
+  void Flush(std::optional<int> signal, EventSink& out) {
+    if (!signalled_) return;
+    auto& exit = std::get<ProcessExit>(signalled_->what);
+    const ProcessExit how = ExitBySignal(signal, "mpirun");
+    exit.signal = how.signal;
+    out.Add(std::move(*signalled_));
+    signalled_.reset();
+  }
+
   // "The first process to do so was:", then its name and its exit code; Horovod's has the same two lines.
   bool ConsumeOpenMpiBlock(const Record& record, EventSink& out) {
     static const Pattern kName(R"(^\s*Process name: (?:\[(?:\[\d+,\d+\]|\S+@\d+),)?(\d+)\]?)");
@@ -313,6 +348,7 @@ class LaunchersParser final : public Parser {
   }
 
   SrunTasks tasks_;
+  std::optional<Event> signalled_;  // without its signal, until the next line
   ProcessExit block_;  // who, until the line that says how
 };
 
@@ -324,6 +360,7 @@ constexpr std::string_view kMarks[] = {
     "MPI_ABORT was invoked on rank",
     "with errorcode ",
     " exited on signal ",
+    "noticed that process rank ",
     " exiting improperly",
     "processes exited with non-zero status, thus causing",
     "Process name: ",
@@ -356,6 +393,7 @@ const Format kLaunchers{.name = "launcher",
                         .clock = ClockDomain::kNone,
                         .component = Component::kAny,
                         .marks = kMarks,
+                        .follow = 1,
                         .make = &Make<LaunchersParser>};
 
 }  // namespace inquest

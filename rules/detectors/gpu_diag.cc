@@ -24,6 +24,8 @@ std::string_view CauseOf(const GpuDiag& diag) {
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
   for (const std::string_view software : {"denylist", "blacklist", "nvml", "cuda main", "cuda toolkit", "permissions", "persistence", "environment", "graphics", "software", "page retirement/row remap pending"})
     if (has(test, software)) return {};
+  // An error of the diagnostic itself is a program or a setting that it lacks, unless it names the memory of a GPU.
+  if (test == "error" && !has(detail, "uncorrectable") && !has(detail, "row remap") && !has(detail, "fallen off")) return {};
   if (has(test, "nvlink") || has(test, "nvbandwidth") || has(detail, "nvlink")) return "nvlink-fault";
   if (has(test, "pcie") || has(detail, "pcie replay")) return "pcie-fault";
   if (has(test, "targeted power") || has(test, "targeted_power") || has(test, "pulse") || has(detail, "thermal violation") || has(detail, "power brake")) return "thermal-power";
@@ -68,7 +70,8 @@ std::vector<Finding> Run(const Evidence& evidence) {
     const bool outside = devices_known && !held.of_job && first.gpu;
     finding.strength = outside ? Strength::kHint : Strength::kSupporting;
     finding.confidence = outside ? 0.3 : held.of_job ? 0.8 : 0.65;
-    finding.claim = fmt::format("DCGM's test {} failed{}{}.", first.test, first.gpu ? fmt::format(" on GPU {}", *first.gpu) : std::string(), first.detail.empty() ? "" : ": " + Sentence(first.detail));
+    const std::string what = first.test == "Error" ? "diagnostic stopped" : fmt::format("test {} failed", first.test);
+    finding.claim = fmt::format("DCGM's {}{}{}.", what, first.gpu ? fmt::format(" on GPU {}", *first.gpu) : std::string(), first.detail.empty() ? "" : ": " + Sentence(first.detail));
     for (const EventIndex event : held.events) {
       const auto& diag = std::get<GpuDiag>(timeline.events[event].what);
       const auto rank = timeline.RankOf(timeline.events[event]);

@@ -149,6 +149,14 @@ bool OnePidOnSeveral(const Timeline& timeline, const std::vector<Seen>& reports)
   return std::any_of(devices.begin(), devices.end(), [](const auto& entry) { return entry.second.size() > 1; });
 }
 
+/// A channel that was reset, in a kernel's log without the job's: nothing else can have been first, and a program did it.
+bool IsAllThereIs(const Timeline& timeline, const std::vector<Seen>& reports) {
+  constexpr int kChannelReset = 43;
+  const auto ranked = [](const auto& process) { return process.rank.has_value(); };
+  return timeline.collectives.empty() && std::none_of(timeline.processes.begin(), timeline.processes.end(), ranked) &&
+         std::all_of(reports.begin(), reports.end(), [](const Seen& seen) { return seen.number == kChannelReset; });
+}
+
 std::string Who(const std::vector<Culprit>& culprits, std::string_view one, std::string_view several) {
   std::vector<std::string> names;
   std::vector<int> ranks;
@@ -201,6 +209,10 @@ Finding FindingOf(const Evidence& evidence, const std::vector<Seen>& reports, bo
   finding.cause = first.code->cause;
   finding.strength = first.strength;
   finding.confidence = std::min(first.confidence + 0.01, 0.98);
+  if (!of_switch && IsAllThereIs(timeline, reports)) {
+    finding.strength = Strength::kSupporting;
+    finding.confidence = 0.5;
+  }
   finding.times = reports.size();
   finding.explains = first.strength == Strength::kHint ? std::vector<std::string>() : ExplainedBy(of_switch ? Class::kNvlink : first.code->origin);
   finding.remedies.push_back({first.code->action, std::string(CommandFor(*first.code))});

@@ -34,6 +34,9 @@ TEST_CASE("dcgm: the table", "[dcgm]") {
   CHECK(ShowAll(kDcgmTable, kHead + Row("memory", "Fail") + Row("", "GPU0: Pass") + Row("", "GPU3: Fail") + Row("Warning: GPU3", "There are 2 volatile DBE(s)") + Row("pcie", "Pass")) ==
         "memory of 3 failed: There are 2 volatile DBE(s)");
   CHECK(ShowAll(kDcgmTable, kHead + Row("Targeted Power", "Warn - GPU: 1")) == "Targeted Power of 1 warned");
+  CHECK(ShowAll(kDcgmTable, kHead + Row("Error", "GPU 3 has uncorrectable memory errors and row") + Row("", " remappings are pending")) ==
+        "Error of 3 failed: GPU 3 has uncorrectable memory errors and row remappings are pending");
+  CHECK(ShowAll(kDcgmTable, kHead + Row("PCIe", "Fail - GPU: 1") + Row("Error", "no bandwidth")) == "PCIe of 1 failed: no bandwidth");
   CHECK(ShowAll(kDcgmTable, Row("GPU Memory", "Fail - GPU: 3")) == "");  // no diagnostic's table
 }
 

@@ -1,4 +1,5 @@
 // Holds the two sides of nccl_warnings.txt: what NCCL warns of, and the rule that reads it or the reason why none does.
+// nccl_information.txt is the look-alike: what healthy jobs print in the words of a failure.
 #include <fstream>
 #include <set>
 #include <string>
@@ -19,14 +20,14 @@ struct Warning {
   std::string line;
 };
 
-std::vector<Warning> Warnings() {
-  std::ifstream file(INQUEST_SOURCE_DIR "/tests/rules/nccl_warnings.txt");
+std::vector<Warning> ReadTable(const std::string& name) {
+  std::ifstream file(INQUEST_SOURCE_DIR "/tests/rules/" + name);
   REQUIRE(file);
   std::vector<Warning> warnings;
   std::string rule;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line.front() == '#') continue;
-    if (line.starts_with("[left out] ")) {
+    if (line.starts_with("[left out] ") || line == "[no rule]") {
       rule.clear();
     } else if (line.starts_with("[rule] ")) {
       rule = line.substr(7);
@@ -36,6 +37,8 @@ std::vector<Warning> Warnings() {
   }
   return warnings;
 }
+
+std::vector<Warning> Warnings() { return ReadTable("nccl_warnings.txt"); }
 
 }  // namespace
 
@@ -64,5 +67,18 @@ TEST_CASE("a warning that is left out moves no verdict", "[rules]") {
     if (!warning.rule.empty()) continue;
     CAPTURE(warning.line);
     CHECK(JudgeText(warning.line + "\n").verdict.findings.empty());
+  }
+}
+
+TEST_CASE("an information of NCCL that sounds like a failure is no cause", "[rules]") {
+  const std::vector<Warning> lines = ReadTable("nccl_information.txt");
+  REQUIRE(lines.size() > 300);
+  for (const Warning& info : lines) {
+    CAPTURE(info.line);
+    const Verdict verdict = JudgeText("node02:211:239 [3] NCCL INFO " + info.line + "\n").verdict;
+    std::set<std::string> causes;
+    for (const Finding& finding : verdict.findings)
+      if (!finding.cause.empty() && finding.strength != Strength::kHint) causes.insert(finding.rule);
+    CHECK(causes == (info.rule.empty() ? std::set<std::string>{} : std::set<std::string>{info.rule}));
   }
 }

@@ -77,6 +77,17 @@ TEST_CASE("Xid: 43, 45 and 154 are never first", "[detectors]") {
   CHECK(verdict.evidence[0].text.find(": 31,") != std::string::npos);
 }
 
+TEST_CASE("Xid: 43 alone in a kernel's log is a program's fault, 45 is nobody's", "[detectors]") {
+  const auto alone = [](const std::string& text) {
+    const JobFolder folder({{"dmesg.txt", text}});
+    return AnalyzePaths({folder.path()}).verdict;
+  };
+  const Verdict reset = alone("[100.000001] " + Xid(43, "0000:1b:00", "pid=4711, name=trigger, channel 0x0b00000a"));
+  CHECK(reset.cause == "cuda-kernel-fault");
+  CHECK(reset.confidence < 0.6);
+  CHECK(alone("[100.000001] " + Xid(45, "0000:1b:00", "pid=4711, name=trigger, Ch 00000010")).cause == "unknown");
+}
+
 TEST_CASE("Xid: what survivors print of their network follows the death of a peer", "[detectors]") {
   for (const int xid : {79, 31}) {
     CAPTURE(xid);
