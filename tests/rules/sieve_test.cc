@@ -223,6 +223,18 @@ TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
   CHECK(Reported(*loaded.value(), block) == Reported(Ours(), block));
 }
 
+TEST_CASE("a sieve packed for another libhs is compiled anew", "[rules]") {
+  const RuleBook book = BookOf({"watchdog gave up"});
+  auto bytes = PackSieve(book, {});
+  REQUIRE(bytes);
+  bytes.value()[64 + 4] ^= 1;  // of the version, behind the magic number of the first database
+  const Placed placed(bytes.value());
+  CHECK(!Unpack(placed.view()));
+  const auto loaded = LoadSieve(placed.view(), book, {});
+  REQUIRE(loaded);
+  CHECK(Reported(*loaded.value(), "watchdog gave up\n").size() == 1);
+}
+
 TEST_CASE("bytes that do not load are compiled anew", "[rules]") {
   const RuleBook book = BookOf({"watchdog gave up", R"(\d{3}-\d{4})"});
   const auto bytes = PackSieve(book, {});
