@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/interrupt.h"
 #include "collect/collect.h"
 #include "report/terminal.h"
 
@@ -38,10 +39,16 @@ CommandResult RunCollect(const Options& options) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   constexpr std::uint64_t kDay = 86400;
   if (options.time_limit > 0) request.time_limit = std::chrono::seconds(std::min(options.time_limit, kDay));
+  request.interrupted = Interrupted;
+  const CatchInterrupt guard;
   const auto collected = Collect(request);
   if (!collected) return CouldNotRun(collected.error());
   CommandResult result;
   (options.output == "-" ? result.err : result.out) = Summary(*collected);
+  if (Interrupted()) {
+    result.err += "inquest: interrupted; the bundle is whole, with what was gathered by then\n";
+    result.status = kExitUndecided;
+  }
   return result;
 }
 

@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/interrupt.h"
 #include "cli/nccl_logs.h"
 #include "cli/replay_nodes.h"
 #include "cli/replay_report.h"
@@ -147,28 +146,6 @@ Result<EngineProbe> Probe(const std::string& worker, const std::string& engine, 
   return Error{first, second, fmt::format("engine {}", engine)};
 }
 
-std::atomic<bool> interrupted = false;
-
-/// The first SIGINT ends the run in order; a second one ends the program, and with it the workers.
-class CatchInterrupt {
- public:
-  CatchInterrupt() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (std::size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
-  }
-  ~CatchInterrupt() {
-    for (std::size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  CatchInterrupt(const CatchInterrupt&) = delete;
-  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
-
- private:
-  static constexpr int kSignals[] = {SIGINT, SIGTERM};
-  struct sigaction before_[2] {};
-};
-
 /// `4.2 s  0-2: completed #1`.
 std::string ProgressLine(const RunOutcome& run) {
   std::string line = fmt::format("{:.1f} s ", std::chrono::duration<double>(run.took).count());
@@ -198,7 +175,7 @@ RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWi
   RunSetup setup{.local = {.worker = worker, .env = {}}};
   for (const auto& [name, value] : inherited) setup.local.env.push_back(name + "=" + value);
   setup.local.look = [&witness](const std::vector<LiveRank>& ranks) { return witness.Look(ranks); };
-  setup.interrupted = [] { return interrupted.load(); };
+  setup.interrupted = Interrupted;
   setup.local.run_program = [](const std::vector<std::string>& command, milliseconds limit) {
     const ChildEnd end = RunChild(command, {.time = limit, .output_bytes = 64 * 1024});
     return end.missing.empty() ? end.output : "";
@@ -320,7 +297,7 @@ CommandResult RunReplay(const Options& options) {
   witness.Begin();
   const CatchInterrupt guard;
   const ProbeEngine probe = [&](const std::string& engine, const std::map<std::string, std::string>& of_engine) { return Probe(*worker, engine, of_engine); };
-  return RunAsAgent(options, *launch, SetupOf(*worker, Inherited(), witness).local, probe, [] { return interrupted.load(); });
+  return RunAsAgent(options, *launch, SetupOf(*worker, Inherited(), witness).local, probe, Interrupted);
 }
 
 }  // namespace inquest

@@ -77,10 +77,9 @@ class Watch {
 
   ChildEnd Run() {
     while (!end_.cut && !Ended()) {
-      if (Elapsed() >= limits_.time) {
-        end_.timed_out = true;
-        break;
-      }
+      end_.timed_out = Elapsed() >= limits_.time;
+      end_.interrupted = limits_.interrupted();
+      if (end_.timed_out || end_.interrupted) break;
       Drain(std::clamp(limits_.time - Elapsed(), milliseconds(0), kTick));
     }
     ::kill(-child_, SIGKILL);  // its own children too; it is not reaped yet, so that the number is still its
@@ -136,12 +135,12 @@ class Watch {
 };
 
 /// The errno of a child that could not become the program; 0: it did; nullopt: not in time, as from a disk that hangs.
-std::optional<int> WaitForExec(int failure, milliseconds time) {
+std::optional<int> WaitForExec(int failure, const ChildLimits& limits) {
   pollfd ready{failure, POLLIN, 0};
   int code = 0;
-  do code = ::poll(&ready, 1, static_cast<int>(time.count()));
-  while (code < 0 && errno == EINTR);
-  if (code == 0) return std::nullopt;
+  do code = ::poll(&ready, 1, static_cast<int>(limits.time.count()));
+  while (code < 0 && errno == EINTR && !limits.interrupted());
+  if (code <= 0) return std::nullopt;
   int error = 0;
   ssize_t told = 0;
   do told = ::read(failure, &error, sizeof error);
@@ -170,7 +169,7 @@ ChildEnd RunChild(const std::vector<std::string>& command, const ChildLimits& li
   ::setpgid(child, child);  // by whoever is first
   output.CloseWrite();
   failure.CloseWrite();
-  const auto error = WaitForExec(failure.read(), limits.time);
+  const auto error = WaitForExec(failure.read(), limits);
   if (!error || *error == 0) return Watch(child, output.read(), error ? limits : ChildLimits{}).Run();
   ::waitpid(child, nullptr, 0);
   end.missing = WhyNotStarted(command[0], *error);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@ namespace inquest {
 struct ChildLimits {
   std::chrono::milliseconds time{};
   std::size_t output_bytes = 0;  ///< where it prints more it is stopped
+  std::function<bool()> interrupted = [] { return false; };  ///< once it says so the program is stopped
 };
 
 /// How it ended. Neither `exit_code` nor `signal`: it did not start, or could not be killed.
@@ -18,7 +20,7 @@ struct ChildEnd {
   std::string output;   ///< standard output and error, as they came
   std::string missing;  ///< why it did not start; empty: it did
   std::optional<int> exit_code, signal;
-  bool timed_out = false, cut = false;
+  bool timed_out = false, cut = false, interrupted = false;
   std::chrono::milliseconds took{};
 };
 

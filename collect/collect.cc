@@ -31,6 +31,7 @@ constexpr std::uint64_t kFileBytes = 4ULL << 30;         ///< of one file, from 
 constexpr std::uint64_t kAllFilesBytes = 16ULL << 30;    ///< of all files together
 constexpr std::chrono::seconds kAnswer{10};              ///< for a file system to answer in
 constexpr std::chrono::seconds kStacks{60};
+constexpr const char* kInterrupted = "left out: interrupted";
 
 struct Gathered {
   CollectedItem item;
@@ -55,36 +56,6 @@ std::string Shortcoming(const CollectedItem& item) {
   if (item.exit_code.value_or(0) != 0) return fmt::format("exit status {}", *item.exit_code);
   return "";
 }
-
-Gathered Run(std::vector<std::string> command, std::chrono::milliseconds limit) {
-  Gathered got;
-  ChildEnd end = RunChild(command, {.time = limit, .output_bytes = kOutputBytes});
-  got.content = std::move(end.output);
-  got.item.command = std::move(command);
-  got.item.problem = std::move(end.missing);
-  got.item.kept = got.item.problem.empty();
-  got.item.exit_code = end.exit_code;
-  got.item.signal = end.signal;
-  got.item.timed_out = end.timed_out;
-  got.item.cut = end.cut;
-  got.item.seconds = static_cast<double>(end.took.count()) / 1000;
-  if (got.item.kept) got.item.problem = Shortcoming(got.item);
-  return got;
-}
-
-/// Its end, read by a child: no file system that hangs shall hang us.
-Gathered ReadTail(const std::string& path) {
-  Gathered got;
-  if (::access(path.c_str(), R_OK) == 0)
-    got = Run({"tail", "-c", std::to_string(kOutputBytes / 4), path}, kAnswer);
-  else
-    got.item.problem = std::strerror(errno);
-  got.item.command.clear();
-  got.item.source = path;
-  return got;
-}
-
-bool Answers(const std::string& path) { return RunChild({"head", "-c", "1", path}, {.time = kAnswer, .output_bytes = 1}).exit_code == 0; }
 
 std::vector<std::string> SplitAtNul(std::string_view text) {
   std::vector<std::string> out;
@@ -113,8 +84,8 @@ std::string MaskedEnvironment(const std::vector<std::string>& environment) {
 /// One run of the command: every step adds to the bundle and to the manifest.
 class Collection {
  public:
-  Collection(BundleWriter& writer, Manifest manifest, std::optional<std::chrono::seconds> time_limit)
-      : writer_(writer), manifest_(std::move(manifest)), folder_("inquest-bundle/" + manifest_.hostname + "/"), time_limit_(time_limit) {}
+  Collection(BundleWriter& writer, Manifest manifest, const CollectRequest& request)
+      : writer_(writer), manifest_(std::move(manifest)), folder_("inquest-bundle/" + manifest_.hostname + "/"), time_limit_(request.time_limit), interrupted_(request.interrupted) {}
 
   void Rows() {
     const auto rows = CollectTable();
@@ -155,7 +126,7 @@ class Collection {
 
   void Dumps(const std::vector<std::string>& environment) {
     for (const std::string& path : RecentDumps(DumpFolders(environment)))
-      if (IsNew(path)) Copy("dumps/" + path.substr(path.rfind('/') + 1), path, ::geteuid());
+      if (!interrupted_() && IsNew(path)) Copy("dumps/" + path.substr(path.rfind('/') + 1), path, ::geteuid());
   }
 
   void Files(const std::vector<NamedFile>& files) {
@@ -167,8 +138,10 @@ class Collection {
         continue;
       }
       const auto [folder, is_new] = answers.try_emplace(file.path.substr(0, file.path.rfind('/') + 1), false);
-      if (is_new) folder->second = !RunChild({"head", "-c", "1", file.path}, {.time = kAnswer, .output_bytes = 1}).timed_out;
-      if (!folder->second)
+      if (is_new) folder->second = !RunChild({"head", "-c", "1", file.path}, {.time = kAnswer, .output_bytes = 1, .interrupted = interrupted_}).timed_out;
+      if (interrupted_())
+        Lack(name, file.path, kInterrupted);
+      else if (!folder->second)
         Lack(name, file.path, "its file system did not answer");
       else if (IsNew(file.path))
         Copy(name, file.path, std::nullopt);
@@ -182,6 +155,41 @@ class Collection {
   std::vector<CollectedItem> TakeItems() { return std::move(manifest_.items); }
 
  private:
+  Gathered Run(std::vector<std::string> command, std::chrono::milliseconds limit) {
+    Gathered got;
+    if (interrupted_()) {
+      got.item.command = std::move(command);
+      got.item.problem = kInterrupted;
+      return got;
+    }
+    ChildEnd end = RunChild(command, {.time = limit, .output_bytes = kOutputBytes, .interrupted = interrupted_});
+    got.content = std::move(end.output);
+    got.item.command = std::move(command);
+    got.item.problem = std::move(end.missing);
+    got.item.kept = got.item.problem.empty();
+    got.item.exit_code = end.exit_code;
+    got.item.signal = end.signal;
+    got.item.timed_out = end.timed_out;
+    got.item.cut = end.cut;
+    got.item.seconds = static_cast<double>(end.took.count()) / 1000;
+    if (got.item.kept) got.item.problem = end.interrupted ? "stopped: interrupted" : Shortcoming(got.item);
+    return got;
+  }
+
+  /// Its end, read by a child: no file system that hangs shall hang us.
+  Gathered ReadTail(const std::string& path) {
+    Gathered got;
+    if (::access(path.c_str(), R_OK) == 0)
+      got = Run({"tail", "-c", std::to_string(kOutputBytes / 4), path}, kAnswer);
+    else
+      got.item.problem = std::strerror(errno);
+    got.item.command.clear();
+    got.item.source = path;
+    return got;
+  }
+
+  bool Answers(const std::string& path) { return RunChild({"head", "-c", "1", path}, {.time = kAnswer, .output_bytes = 1, .interrupted = interrupted_}).exit_code == 0; }
+
   /// The first row that ends well, else the last that ran at all.
   Gathered FirstGood(std::span<const CollectRow> rows) {
     std::optional<Gathered> best;
@@ -263,6 +271,7 @@ class Collection {
   Manifest manifest_;
   std::string folder_;
   std::optional<std::chrono::seconds> time_limit_;
+  std::function<bool()> interrupted_;
   std::map<std::string, int> strikes_;                  ///< by program
   std::set<std::pair<std::uint64_t, std::uint64_t>> copied_;  ///< device and inode
   std::uint64_t room_ = kAllFilesBytes;
@@ -279,7 +288,7 @@ Result<Collected> Collect(const CollectRequest& request) {
   collected.output = !request.output.empty() ? request.output : fmt::format("inquest-{}-{:%Y%m%dT%H%M%SZ}.tar.zst", manifest.hostname, fmt::gmtime(now));
   auto writer = BundleWriter::Open(collected.output);
   if (!writer) return writer.error();
-  Collection collection(**writer, std::move(manifest), request.time_limit);
+  Collection collection(**writer, std::move(manifest), request);
   collection.Rows();
   collection.Environment(request.environment);
   collection.RunningRanks(request.stacks);

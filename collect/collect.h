@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct CollectRequest {
   std::optional<std::chrono::seconds> time_limit;  ///< of each program; else by what it does
   bool stacks = false;                   ///< attach py-spy and gdb to processes on GPUs, which stops them for a moment
   std::string tool_version;
+  std::function<bool()> interrupted = [] { return false; };  ///< once it says so the bundle is finished with what it has
 };
 
 struct Collected {

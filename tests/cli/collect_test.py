@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -103,6 +104,28 @@ class CollectTest(unittest.TestCase):
         members, items = self.collect()
         self.assertLess(time.monotonic() - begin, 30)
         self.assertEqual((members["nvidia-smi.txt"], items["nvidia-smi.txt"]["problem"]), (b"table\n", None))
+
+    def test_an_interrupt_finishes_the_bundle(self):
+        self.program("nvidia-smi", f"echo begun; touch {self.folder}/runs; sleep 1000")
+        clean = {"PATH": f"{self.programs}:{os.environ['PATH']}", "HOME": str(self.folder)}
+        given = self.folder / "job.log"
+        given.write_text("a line\n")
+        run = subprocess.Popen([binary, "collect", "-o", self.bundle, given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean, cwd=self.folder)
+        deadline = time.monotonic() + 60
+        while not (self.folder / "runs").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        begin = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual((run.returncode, err.decode()), (UNDECIDED, "inquest: interrupted; the bundle is whole, with what was gathered by then\n"))
+        self.assertFalse(pathlib.Path(f"{self.bundle}.part").exists())
+        members, items = self.read(self.bundle.read_bytes())
+        self.assertEqual((members["nvidia-smi.txt"], items["nvidia-smi.txt"]["problem"]), (b"begun\n", "stopped: interrupted"))
+        self.assertEqual([item["problem"] for name, item in items.items() if name.endswith("job.log")], ["left out: interrupted"])
+        self.assertIn("stopped: interrupted", out.decode())
+        left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+        self.assertNotIn(str(self.programs), left)
 
     def test_output_is_bounded(self):
         self.program("nvidia-smi", "yes 0123456789")
