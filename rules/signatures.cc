@@ -71,6 +71,12 @@ void AddPrinter(const Timeline& timeline, const LineMatch& match, Blame& blame) 
   const auto rank = timeline.RankOf(event);
   if (rank && blame.ranks.size() < kCulpritsPerRule) blame.ranks.insert(rank->value.value);
   if (rank) return;
+  // No prefix says whose line it is; the sentence itself may.
+  for (const auto& [name, value] : match.groups)
+    if (name == "rank" && !Numbers(value).empty()) {
+      if (blame.ranks.size() < kCulpritsPerRule) blame.ranks.insert(Numbers(value).front());
+      return;
+    }
   AddHost(timeline, match, blame);
   if (event.origin.pid && blame.pids.size() < kCulpritsPerRule) blame.pids.insert(*event.origin.pid);
 }
