@@ -240,9 +240,11 @@ void AddUnique(std::vector<std::string>& list, const std::vector<std::string>& m
     if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
 
+/// The same command is the same remedy, whatever is said of it; the first, a finding's own, says more.
 void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more) {
+  const auto same = [](const Remedy& a, const Remedy& b) { return a.text == b.text || (!a.command.empty() && a.command == b.command); };
   for (const Remedy& item : more)
-    if (std::none_of(list.begin(), list.end(), [&](const Remedy& r) { return r.text == item.text; })) list.push_back(item);
+    if (std::none_of(list.begin(), list.end(), [&](const Remedy& r) { return same(r, item); })) list.push_back(item);
 }
 
 void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::size_t most = kEvidenceLines) {

@@ -119,6 +119,9 @@ std::vector<std::string> Broken(const Case& c) {
   if (HasKey(c.label, "culprit_ranks")) add(SetMismatch("ranks", c.label["culprit_ranks"], ranks));
   if (HasKey(c.label, "culprit_hosts")) add(SetMismatch("hosts", c.label["culprit_hosts"], hosts));
   if (HasKey(c.label, "collective")) add(CollectiveMismatch(c.label["collective"], verdict.collective));
+  std::set<std::string> commands;
+  for (const Remedy& remedy : verdict.remedies)
+    if (!remedy.command.empty() && !commands.insert(remedy.command).second) add("advises twice: " + remedy.command);
   if (HasKey(c.label, "cites") && !c.label["cites"].empty()) {
     const std::set<std::string> quoted = Quoted(c);
     const auto wanted = c.label["cites"].get<std::vector<std::string>>();

@@ -78,7 +78,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     for (const auto& waiter : row.waiters)
       if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, waiter.event, "cause"));
     finding.remedies = {{"Test, not repair: traffic between the GPUs of a host by shared memory instead of peer-to-peer. If the same job then runs, it is the peer-to-peer path.",
-                         "NCCL_P2P_DISABLE=1 <the same command>"},
+                         "NCCL_P2P_DISABLE=1 <command>"},
                         {"Raising the time-out cannot help: the operation needs less than a second. NCCL_BLOCKING_WAIT and NCCL_ASYNC_ERROR_HANDLING do not raise it either.", ""}};
     finding.collect = {"NCCL_DEBUG=INFO of all ranks (does it end in `via P2P/...` and then silence?)", "nvidia-smi, nvidia-smi topo -m",
                        "dmesg | grep -iE 'NVRM|Xid|AMD-Vi|DMAR|IOMMU'", "cat /proc/cmdline; sudo lspci -vvv | grep -i acsctl; df -h /dev/shm"};

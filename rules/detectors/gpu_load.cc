@@ -78,7 +78,7 @@ void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vect
   }
   CiteGpus(evidence, gpus, finding);
   finding.citations.push_back(Cite(evidence.timeline, rows.front().second->event, "context"));
-  finding.remedies = {{"Test and stopgap: shared memory instead of peer-to-peer. It costs bandwidth between GPUs, so it is no repair.", "NCCL_P2P_DISABLE=1 <the same command>"},
+  finding.remedies = {{"Test and stopgap: shared memory instead of peer-to-peer. It costs bandwidth between GPUs, so it is no repair.", "NCCL_P2P_DISABLE=1 <command>"},
                       {"If that helps: on bare metal look at ACS and the IOMMU, in a guest at the hypervisor's peer-to-peer support, else at the driver branch. NCCL_SOCKET_IFNAME and NCCL_IB_DISABLE have no part in traffic inside one host.",
                        "cat /proc/cmdline; systemd-detect-virt; sudo lspci -vvv | grep -i acsctl"}};
   finding.collect = {"NCCL_DEBUG=INFO of all ranks (does it end in `via P2P/...` and then silence?)", "nvidia-smi topo -m; nvidia-smi topo -p2p r", "dmesg"};

@@ -114,7 +114,7 @@ std::vector<Finding> FindRedirected(const Evidence& evidence) {
   finding.claim = fmt::format("{}, and {}.", setting->what, failure ? "GPU peer-to-peer traffic of the job failed" : "the job's GPUs talk peer to peer");
   finding.citations.push_back(Cite(timeline, failure ? *failure : *channels, "cause"));
   finding.citations.push_back(Cite(timeline, setting->event, "cause"));
-  finding.remedies = {{"Test and stopgap: without peer-to-peer. It costs bandwidth, so it is no repair.", "NCCL_P2P_DISABLE=1 <the same command>"},
+  finding.remedies = {{"Test and stopgap: without peer-to-peer. It costs bandwidth, so it is no repair.", "NCCL_P2P_DISABLE=1 <command>"},
                       {"On bare metal switch ACS off at the bridges and boot with iommu=pt or iommu=off; in a guest ask the provider.", "sudo lspci -vvv | grep -i acsctl; cat /proc/cmdline"}};
   return {finding};
 }

@@ -86,7 +86,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   finding.confidence = 0.45;
   finding.claim = "Every communicator was set up over GPU peer-to-peer, and then nothing more was printed: the first collective did not end, or the log was cut.";
   finding.citations = {Cite(timeline, *complete, "cause"), Cite(timeline, *via, "cause")};
-  finding.remedies = {{"Test, not repair: the same job without peer-to-peer.", "NCCL_P2P_DISABLE=1 <the same command>"}};
+  finding.remedies = {{"Test, not repair: the same job without peer-to-peer.", "NCCL_P2P_DISABLE=1 <command>"}};
   finding.collect = {"nvidia-smi while it hangs (100 % at a third of the power on all GPUs: all ranks are inside a collective)", "py-spy dump --pid <each rank>",
                      "nvidia-smi topo -m", "dmesg | grep -iE 'NVRM|Xid|AMD-Vi|DMAR|IOMMU'"};
   return {finding};
