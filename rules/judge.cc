@@ -111,14 +111,19 @@ void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Findin
   }
 }
 
+bool AnyCommunicatorIsComplete(const Timeline& timeline) {
+  return std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
+    const auto* init = std::get_if<CommInit>(&event.what);
+    return init != nullptr && init->complete && init->nranks > 1;
+  });
+}
+
 /// Several hosts spoke of their bootstrap and no communicator of theirs was ever complete, nor anything trained.
 bool StuckInBootstrap(const Evidence& evidence, const Finding& hint) {
   std::set<std::string> hosts;
   for (const Citation& citation : hint.citations)
     if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[citation.event])) hosts.insert(*host);
-  for (const Event& event : evidence.timeline.events)
-    if (const auto* init = std::get_if<CommInit>(&event.what); init != nullptr && init->complete && init->nranks > 1) return false;
-  return hosts.size() > 1 && evidence.phases.empty();
+  return hosts.size() > 1 && evidence.phases.empty() && !AnyCommunicatorIsComplete(evidence.timeline);
 }
 
 /// Everybody in and nothing moving turns a hint about the transport into a reason; so does a bootstrap that never ends
@@ -422,6 +427,11 @@ const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Fin
   return last != nullptr && last->kind == "training" ? causes.front() : nullptr;
 }
 
+/// What was missing when a communicator was set up was not needed, where one was complete.
+bool SetUpRefutes(const Timeline& timeline, const Finding& hint) {
+  return IsOneOf(hint.cause, {"interface-selection", "plugin-fault"}) && AnyCommunicatorIsComplete(timeline);
+}
+
 /// Who hands over a few lines, one of which complains, has cut out what went wrong. States of hosts beside them count for
 /// nothing.
 bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
@@ -436,7 +446,7 @@ bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
   std::uint64_t lines = 0;
   for (std::size_t i = 0; i < timeline.inputs.size(); ++i)
     if (other[i] || !state[i]) lines += timeline.inputs[i].lines;
-  return lines <= kFewLines && hint.confidence >= kLeastOfALine && evidence.book.FindRule(hint.rule) != nullptr;
+  return lines <= kFewLines && hint.confidence >= kLeastOfALine && evidence.book.FindRule(hint.rule) != nullptr && !SetUpRefutes(timeline, hint);
 }
 
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {

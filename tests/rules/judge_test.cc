@@ -328,5 +328,15 @@ TEST_CASE("judge: a call is cited where it stands", "[judge]") {
   CHECK(finding->citations[0].rank == GlobalRank{4});
 }
 
+TEST_CASE("Judge: a few lines that complain of the set-up complain of nothing once a communicator is complete", "[rules]") {
+  const std::string lines =
+      "node01:4121:4121 [3] NCCL INFO NET/OFI No eligible providers were found\n"
+      "node01:4121:4170 [3] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.1.2<0>\n";
+  CHECK(JudgeText(lines).verdict.cause == "plugin-fault");
+  const Verdict verdict =
+      JudgeText(lines + "node01:4121:4170 [3] NCCL INFO ncclCommInitRank comm 0x55cc27005c20 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1c3170e2c1182784 - Init COMPLETE\n").verdict;
+  CHECK(verdict.cause == "unknown");
+}
+
 }  // namespace
 }  // namespace inquest
