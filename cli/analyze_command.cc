@@ -70,12 +70,14 @@ CommandResult RunAnalysis(const Options& options) {
   }
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options, paths);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
-  const auto& [timeline, verdict] = std::get<Analysis>(analyzed);
+  const auto analysis = std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed)));
+  const auto& [timeline, verdict] = *analysis;
 
   CommandResult result{.status = StatusOf(verdict.outcome), .out = "", .err = ""};
+  if (options.quiet) return result;
   ReportContext context{.text = StyleOfOutput(options), .tool_version = INQUEST_VERSION};
   if (verdict.collective) context.replay_command = CommandLine(PlanFrom(timeline, *verdict.collective));
-  if (!options.quiet) result.out = FindReportFormat(options.format)->render(timeline, verdict, context);
+  result.print = [analysis, context, format = FindReportFormat(options.format)](const Sink& sink) { format->render(analysis->timeline, analysis->verdict, context, sink); };
   return result;
 }
 

@@ -43,7 +43,12 @@ int Main(const std::vector<std::string>& arguments) {
   // A closed pipe shall be an error of write(), not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   CommandResult result = Run(arguments);
-  if (const auto error = WriteOut(result.out)) {
+  std::optional<Error> error = WriteOut(result.out);
+  if (result.print)
+    result.print([&](std::string_view piece) {
+      if (!error) error = WriteOut(piece);
+    });
+  if (error) {
     result.status = kExitCouldNotRun;
     result.err += CouldNotRun(*error).err;
   }

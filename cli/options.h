@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,8 @@ struct CommandResult {
   int status = 0;
   std::string out, err;
   std::shared_ptr<const void> held = {};  ///< lives until it is printed
+  /// Prints what is too long for `out`, piece by piece.
+  std::function<void(const std::function<void(std::string_view)>&)> print = {};
 };
 inline constexpr int kExitHealthy = 0, kExitFailed = 1, kExitUndecided = 2, kExitCouldNotRun = 3;
 /// The shape of every error: `inquest: where: message`, the hint on a line of its own. Sanitised.

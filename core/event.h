@@ -260,7 +260,7 @@ struct ExceptionRaised {
 struct LogMessage {
   static constexpr std::string_view kKind = "log-message";
   Component component = Component::kAny;
-  std::string text;
+  std::string text;  ///< empty: Event::text holds all of it
   std::vector<std::uint32_t> hits;
 };
 

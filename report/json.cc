@@ -12,6 +12,71 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Writes a document piece by piece, as nlohmann's dump(2) would the whole: who is who of a large job would be as large
+/// again as the job's timeline. ASCII only: neither a C1 control nor a bidirectional override of a log reaches a terminal
+/// as itself.
+class Document {
+ public:
+  explicit Document(const Sink& sink) : sink_(sink) {}
+  ~Document() { sink_(out_ + "\n"); }
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+
+  void Begin(char bracket) {
+    if (!keyed_) Next();
+    keyed_ = false;
+    out_ += bracket;
+    depth_.push_back({bracket == '{' ? '}' : ']', true});
+  }
+  void End() {
+    const Level level = depth_.back();
+    depth_.pop_back();
+    if (!level.empty) Line();
+    out_ += level.close;
+  }
+  Document& Key(std::string_view key) {
+    Next();
+    out_ += fmt::format("\"{}\": ", key);
+    keyed_ = true;
+    return *this;
+  }
+  void Value(const Json& value) {
+    if (!keyed_) Next();
+    keyed_ = false;
+    const std::string text = value.dump(2, ' ', true, Json::error_handler_t::replace);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      out_.append(text, at, end - at);
+      if (end < text.size()) Line();
+      at = end + 1;
+    }
+    if (out_.size() < kPiece) return;
+    sink_(out_);
+    out_.clear();
+  }
+  template <class Rows>
+  void List(std::string_view key, const Rows& rows, const auto& convert) {
+    Key(key).Begin('[');
+    for (const auto& row : rows) Value(convert(row));
+    End();
+  }
+
+ private:
+  static constexpr std::size_t kPiece = 1 << 16;
+  struct Level { char close; bool empty; };
+  void Line() { out_.append("\n").append(2 * depth_.size(), ' '); }
+  void Next() {
+    if (depth_.empty()) return;
+    if (!depth_.back().empty) out_ += ',';
+    depth_.back().empty = false;
+    Line();
+  }
+  const Sink& sink_;
+  std::string out_;
+  std::vector<Level> depth_;
+  bool keyed_ = false;
+};
+
 template <class T>
 Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -175,13 +240,15 @@ Json DivergenceToJson(const Timeline& timeline, const std::optional<Communicator
   return Json{{"number", divergence->number}, {"sides", List(divergence->sides, side_to_json)}};
 }
 
-Json CommunicatorToJson(const Timeline& timeline, const CommunicatorRow& row) {
-  return Json{{"id", row.comm_id ? Json(fmt::format("{:#x}", row.comm_id->value)) : Json(nullptr)},
-              {"basis", row.comm_id ? Json(Name(row.comm_id->basis)) : Json(nullptr)},
-              {"nranks", row.nranks},
-              {"whole_history", row.whole_history},
-              {"members", List(row.members, [&](const auto& member) { return MemberToJson(timeline, member); })},
-              {"divergence", DivergenceToJson(timeline, row.divergence)}};
+void Write(const Timeline& timeline, const CommunicatorRow& row, Document& document) {
+  document.Begin('{');
+  document.Key("id").Value(row.comm_id ? Json(fmt::format("{:#x}", row.comm_id->value)) : Json(nullptr));
+  document.Key("basis").Value(row.comm_id ? Json(Name(row.comm_id->basis)) : Json(nullptr));
+  document.Key("nranks").Value(row.nranks);
+  document.Key("whole_history").Value(row.whole_history);
+  document.List("members", row.members, [&](const auto& member) { return MemberToJson(timeline, member); });
+  document.Key("divergence").Value(DivergenceToJson(timeline, row.divergence));
+  document.End();
 }
 
 Json GroupToJson(const GroupRow& row) {
@@ -196,19 +263,22 @@ Json GroupToJson(const GroupRow& row) {
   return Json{{"name", row.name}, {"desc", row.desc}, {"members", std::move(members)}};
 }
 
-Json JobToJson(const Timeline& timeline) {
+void WriteJob(const Timeline& timeline, Document& document) {
   Json world = nullptr;
   if (timeline.world_size)
     world = Json{{"value", timeline.world_size->value}, {"basis", Name(timeline.world_size->basis)}};
   Json versions = Json::object();
   for (const auto& [name, values] : timeline.versions) versions[name] = values;
-  return Json{{"world_size", std::move(world)},
-              {"ranks", List(timeline.ranks, [&](const RankRow& row) { return RankToJson(timeline, row); })},
-              {"hosts", timeline.hosts},
-              {"versions", std::move(versions)},
-              {"communicators", List(timeline.communicators,
-                                     [&](const CommunicatorRow& row) { return CommunicatorToJson(timeline, row); })},
-              {"process_groups", List(timeline.groups, GroupToJson)}};
+  document.Begin('{');
+  document.Key("world_size").Value(world);
+  document.List("ranks", timeline.ranks, [&](const RankRow& row) { return RankToJson(timeline, row); });
+  document.Key("hosts").Value(timeline.hosts);
+  document.Key("versions").Value(versions);
+  document.Key("communicators").Begin('[');
+  for (const CommunicatorRow& row : timeline.communicators) Write(timeline, row, document);
+  document.End();
+  document.List("process_groups", timeline.groups, GroupToJson);
+  document.End();
 }
 
 Json EventToJson(const Timeline& timeline, const std::optional<EventIndex>& index) {
@@ -246,22 +316,35 @@ Json InputToJson(const InputSummary& input, Json missing) {
 
 }  // namespace
 
-std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version) {
+void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink) {
   auto missing = Missing(timeline);
-  Json inputs = Json::array();
-  for (std::uint32_t i = 0; i < timeline.inputs.size(); ++i) inputs.push_back(InputToJson(timeline.inputs[i], std::move(missing[i])));
-  const Json document{
-      {"schema", "inquest-verdict-1"},
-      {"tool", {{"name", "inquest"}, {"version", tool_version}}},
-      {"outcome", Name(verdict.outcome)},
-      {"verdict", ToJson(timeline, verdict)},
-      {"alternatives", List(verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); })},
-      {"findings", List(verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); })},
-      {"job", JobToJson(timeline)},
-      {"timeline", List(timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); })},
-      {"inputs", std::move(inputs)}};
-  // ASCII only: neither a C1 control nor a bidirectional override of a log reaches a terminal as itself.
-  return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
+  Document document(sink);
+  document.Begin('{');
+  document.Key("schema").Value("inquest-verdict-1");
+  document.Key("tool").Value(Json{{"name", "inquest"}, {"version", tool_version}});
+  document.Key("outcome").Value(Name(verdict.outcome));
+  document.Key("verdict").Value(ToJson(timeline, verdict));
+  document.List("alternatives", verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); });
+  document.List("findings", verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); });
+  document.Key("job");
+  WriteJob(timeline, document);
+  document.List("timeline", timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); });
+  document.Key("inputs").Begin('[');
+  for (std::uint32_t i = 0; i < timeline.inputs.size(); ++i) {
+    const auto lack = missing.find(i);
+    document.Value(InputToJson(timeline.inputs[i], lack == missing.end() ? Json() : std::move(lack->second)));
+  }
+  document.End();
+  document.Key("left_out").Begin('[');
+  for (const auto& [what, count] : timeline.left_out) document.Value(Json{{"what", what}, {"count", count}});
+  document.End();
+  document.End();
+}
+
+std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version) {
+  std::string text;
+  RenderJson(timeline, verdict, tool_version, [&](std::string_view piece) { text += piece; });
+  return text;
 }
 
 }  // namespace inquest

@@ -1,6 +1,7 @@
 // The reports: one verdict, rendered for a person or for a program. A report decides nothing.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,10 +25,13 @@ struct ReportContext {
   std::string replay_command = {};  ///< runs the verdict's collective again; empty: it cannot be run
 };
 
+/// Takes a report piece by piece.
+using Sink = std::function<void(std::string_view)>;
+
 /// All that the program knows of a report format.
 struct ReportFormat {
   std::string_view name;
-  std::string (*render)(const Timeline&, const Verdict&, const ReportContext&);
+  void (*render)(const Timeline&, const Verdict&, const ReportContext&, const Sink&);
 };
 std::span<const ReportFormat> ReportFormats();
 /// nullptr: no such format.
@@ -37,6 +41,7 @@ const ReportFormat* FindReportFormat(std::string_view name);
 std::string RenderText(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
 
 /// The document of docs/json.md; ASCII, ends in a newline.
+void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink);
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version);
 
 }  // namespace inquest

@@ -353,6 +353,9 @@ void Coverage(Page& page, const Timeline& timeline) {
     if (++problems <= kProblemsShown) page.Paragraph("  ", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
   }
   page.More(problems, kProblemsShown);
+  std::string left_out;
+  for (const auto& [what, count] : timeline.left_out) left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
+  if (!left_out.empty()) page.Line("  ", "Left out, more than is held in memory: " + left_out, style::kYellow);
   NotCollectedOn(page, timeline);
 }
 

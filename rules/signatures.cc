@@ -142,7 +142,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     for (const std::uint32_t rule : message->hits.empty() ? last_lines : message->hits) {
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
       const Pattern& pattern = patterns.Get(rule);
-      const auto match = pattern.Search(message->text);
+      const auto match = pattern.Search(message->text.empty() ? timeline.events[i].text : message->text);
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
       const Rule& held = book.rules[rule];

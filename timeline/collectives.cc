@@ -153,6 +153,7 @@ void MatchWork(Timeline& timeline) {
     if (row.waiters.empty()) continue;
     std::sort(row.waiters.begin(), row.waiters.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     row.work = Majority(row.waiters);
+    row.whole = !timeline.waits_left_out.MayHold(static_cast<std::size_t>(std::get<1>(key))) && !timeline.left_out.contains(HeartbeatLost::kKind);
     timeline.collectives.push_back(std::move(row));
   }
   // What was enqueued first is what stood first; where some clock is missing, the first to speak goes first.

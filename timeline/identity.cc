@@ -97,12 +97,52 @@ std::string HostNamed(const Event& event) {
 }  // namespace
 
 std::uint32_t Processes::Row(const std::string& host, std::int64_t pid) {
-  if (const auto known = by_pid_.find(Pid(host, pid)); known != by_pid_.end()) return known->second;
-  ProcessRow row;
-  if (!host.empty()) row.host = host;
-  row.pid = pid;
-  rows.push_back(row);
-  return by_pid_[{host, pid}] = static_cast<std::uint32_t>(rows.size() - 1);
+  const auto known = by_pid_.find(std::pair<std::string_view, std::int64_t>(host, pid));
+  const std::uint32_t index = known != by_pid_.end() ? known->second : static_cast<std::uint32_t>(rows.size());
+  if (known == by_pid_.end()) {
+    ProcessRow& row = rows.emplace_back();
+    if (!host.empty()) row.host = host;
+    row.pid = pid;
+    heard_.emplace_back();
+    by_pid_[{host, pid}] = index;
+  }
+  ++heard_[index].times;
+  heard_[index].last = ++now_;
+  return index;
+}
+
+std::vector<std::uint32_t> Processes::Thin(std::size_t most, const std::vector<bool>& kept) {
+  std::vector<bool> stays = kept;
+  stays.resize(rows.size());
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < rows.size(); ++i)
+    if (!stays[i]) order.push_back(i);
+  // One half for those that spoke last, one for those that spoke most: a job that failed before the noise, or after it.
+  const auto take = [&](std::size_t count, auto more) {
+    count = std::min(count, order.size());
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(count);
+    std::nth_element(order.begin(), end, order.end(), more);
+    for (auto it = order.begin(); it != end; ++it) stays[*it] = true;
+    order.erase(order.begin(), end);
+  };
+  take(most / 2, [&](std::uint32_t a, std::uint32_t b) { return heard_[a].last > heard_[b].last; });
+  take(most - most / 2, [&](std::uint32_t a, std::uint32_t b) { return heard_[a].times != heard_[b].times ? heard_[a].times > heard_[b].times : a < b; });
+  std::vector<std::uint32_t> numbers(rows.size(), kNone);
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    if (!stays[i]) continue;
+    numbers[i] = next;
+    if (next != i) {
+      rows[next] = std::move(rows[i]);
+      heard_[next] = heard_[i];
+    }
+    ++next;
+  }
+  rows.resize(next);
+  heard_.resize(next);
+  std::erase_if(by_pid_, [&](const auto& entry) { return numbers[entry.second] == kNone; });
+  for (auto& [pid, row] : by_pid_) row = numbers[row];
+  return numbers;
 }
 
 std::uint32_t Processes::Meet(const Event& event) {
@@ -188,7 +228,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
       if (same == 1 && member.rank.value >= 0) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank.value}, Basis::kDerived, kByLargest});
     }
   timeline.processes = std::move(processes.rows);
-  timeline.process_by_pid = {processes.by_pid_.begin(), processes.by_pid_.end()};
+  timeline.process_by_pid = std::move(processes.by_pid_);
   std::set<std::string> hosts = timeline.ProcessHosts();
   std::set<std::string> of_job;
   for (const ProcessRow& row : timeline.processes)

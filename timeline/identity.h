@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "core/event.h"
@@ -21,21 +19,17 @@ class Processes {
   /// The process that wrote the event, made known if it is new; kNone where the event says too little.
   std::uint32_t Meet(const Event& event);
   std::uint32_t Meet(const CallBatch::Process& process);
+  /// Forgets processes that said the least and have been silent for longest, until there are no more than `most` beside
+  /// those to be `kept` (by number). New numbers by old ones; kNone: forgotten.
+  std::vector<std::uint32_t> Thin(std::size_t most, const std::vector<bool>& kept);
   std::vector<ProcessRow> rows;
 
  private:
+  struct Heard { std::uint64_t times = 0, last = 0; };
   std::uint32_t Row(const std::string& host, std::int64_t pid);
-  // Looked up for every process of every block: by what the log says, without a copy of it.
-  using Pid = std::pair<std::string_view, std::int64_t>;  ///< of a host
-  struct HashOfPid {
-    using is_transparent = void;
-    std::size_t operator()(const Pid& key) const { return std::hash<std::string_view>()(key.first) ^ static_cast<std::size_t>(static_cast<std::uint64_t>(key.second) * 0x9e3779b97f4a7c15U); }
-  };
-  struct SamePid {
-    using is_transparent = void;
-    bool operator()(const Pid& a, const Pid& b) const { return a == b; }
-  };
-  std::unordered_map<std::pair<std::string, std::int64_t>, std::uint32_t, HashOfPid, SamePid> by_pid_;
+  ProcessByPid by_pid_;
+  std::vector<Heard> heard_;  ///< of the rows
+  std::uint64_t now_ = 0;
   friend void ResolveIdentity(Timeline& timeline, Processes processes);
 };
 

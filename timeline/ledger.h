@@ -23,15 +23,28 @@ namespace inquest {
 class CallLedger {
  public:
   /// Process numbers are the caller's.
-  void Init(std::uint32_t process, const CommInit& init, std::uint32_t init_event);
+  void Init(std::uint32_t process, const CommInit& init, const SourcePos& where);
   void End(std::uint32_t process, const CommEnd& end);
   /// `processes[i]` is the caller's number of batch.processes[i]. A new batch starts with begin == 0.
   void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base,
                 const std::vector<std::uint32_t>& processes);
-  /// Communicators in the order in which they were first seen. init_event is still the number given to Init.
-  std::vector<CommunicatorRow> Take();
+  /// Of what is known of communicators; the calls that are still to be matched have a bound of their own.
+  std::size_t bytes() const { return members_.size() * kMemberBytes + groups_.size() * kGroupBytes + children_.size() * kChildBytes; }
+  /// Forgets whole communicators, those that called the least and have been silent for longest, until the others take no
+  /// more than `bytes`.
+  void Thin(std::size_t bytes);
+  /// By number, which of `count` processes are members of some communicator.
+  std::vector<bool> InUse(std::size_t count) const;
+  /// The caller's numbers of processes changed. Those of members are all still there.
+  void Renumber(const std::vector<std::uint32_t>& numbers);
+  /// Communicators in the order in which they were first seen. What was
+  /// forgotten is added to `left_out`. Spent afterwards.
+  std::vector<CommunicatorRow> Take(LeftOut& left_out);
 
  private:
+  // With what their maps take.
+  static constexpr std::size_t kMemberBytes = 304, kGroupBytes = 416, kChildBytes = 128;
+  static constexpr std::size_t kFewDescriptors = 1 << 16;
   struct Slot { std::uint32_t descriptor = 0, agreed = 0; };
   struct Place { std::uint32_t member = 0, input = 0; std::uint64_t line = 0; };
   using Pointer = std::pair<std::uint32_t, std::uint64_t>;  ///< of a process
@@ -56,7 +69,8 @@ class CallLedger {
     std::uint32_t text_input = 0;  ///< where last_text stands; it is the last call's only if that stands there too
     std::uint64_t text_line = 0;
     std::optional<Timestamp> last_at;
-    std::optional<std::uint32_t> init_event;
+    std::optional<SourcePos> init_at;
+    std::uint64_t touched = 0;  ///< the slice of calls, or the birth, that spoke of it last
   };
   struct Group {
     // A ring of the calls that some member has made and another has not yet, and of some that all have made.
@@ -64,6 +78,8 @@ class CallLedger {
     std::uint64_t base = 0, size = 0;
     std::optional<std::uint64_t> diverged_at;
     std::vector<Place> places;  ///< of the newest calls' first line, a ring of its own
+    std::uint64_t id = 0;  ///< never given again, as its place is
+    bool whole = true;     ///< no member of it was forgotten
     std::optional<Known<std::uint64_t>> comm_id;
     int nranks = 0;
     std::vector<std::uint32_t> members;
@@ -87,17 +103,24 @@ class CallLedger {
   static void ForgetAgreed(Group& group);
   void Record(std::uint32_t member, std::uint64_t number, std::uint32_t descriptor, const Place& place);
   void Diverge(Group& group, std::uint64_t number, std::uint32_t member, std::uint32_t descriptor, const Place& place);
-  CommunicatorRow Row(const Group& group) const;
+  std::size_t ThinDescriptors();
+  void ThinWindows(std::size_t most);
+  void Resize(Group& group, std::size_t slots);
+  CommunicatorRow Row(const Group& group);
   CommunicatorRow::Divergence Sides(const Group& group) const;
 
   std::vector<Group> groups_;
   std::vector<Member> members_;
   std::vector<CallDescriptor> descriptors_;
+  std::size_t most_descriptors_ = kFewDescriptors;  ///< before those that nothing refers to are forgotten
   std::map<CallDescriptor, std::uint32_t, ByFields> descriptor_numbers_;
   std::map<std::string, std::uint32_t> group_by_key_;
+  Forgotten forgotten_;  ///< by key; whoever comes later under such a key is not whole
   std::unordered_map<Pointer, std::uint32_t, HashOfPointer> member_by_pointer_;
   std::map<std::pair<std::uint32_t, std::string>, int> children_;  ///< splits of a parent, per process
-  std::uint64_t generation_ = 0, mapped_generation_ = 0;
+  std::uint64_t generation_ = 0, mapped_generation_ = 0, now_ = 0, next_group_ = 0;
+  std::size_t slots_ = 0, places_ = 0;  ///< of all rings
+  std::uint64_t groups_left_out_ = 0, calls_left_out_ = 0;
   std::vector<Lane> lanes_;  ///< of a batch, by its communicators
   std::vector<Kind> kinds_;  ///< of a batch, by its descriptors
 };

@@ -28,7 +28,7 @@ std::optional<Known<GlobalRank>> RankInBrackets(std::string_view text) {
 std::optional<std::uint32_t> Timeline::ProcessOf(const Event& event) const {
   if (const auto line = process_by_kernel_line.find(event.where); line != process_by_kernel_line.end()) return line->second;
   if (!event.origin.pid) return std::nullopt;
-  const auto it = process_by_pid.find({event.origin.host ? event.origin.host->value : std::string(), *event.origin.pid});
+  const auto it = process_by_pid.find(std::pair<std::string_view, std::int64_t>(event.origin.host ? std::string_view(event.origin.host->value) : std::string_view(), *event.origin.pid));
   return it == process_by_pid.end() ? std::nullopt : std::optional(it->second);
 }
 

@@ -5,14 +5,29 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/event.h"
+#include "timeline/left_out.h"
 
 namespace inquest {
 
 /// The rule of a rank that a line without a `[rankN]:` prefix names in its own words.
 inline constexpr std::string_view kBracketRule = "[Rank n] of a line without a [rankN]: prefix";
+
+/// Processes by host (empty: not known) and pid: looked up by what the log says, without a copy of it.
+struct HashOfPid {
+  using is_transparent = void;
+  std::size_t operator()(const std::pair<std::string_view, std::int64_t>& key) const { return std::hash<std::string_view>()(key.first) ^ static_cast<std::size_t>(static_cast<std::uint64_t>(key.second) * 0x9e3779b97f4a7c15U); }
+};
+struct SamePid {
+  using is_transparent = void;
+  bool operator()(const std::pair<std::string_view, std::int64_t>& a, const std::pair<std::string_view, std::int64_t>& b) const { return a == b; }
+};
+using ProcessByPid = std::unordered_map<std::pair<std::string, std::int64_t>, std::uint32_t, HashOfPid, SamePid>;
 
 /// Index into Timeline::events.
 using EventIndex = std::uint32_t;
@@ -60,6 +75,7 @@ struct CommunicatorRow {
     SourcePos last_call_at;
     std::string last_call_text;
     std::optional<Timestamp> last_call_time;
+    std::optional<SourcePos> init_at;  ///< its last Init line
     std::optional<EventIndex> init_event;
   };
   std::vector<Member> members;  ///< by rank; ranks never seen are missing
@@ -94,6 +110,7 @@ struct GroupRow {
 /// One operation that did not end, matched over its participants.
 struct CollectiveRow {
   std::uint32_t group = 0;  ///< into Timeline::groups
+  bool whole = true;        ///< no waiter was left out
   WorkFields work;          ///< of the majority
   struct Waiter {
     GlobalRank rank;
@@ -120,6 +137,8 @@ struct Timeline {
   std::vector<GroupRow> groups;
   std::vector<CollectiveRow> collectives;  ///< earliest first where the clocks say so, else by line
   std::optional<Known<int>> world_size;
+  LeftOut left_out;
+  Forgotten waits_left_out;  ///< sequence numbers of time-outs, by their hash
   std::map<std::string, std::vector<std::string>> versions;  ///< "nccl" -> {"2.21.5"}, "cuda", "driver", "pytorch"
 
   /// The process of an event's writer; of a kernel's line, the process that it speaks of.
@@ -136,7 +155,7 @@ struct Timeline {
   std::partial_ordering Order(EventIndex a, EventIndex b) const;
 
   // Filled by the builder for the queries above.
-  std::map<std::pair<std::string, std::int64_t>, std::uint32_t> process_by_pid;
+  ProcessByPid process_by_pid;
   std::map<SourcePos, std::uint32_t> process_by_kernel_line;
 };
 

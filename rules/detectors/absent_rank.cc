@@ -53,6 +53,7 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
   std::set<int> expected;
   const GroupRow& group = timeline.groups[row.group];
   for (const auto& waiter : row.waiters) out.waiting.insert(waiter.rank.value);
+  if (!row.whole) return out;  // who is not among them may have been left out
   for (const auto& [rank, member] : group.members) expected.insert(rank.value);
   if (DefaultGroup(group)) {
     // An all-gather's output is its input times the size of the group, and the default group is the job.

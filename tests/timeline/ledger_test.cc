@@ -33,6 +33,12 @@ CommInit InitOf(std::uint64_t pointer, int rank, int nranks, std::optional<std::
   return init;
 }
 
+/// What a ledger holds so far.
+std::vector<CommunicatorRow> Rows(CallLedger ledger) {
+  LeftOut left_out;
+  return ledger.Take(left_out);
+}
+
 /// Feeds a ledger as the builder does: a batch a block, in slices between which communicators are born and die.
 /// Process = rank.
 class Feed {
@@ -93,7 +99,7 @@ class Feed {
   }
   std::vector<CommunicatorRow> Take() {
     EndBlock();
-    return ledger_.Take();
+    return Rows(ledger_);
   }
   std::uint64_t line() const { return line_; }
 
@@ -106,7 +112,7 @@ class Feed {
   void Born(int rank, CommInit init) {
     for (const bool complete : {false, true}) {
       init.complete = complete;
-      Life([this, rank, init] { ledger_.Init(static_cast<std::uint32_t>(rank), init, 0); });
+      Life([this, rank, init] { ledger_.Init(static_cast<std::uint32_t>(rank), init, {}); });
     }
   }
   std::uint32_t Process(int rank) {
@@ -394,25 +400,25 @@ TEST_CASE("ledger: a line is quoted for a rank's last call only if it is that ca
 
 TEST_CASE("ledger: the events of a communicator's birth are given back", "[ledger]") {
   CallLedger ledger;
-  ledger.Init(0, InitOf(PointerOf(0), 0, 2, kId), 11);
-  CHECK(ledger.Take()[0].members[0].started);
-  CHECK_FALSE(ledger.Take()[0].members[0].completed);
-  CHECK(ledger.Take()[0].members[0].init_event == 11u);
-  ledger.Init(0, InitOf(PointerOf(0), 0, 2, kId, true), 12);
-  const auto rows = ledger.Take();
+  ledger.Init(0, InitOf(PointerOf(0), 0, 2, kId), {0, 11, 0});
+  CHECK(Rows(ledger)[0].members[0].started);
+  CHECK_FALSE(Rows(ledger)[0].members[0].completed);
+  CHECK(Rows(ledger)[0].members[0].init_at == SourcePos{0, 11, 0});
+  ledger.Init(0, InitOf(PointerOf(0), 0, 2, kId, true), {0, 12, 0});
+  const auto rows = Rows(ledger);
   REQUIRE(rows[0].members.size() == 1);
   CHECK(rows[0].members[0].completed);
-  CHECK(rows[0].members[0].init_event == 12u);
+  CHECK(rows[0].members[0].init_at == SourcePos{0, 12, 0});
 }
 
 TEST_CASE("ledger: an abort is not an end that all is well with", "[ledger]") {
   CallLedger ledger;
-  ledger.Init(0, InitOf(PointerOf(0), 0, 1, kId, true), 1);
+  ledger.Init(0, InitOf(PointerOf(0), 0, 1, kId, true), {0, 1, 0});
   ledger.End(0, {.how = CommEnd::How::kAbort, .complete = false, .comm = PointerOf(0), .rank = GroupRank{0}});
-  CHECK(ledger.Take()[0].members[0].aborted);
-  CHECK_FALSE(ledger.Take()[0].members[0].ended);
+  CHECK(Rows(ledger)[0].members[0].aborted);
+  CHECK_FALSE(Rows(ledger)[0].members[0].ended);
   ledger.End(0, {.how = CommEnd::How::kAbort, .complete = true, .comm = PointerOf(0), .rank = GroupRank{0}});
-  CHECK(ledger.Take()[0].members[0].ended);
+  CHECK(Rows(ledger)[0].members[0].ended);
 }
 
 TEST_CASE("ledger: names of data types", "[ledger]") {

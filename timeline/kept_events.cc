@@ -1,0 +1,322 @@
+// Holds the events that the timeline is built from, within a bound that does not depend on the length of the log.
+#include "timeline/kept_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "timeline/event_size.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::size_t kSameKept = 24;     ///< events of one kind, writer and meaning kept; then only the last
+constexpr std::size_t kContextRing = 6;   ///< plain lines kept per writer: what it printed last
+constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand before a telling one
+constexpr std::size_t kContextAfter = 3;    ///< plain lines kept behind a telling one
+constexpr std::uint64_t kAbsenceWeight = 4;  ///< of events whose lack is evidence as well: a rank that did not time out
+
+std::string GpuKey(const GpuId& id) { return fmt::format("|{}|{}|{}", id.index.value_or(-1), id.bus_id, id.uuid); }
+
+/// Events that say the same: kind, writer, and what tells one meaning from another.
+std::string SameKey(const Event& event) {
+  std::string key = fmt::format("{}|{}|{}|{}", KindOf(event.what), event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
+                                event.origin.pid.value_or(-1));
+  if (const auto* message = std::get_if<LogMessage>(&event.what))
+    for (const std::uint32_t hit : message->hits) key += fmt::format("|{}", hit);
+  else if (const auto* warn = std::get_if<NcclWarn>(&event.what))
+    key += warn->site;
+  else if (const auto* back = std::get_if<NcclReturn>(&event.what))
+    key += fmt::format("{}{}", back->site, back->result);
+  else if (const auto* environment = std::get_if<EnvironmentSet>(&event.what))
+    key += environment->name;
+  else if (const auto* work = std::get_if<WorkTimedOut>(&event.what))
+    key += fmt::format("|{}|{}", work->work.seq ? work->work.seq->value : -1, work->group_rank ? work->group_rank->value : -1);
+  else if (const auto* status = std::get_if<GroupStatus>(&event.what))
+    key += status->pg_guid + status->pg_id;
+  else if (const auto* init = std::get_if<CommInit>(&event.what))
+    key += fmt::format("|{:x}|{}", init->comm, init->complete);
+  else if (const auto* via = std::get_if<ChannelsVia>(&event.what))
+    key = fmt::format("via|{}|{}", event.origin.pid.value_or(-1), via->via);
+  else if (const auto* raised = std::get_if<ExceptionRaised>(&event.what))
+    key += raised->type + raised->frame;
+  else if (const auto* exited = std::get_if<ProcessExit>(&event.what))
+    key += fmt::format("|{}|{}", exited->pid.value_or(-1), exited->rank ? exited->rank->value : -1);
+  else if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what))
+    key += GpuKey(gpu->id);
+  else if (const auto* condition = std::get_if<GpuCondition>(&event.what))
+    key += GpuKey(condition->id) + condition->property;
+  else if (const auto* process = std::get_if<GpuProcess>(&event.what))
+    key += fmt::format("{}|{}", GpuKey(process->id), process->pid);
+  else if (const auto* row = std::get_if<GpuTopologyRow>(&event.what))
+    key += fmt::format("|{}", row->index);
+  else if (const auto* xid = std::get_if<XidReported>(&event.what))
+    key += fmt::format("|{}|{}", xid->xid, xid->bus_id);
+  else if (const auto* sxid = std::get_if<SxidReported>(&event.what))
+    key += fmt::format("|{}|{}", sxid->sxid, sxid->device);
+  else if (const auto* kill = std::get_if<KernelKill>(&event.what))
+    key += fmt::format("|{}", kill->pid);
+  else if (const auto* crash = std::get_if<KernelFault>(&event.what))
+    key += fmt::format("|{}", crash->pid);
+  else if (const auto* error = std::get_if<PcieError>(&event.what))
+    key += fmt::format("|{}|{}", error->bus_id, static_cast<int>(error->severity));
+  else if (const auto* notice = std::get_if<KernelNotice>(&event.what))
+    key += notice->subsystem + notice->what + notice->device;
+  else if (const auto* port = std::get_if<LinkPort>(&event.what))
+    key += fmt::format("|{}|{}", port->device, port->port);
+  else if (const auto* address = std::get_if<PortAddress>(&event.what))
+    key += fmt::format("|{}|{}|{}|{}", address->device, address->port, address->index.value_or(-1), address->address);
+  else if (const auto* limit = std::get_if<HostLimit>(&event.what))
+    key += fmt::format("|{}", static_cast<int>(limit->of));
+  else if (const auto* fact = std::get_if<HostFact>(&event.what))
+    key += fmt::format("|{}", static_cast<int>(fact->of));
+  else if (const auto* access = std::get_if<PcieAcs>(&event.what))
+    key += access->bus_id;
+  else if (const auto* link = std::get_if<PcieLink>(&event.what))
+    key += link->bus_id;
+  else if (const auto* used = std::get_if<NetworkUsed>(&event.what))
+    key += fmt::format("|{}", static_cast<int>(used->use));
+  else if (const auto* progress = std::get_if<RankProgress>(&event.what))
+    key += fmt::format("|{}|{}|{}|{}", progress->comm, progress->rank ? progress->rank->value : -1, progress->op, static_cast<int>(progress->state));
+  else if (const auto* diag = std::get_if<GpuDiag>(&event.what))
+    key += fmt::format("|{}|{}", diag->test, diag->gpu.value_or(-1));
+  // One file may hold the states of several hosts.
+  if (IsOfHost(event.what) && event.origin.host) key += "|" + event.origin.host->value;
+  return key;
+}
+
+std::string WriterKey(const Event& event) {
+  return fmt::format("{}|{}|{}|{}|{}", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
+                     event.origin.local_rank ? event.origin.local_rank->value : -1, event.origin.pid.value_or(-1), event.origin.writer);
+}
+
+bool IsContext(const Event& event) {
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  return message != nullptr && message->hits.empty();
+}
+
+/// The number of the operation in which an event says that a rank waits.
+std::optional<std::int64_t> WaitsIn(const Event& event) {
+  if (const auto* work = std::get_if<WorkTimedOut>(&event.what)) return work->work.seq ? work->work.seq->value : -1;
+  const auto* status = std::get_if<GroupStatus>(&event.what);
+  return status != nullptr ? status->failed_work : std::nullopt;
+}
+
+bool LackTells(const Event& event) { return std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<GroupStatus>(event.what); }
+
+/// A message that the event's text holds whole is not held twice.
+void Slim(Event& event) {
+  if (auto* message = std::get_if<LogMessage>(&event.what); message != nullptr && message->text.size() <= kCitedBytes) message->text = std::string();
+}
+
+}  // namespace
+
+KeptEvents::KeptEvents(std::size_t bytes, std::size_t line_bytes) : bytes_limit_(bytes), line_limit_(line_bytes), ring_(kContextRing) {}
+
+std::uint16_t KeptEvents::ShelfOf(const Event& event) {
+  const auto shelf_of = [&](std::uint32_t sort) {
+    const std::uint32_t key = static_cast<std::uint32_t>(event.what.index()) << 24 | sort;
+    const auto [it, is_new] = shelf_by_key_.try_emplace(key, static_cast<std::uint16_t>(shelves_.size()));
+    if (is_new) {
+      Shelf shelf;
+      shelf.kind = KindOf(event.what);
+      if (LackTells(event)) shelf.weight = kAbsenceWeight;
+      shelves_.push_back(shelf);
+    }
+    return it->second;
+  };
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  if (message == nullptr || message->hits.empty()) return shelf_of(0);
+  // A line that several rules ask for stands with the rarest.
+  std::uint16_t rarest = shelf_of(message->hits.front() + 1);
+  for (const std::uint32_t hit : message->hits)
+    if (const std::uint16_t shelf = shelf_of(hit + 1); shelves_[shelf].bytes < shelves_[rarest].bytes) rarest = shelf;
+  return rarest;
+}
+
+void KeptEvents::Append(Event event, std::uint64_t key, bool repeat) {
+  Slim(event);
+  Mark mark;
+  mark.key = key;
+  mark.bytes = static_cast<std::uint32_t>(SizeOf(event) + sizeof(Mark));
+  mark.shelf = ShelfOf(event);
+  mark.repeat = repeat;
+  Shelf& shelf = shelves_[mark.shelf];
+  shelf.bytes += mark.bytes;
+  if (repeat) shelf.repeat_bytes += mark.bytes;
+  bytes_ += mark.bytes;
+  events_.push_back(std::move(event));
+  marks_.push_back(mark);
+}
+
+void KeptEvents::AddTelling(Event event) {
+  for (; !nearby_.empty(); nearby_.pop_front()) {
+    if (nearby_.front().where.input != event.where.input || context_kept_ >= kContextKept) continue;
+    ++context_kept_;
+    Append(std::move(nearby_.front()), 0, false);
+  }
+  after_left_ = kContextAfter;
+  const std::uint64_t key = std::hash<std::string>()(SameKey(event)) | 1;  // 0: of a plain line
+  Repeats& same = repeats_[key];
+  if (auto* via = std::get_if<ChannelsVia>(&event.what); via != nullptr && same.count > 0) {
+    std::get<ChannelsVia>(events_[same.last].what).count += via->count;
+    return;
+  }
+  if (same.count >= kSameKept) {
+    Slim(event);
+    Mark& mark = marks_[same.last];
+    Shelf& shelf = shelves_[mark.shelf];
+    const std::uint32_t bytes = static_cast<std::uint32_t>(SizeOf(event) + sizeof(Mark));
+    shelf.bytes += bytes - std::uint64_t{mark.bytes};
+    if (mark.repeat) shelf.repeat_bytes += bytes - std::uint64_t{mark.bytes};
+    bytes_ += bytes - std::size_t{mark.bytes};
+    mark.bytes = bytes;
+    events_[same.last] = std::move(event);
+  } else {
+    same.last = static_cast<std::uint32_t>(events_.size());
+    const bool repeat = ++same.count > 1;
+    Append(std::move(event), key, repeat);
+  }
+  if (bytes_ > bytes_limit_) Thin();
+}
+
+void KeptEvents::Thin() {
+  // The level at which the longest shelves are cut: what shorter ones leave, they may have.
+  std::vector<std::size_t> order(shelves_.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto height = [&](std::size_t i) { return shelves_[i].bytes / shelves_[i].weight; };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return height(a) != height(b) ? height(a) < height(b) : a < b; });
+  std::uint64_t left = bytes_limit_ / 4 * 3, weights = 0, level = 0;
+  for (const Shelf& shelf : shelves_) weights += shelf.weight;
+  for (const std::size_t i : order) {
+    level = left / weights;
+    if (height(i) > level) break;
+    left -= shelves_[i].bytes;
+    weights -= shelves_[i].weight;
+  }
+  struct Cut { bool repeats = false; std::uint64_t first = ~0ULL, last = 0; };  ///< bytes that stay at either end
+  std::vector<Cut> cuts(shelves_.size());
+  for (std::size_t i = 0; i < shelves_.size(); ++i) {
+    const Shelf& shelf = shelves_[i];
+    if (height(i) <= level) continue;
+    cuts[i].repeats = true;
+    if (shelf.bytes - shelf.repeat_bytes > level * shelf.weight) cuts[i].first = cuts[i].last = level * shelf.weight / 2;
+  }
+  std::vector<bool> keep(events_.size(), true);
+  std::vector<std::uint64_t> taken(shelves_.size(), 0);
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    const Mark& mark = marks_[i];
+    const Cut& cut = cuts[mark.shelf];
+    if (cut.repeats && mark.repeat) keep[i] = false;
+    else if (cut.repeats) keep[i] = (taken[mark.shelf] += mark.bytes) <= cut.first;
+  }
+  std::fill(taken.begin(), taken.end(), 0);
+  for (std::size_t i = events_.size(); i-- > 0;) {
+    const Mark& mark = marks_[i];
+    const Cut& cut = cuts[mark.shelf];
+    if (!cut.repeats || mark.repeat || taken[mark.shelf] > cut.last) continue;
+    if ((taken[mark.shelf] += mark.bytes) <= cut.last) keep[i] = true;
+  }
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    const Mark mark = marks_[i];
+    const auto same = mark.key == 0 ? repeats_.end() : repeats_.find(mark.key);
+    if (keep[i]) {
+      if (same != repeats_.end()) same->second.last = static_cast<std::uint32_t>(next);
+      if (next != i) events_[next] = std::move(events_[i]);
+      marks_[next++] = mark;
+      continue;
+    }
+    Shelf& shelf = shelves_[mark.shelf];
+    shelf.bytes -= mark.bytes;
+    if (mark.repeat) shelf.repeat_bytes -= mark.bytes;
+    ++shelf.left_out;
+    if (const auto seq = WaitsIn(events_[i]); seq && !mark.repeat) waits_left_out_.Add(static_cast<std::size_t>(*seq));
+    bytes_ -= mark.bytes;
+    if (same != repeats_.end() && --same->second.count == 0) repeats_.erase(same);
+  }
+  events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(next), events_.end());
+  marks_.resize(next);
+}
+
+void KeptEvents::AddContext(Event event) {
+  Slim(event);
+  auto& message = std::get<LogMessage>(event.what);
+  if (message.text.size() > kCitedBytes) message.text = std::string();  // nobody asked for it
+  if (!nearby_.empty() && nearby_.back().where.input != event.where.input) nearby_.clear();
+  if (after_left_ > 0 && !events_.empty() && events_.back().where.input == event.where.input && context_kept_ < kContextKept) {
+    --after_left_;
+    ++context_kept_;
+    Append(event, 0, false);
+  }
+  nearby_.push_back(event);
+  if (nearby_.size() > kContextRing) nearby_.pop_front();
+  AddLast(std::move(event));
+}
+
+void KeptEvents::AddLast(Event event) {
+  Writer& writer = writers_[WriterKey(event)];
+  writer.spoke = ++lines_seen_;
+  line_bytes_ += SizeOf(event);
+  writer.lines.push_back(std::move(event));
+  if (writer.lines.size() > ring_) {
+    line_bytes_ -= SizeOf(writer.lines.front());
+    writer.lines.pop_front();
+  }
+  if (line_bytes_ > line_limit_) ThinLast();
+}
+
+/// Fewer lines of each; where one of each is too much, those that have been silent for longest go.
+void KeptEvents::ThinLast() {
+  for (; ring_ > 1 && line_bytes_ > line_limit_ / 4 * 3; --ring_)
+    for (auto& [key, writer] : writers_)
+      if (writer.lines.size() >= ring_) {
+        line_bytes_ -= SizeOf(writer.lines.front());
+        writer.lines.pop_front();
+      }
+  if (line_bytes_ <= line_limit_ / 4 * 3) return;
+  std::vector<std::uint64_t> spoke;
+  for (const auto& [key, writer] : writers_) spoke.push_back(writer.spoke);
+  std::nth_element(spoke.begin(), spoke.begin() + static_cast<std::ptrdiff_t>(spoke.size() / 2), spoke.end());
+  const std::uint64_t since = spoke[spoke.size() / 2];
+  writers_left_out_ += std::erase_if(writers_, [&](const auto& entry) {
+    if (entry.second.spoke >= since) return false;
+    for (const Event& line : entry.second.lines) line_bytes_ -= SizeOf(line);
+    return true;
+  });
+}
+
+std::vector<Event> KeptEvents::Take(LeftOut& left_out) {
+  for (auto& [key, writer] : writers_) {
+    for (Event& line : writer.lines) events_.push_back(std::move(line));
+    writer.lines = {};
+  }
+  writers_.clear();
+  repeats_.clear();
+  // Put into order in place: a sort of the events themselves takes half as much memory again.
+  std::vector<std::uint32_t> order(events_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return events_[a].where < events_[b].where; });
+  for (std::uint32_t start = 0; start < order.size(); ++start) {
+    if (order[start] == start) continue;
+    Event first = std::move(events_[start]);
+    std::uint32_t to = start;
+    for (std::uint32_t from = order[to]; from != start; to = from, from = order[to]) {
+      events_[to] = std::move(events_[from]);
+      order[to] = to;
+    }
+    events_[to] = std::move(first);
+    order[to] = to;
+  }
+  // A line may stand both before a telling one and last of its writer; several events of one line are several facts.
+  const auto same = [](const Event& a, const Event& b) { return a.where == b.where && IsContext(a) && IsContext(b); };
+  events_.erase(std::unique(events_.begin(), events_.end(), same), events_.end());
+  for (const Shelf& shelf : shelves_)
+    if (shelf.left_out > 0) left_out[std::string(shelf.kind)] += shelf.left_out;
+  if (writers_left_out_ > 0) left_out["writer"] += writers_left_out_;
+  return std::move(events_);
+}
+
+}  // namespace inquest

@@ -1,0 +1,71 @@
+// Holds the events that the timeline is built from, within a bound that does not depend on the length of the log.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/event.h"
+#include "timeline/left_out.h"
+
+namespace inquest {
+
+// What is kept. Events that say the same (kind, writer, meaning) are folded: the first few and the last. Plain lines are
+// kept around telling ones, and the last few of each writer. All of that follows the size of the job. A log can also be
+// hostile, or be years of one service: everything in it is new. Then the bytes are bounded, by one rule. Events stand on
+// shelves, one for each kind and rule. When all shelves together are full, the longest give way until they are level:
+// repeats first, then the middle; what came first and what came last stays, and what went is counted. So noise of one
+// kind pushes out no other kind, a real job's events stay whole, and as events come in the order of inputs and lines,
+// the same input leaves the same out.
+class KeptEvents {
+ public:
+  /// `bytes`: of all shelves; `line_bytes`: of the last lines.
+  explicit KeptEvents(std::size_t bytes, std::size_t line_bytes);
+  void AddContext(Event event);
+  void AddTelling(Event event);
+  /// What is kept, in input and line order; the rest is added to `left_out`. Spent afterwards.
+  std::vector<Event> Take(LeftOut& left_out);
+  /// Sequence numbers of which some rank's time-out was left out, by their hash.
+  const Forgotten& waits_left_out() const { return waits_left_out_; }
+
+ private:
+  struct Repeats { std::uint32_t count = 0, last = 0; };
+  struct Mark {
+    std::uint64_t key = 0;
+    std::uint32_t bytes = 0;
+    std::uint16_t shelf = 0;
+    bool repeat = false;
+  };
+  struct Shelf {
+    std::string_view kind;
+    std::uint64_t weight = 1, bytes = 0, repeat_bytes = 0, left_out = 0;
+  };
+  struct Writer {
+    std::deque<Event> lines;
+    std::uint64_t spoke = 0;  ///< the number of its last line
+  };
+
+  void Append(Event event, std::uint64_t key, bool repeat);
+  std::uint16_t ShelfOf(const Event& event);
+  void Thin();
+  void AddLast(Event event);
+  void ThinLast();
+
+  std::size_t bytes_limit_, line_limit_;
+  std::vector<Event> events_;
+  std::vector<Mark> marks_;  ///< of the events
+  std::vector<Shelf> shelves_;
+  std::unordered_map<std::uint32_t, std::uint16_t> shelf_by_key_;
+  std::unordered_map<std::uint64_t, Repeats> repeats_;
+  Forgotten waits_left_out_;
+  std::size_t bytes_ = 0;
+  std::deque<Event> nearby_;  ///< plain lines of the input being read
+  std::size_t context_kept_ = 0, after_left_ = 0;
+  std::unordered_map<std::string, Writer> writers_;
+  std::size_t line_bytes_ = 0, ring_;
+  std::uint64_t lines_seen_ = 0, writers_left_out_ = 0;
+};
+
+}  // namespace inquest
