@@ -8,7 +8,7 @@ std::span<const Detector* const> Detectors() {
       &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping,
       &kGpuState, &kGpuLoad, &kGpuLinks, &kXid, &kKernelEnds, &kPcie, &kStuckTask, &kPortDown, &kFileServer, &kSilentHang,
       &kFabricPorts, &kHostLimitsDetector, &kInterfacesDetector, &kP2pState, &kEnvironmentDetector,
-      &kUnmatchedWait, &kRasCounts, &kStackDiffers, &kGpuDiag,
+      &kUnmatchedWait, &kMembersMissing, &kRasCounts, &kStackDiffers, &kGpuDiag,
   };
   return kDetectors;
 }

@@ -19,7 +19,7 @@ struct Detector {
 std::span<const Detector* const> Detectors();
 
 extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kEnvironmentDetector, kExceptions, kExits, kFabricPorts,
-    kFileServer, kGpuDiag, kGpuLinks, kGpuLoad, kGpuState, kHostLimitsDetector, kInitIncomplete, kInterfacesDetector, kKernelEnds, kP2pState, kPcie,
+    kFileServer, kGpuDiag, kGpuLinks, kGpuLoad, kGpuState, kHostLimitsDetector, kInitIncomplete, kInterfacesDetector, kKernelEnds, kMembersMissing, kP2pState, kPcie,
     kPortDown, kRasCounts, kSilentHang, kStackDiffers, kStuckTask, kUnmatchedWait, kWorkMismatch, kXid;
 
 }  // namespace inquest

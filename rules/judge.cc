@@ -118,12 +118,17 @@ bool AnyCommunicatorIsComplete(const Timeline& timeline) {
   });
 }
 
+/// Something was done, beyond waiting for one another.
+bool AnyWork(const Evidence& evidence) {
+  return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind != "joining"; });
+}
+
 /// Several hosts spoke of their bootstrap and no communicator of theirs was ever complete, nor anything trained.
 bool StuckInBootstrap(const Evidence& evidence, const Finding& hint) {
   std::set<std::string> hosts;
   for (const Citation& citation : hint.citations)
     if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[citation.event])) hosts.insert(*host);
-  return hosts.size() > 1 && evidence.phases.empty() && !AnyCommunicatorIsComplete(evidence.timeline);
+  return hosts.size() > 1 && !AnyWork(evidence) && !AnyCommunicatorIsComplete(evidence.timeline);
 }
 
 /// Everybody in and nothing moving turns a hint about the transport into a reason; so does a bootstrap that never ends
@@ -146,7 +151,7 @@ void LiftHints(const Evidence& evidence, std::vector<Finding>& findings) {
 
 /// Slow starters make everybody wait a little; where a log holds nothing behind it, they never came.
 void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding>& findings) {
-  if (failed || !evidence.phases.empty()) return;
+  if (failed || AnyWork(evidence)) return;
   for (Finding& finding : findings)
     if (finding.rule == "store-barrier-waiting" && finding.times > 1) finding.confidence = 0.45;
 }
@@ -482,7 +487,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     return verdict;
   }
   const bool hint_without_failure = !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [](const Finding* f) {
-    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete", "ras-rank-behind", "ras-rank-silent", "store-barrier-waiting"});
+    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete", "ras-rank-behind", "ras-rank-silent", "store-barrier-waiting", "members-missing"});
   });
   if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);

@@ -50,7 +50,7 @@ constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
 constexpr std::string_view kPhaseKinds[] = {"data-preparation", "checkpoint", "compile", "done",
-                                            "evaluation",       "loading",    "serving", "training"};
+                                            "evaluation", "joining", "loading", "serving", "training"};
 
 template <class Range>
 std::string Join(const Range& words) {

@@ -1,0 +1,81 @@
+// Some processes of a job announced themselves, the others did not, and nothing followed.
+//
+// What holds: ranks say who they are and how many they shall be, fewer of them than that, and neither a meeting nor work
+// nor an error comes after. Why that implies the cause: each waits in the rendezvous until the last has come. What looks
+// like it: the log of one node of several, which says as much; hence a hint that names nobody.
+#include <charconv>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+int NumberOf(std::string_view digits) {
+  int number = -1;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+constexpr std::uint64_t kFewLines = 40;  ///< a log that goes on for pages is not silent
+
+std::vector<Finding> Run(const Evidence& evidence) {
+  std::map<int, int> announced;
+  int members = 0;
+  std::vector<EventIndex> lines;
+  for (const LineMatch& match : evidence.matches) {
+    const Rule& rule = evidence.book.rules[match.rule];
+    if (rule.kind != Rule::Kind::kPhase) {
+      if (!lines.empty()) return {};  // it was not silent: what it said stands for itself
+      continue;
+    }
+    if (rule.phase_kind != "joining") {
+      if (!lines.empty()) return {};  // they met, or are at work
+      continue;
+    }
+    lines.push_back(match.event);
+    for (const auto& [name, value] : match.groups) {
+      const int number = NumberOf(value);
+      if (number < 0) continue;
+      if (name == "rank") ++announced[number];
+      if (name == "members") members = number;
+    }
+  }
+  const auto missing = members - static_cast<int>(announced.size());
+  if (announced.empty() || missing <= 0) return {};
+  const SourcePos last = evidence.timeline.events[lines.back()].where;
+  if (evidence.timeline.inputs[last.input].lines > last.line + kFewLines) return {};
+  std::set<int> ranks;
+  bool all_twice = true;
+  for (const auto& [rank, times] : announced) {
+    ranks.insert(rank);
+    all_twice = all_twice && times > 1;
+  }
+  Finding finding;
+  finding.rule = "members-missing";
+  finding.cause = "rendezvous";
+  finding.strength = Strength::kHint;
+  finding.confidence = 0.5;
+  const std::string named = fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", FoldRanks({ranks.begin(), ranks.end()}));
+  if (all_twice)
+    finding.claim = fmt::format("Several processes announced themselves as the same one ({} of {}) and then nothing more was heard: none took the other places.", named, members);
+  else
+    finding.claim = fmt::format("Only {} of {} announced {} and then nothing more was heard: the others were not started, or cannot reach rank 0.", named, members,
+                                ranks.size() > 1 ? "themselves" : "itself");
+  for (const EventIndex line : lines)
+    if (finding.citations.size() < 4) finding.citations.push_back(Cite(evidence.timeline, line, "cause"));
+  finding.remedies = {{"Start one task for each GPU: under Slurm nodes and tasks must be what the trainer is told.", "srun --nodes=2 --ntasks-per-node=4 ...   # Trainer(num_nodes=2, devices=4)"}};
+  finding.collect = {"the output of every node", "env | grep -E 'SLURM_(NTASKS|PROCID|LOCALID|NODEID)|MASTER_|WORLD_SIZE|NODE_RANK' on every node"};
+  return {finding};
+}
+
+constexpr std::string_view kFindings[] = {"members-missing"};
+
+}  // namespace
+
+const Detector kMembersMissing{"members-missing", "Some processes of a job announced themselves, the others did not, and nothing followed.", kFindings, &Run};
+
+}  // namespace inquest
