@@ -33,7 +33,7 @@ bool StartsWith(std::string_view text, std::string_view head) { return text.subs
 
 /// NCCL INFO messages that say who is who, or where a call failed. The others are known and say nothing.
 bool WorthKeeping(std::string_view message) {
-  static constexpr std::string_view kHeads[] = {"comm 0x", "ncclComm", "NCCL version", "NCCL_", "[Rank ", "CommRevoke", "Init timings", "NET/IB : Using", "NET/Socket : Using", "Bootstrap : Using", "Bootstrap: Using"};
+  static constexpr std::string_view kHeads[] = {"comm 0x", "ncclComm", "NCCL version", "NCCL_", "[Rank ", "CommRevoke", "Init timings", "NET/IB : Using", "NET/Socket : Using", "NET : Using", "Bootstrap : Using", "Bootstrap: Using"};
   for (const std::string_view head : kHeads)
     if (StartsWith(message, head)) return head != "Init timings";
   return message.substr(0, 80).find(" -> ") != std::string_view::npos;

@@ -4,9 +4,9 @@
 
 namespace inquest {
 
-// Ports that were joined to one device stand in braces: `[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}`.
+// Up to 2.3 each interface has a line of its own, and the first is the one that bootstraps. Ports that were joined to one device stand in braces: `[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}`.
 std::optional<NetworkUsed> ReadNetwork(std::string_view message) {
-  static const Pattern kHead(R"(^(Bootstrap|NET/IB|NET/Socket) ?: Using )");
+  static const Pattern kHead(R"(^(?:(Bootstrap|NET/IB|NET/Socket) ?: Using |NET : Using interface ))");
   static const Pattern kPort(R"(^[^;]*?\]=?\{?(?:\[\d+\])? ?([\w.-]{1,64}:\d{1,3})/(?:IB|RoCE))");
   static const Pattern kInterface(R"(^(?:[^;]*?\[\d+\]| *)([^\s:<\[\]]{1,32}):([0-9A-Fa-f.:]+)(?:%\S*?)?<\d+>)");
   static const Pattern kOutOfBand(R"(; OOB [^\s:]{1,32}:([0-9A-Fa-f.:]+)(?:%\S*?)?<\d+>)");

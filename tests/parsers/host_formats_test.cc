@@ -180,6 +180,7 @@ TEST_CASE("NCCL says what it talks over") {
       {"Bootstrap: Using eth0:fe80::1%eth0<0>", NetworkUsed::Use::kBootstrap, {"eth0"}, "fe80::1"},
       {"NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.3.0.17<0>", NetworkUsed::Use::kRdma, {"mlx5_0:1", "mlx5_1:1"}, "10.3.0.17"},
       {"NET/IB : Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE} [RO]; OOB eth0:10.3.0.17<0>", NetworkUsed::Use::kRdma, {"mlx5_0:1", "mlx5_1:1"}, "10.3.0.17"},
+      {"NET : Using interface eth0:10.3.0.17<0>", NetworkUsed::Use::kBootstrap, {"eth0"}, "10.3.0.17"},
       {"NET/Socket : Using [0]eth0:10.3.0.17<0> [1]eth1:10.4.0.17<0>", NetworkUsed::Use::kSocket, {"eth0", "eth1"}, "10.3.0.17"},
   };
   for (const Row& row : rows) {
@@ -191,6 +192,7 @@ TEST_CASE("NCCL says what it talks over") {
     CHECK(used->address == row.address);
   }
   CHECK_FALSE(ReadNetwork("NET/IB : No device found."));
+  CHECK_FALSE(ReadNetwork("NET/IB : Using interface ib0 for sideband communication"));
 }
 
 }  // namespace

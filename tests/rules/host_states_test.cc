@@ -88,6 +88,15 @@ TEST_CASE("Hosts that bootstrap in networks that do not meet") {
   CHECK(FindFinding(Judge({{"job.log", log("eno2:10.9.0.2")}}), "hosts-on-different-networks") == nullptr);
 }
 
+TEST_CASE("Up to 2.3 the first interface of a host is the one that bootstraps") {
+  const auto log = [](const std::string& interface) {
+    return "node01:100:100 [0] NCCL INFO NET : Using interface " + interface + "\nnode02:200:200 [0] NCCL INFO NET : Using interface " + interface +
+           "\n\nnode02:200:250 [0] include/socket.h:360 NCCL WARN Call to connect failed : Connection refused\n";
+  };
+  CHECK(Judge({{"job.log", log("lo:127.0.0.1<0>")}}).cause == "interface-selection");
+  CHECK(Judge({{"job.log", log("eth0:10.0.0.1<0>")}}).cause == "peer-unreachable");
+}
+
 TEST_CASE("States of a healthy job are no findings") {
   const Verdict verdict = Judge({{"job.log", kUses + kDone},
                                  {"states-node01.txt", Link("mlx5_1", "DOWN") + "max locked memory           (kbytes, -l) 64\nshm              64M     0   64M   0% /dev/shm\n"
