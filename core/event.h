@@ -14,11 +14,14 @@
 
 namespace inquest {
 
-/// Where a line stands. `line` counts '\n' from 1; a progress bar's '\r' pieces share a line. `offset` in bytes.
+/// Where a line stands. `line` counts '\n' from 1; a progress bar's '\r' pieces share a line. `offset` in bytes. Both are
+/// of the text that the input became.
 struct SourcePos {
   std::uint32_t input = 0;
   std::uint64_t line = 0;
   std::uint64_t offset = 0;
+  std::uint64_t parts = 0;  ///< lines of the input in front of it that `line` does not count: they went into others
+  std::uint64_t InputLine() const { return line + parts; }
   auto operator<=>(const SourcePos&) const = default;
 };
 

@@ -85,7 +85,8 @@ void Assembler::Begin(std::uint32_t input, const std::string& path) {
   read_ = {};
   read_.path = path;
   input_ = input;
-  lines_ = bytes_ = 0;
+  lines_ = bytes_ = parts_ = 0;
+  parts_ahead_.clear();
   streams_.clear();
   opened_ = nullptr;
   section_end_ = 0;
@@ -195,7 +196,24 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   sink_.Add(EventFrom(record, std::move(message)));
 }
 
+/// Counts what is not in the text. It may stand behind the block that it came with.
+void Assembler::TakeRemoved(const Removed& removed) {
+  read_.tally.claimed += removed.claimed;
+  read_.tally.damaged += removed.damaged;
+  read_.tally.bytes += removed.claimed + removed.damaged;
+  for (const Removed::Lines& lines : removed.lines) {
+    read_.tally.lines += lines.count;
+    parts_ahead_.push_back({lines.line, (parts_ahead_.empty() ? parts_ : parts_ahead_.back().count) + lines.count});
+  }
+}
+
+Assembler::Parts Assembler::PartsAt(std::uint64_t line) const {
+  const auto next = std::upper_bound(parts_ahead_.begin(), parts_ahead_.end(), line, [](std::uint64_t at, const Removed::Lines& lines) { return at < lines.line; });
+  return {next == parts_ahead_.begin() ? parts_ : std::prev(next)->count, next == parts_ahead_.end() ? ~0ULL : next->line};
+}
+
 void Assembler::Consume(BlockYield yield) {
+  TakeRemoved(yield.removed);
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
   std::string scratch;
   for (CallBatch::Process& process : yield.calls.processes) {
@@ -208,34 +226,42 @@ void Assembler::Consume(BlockYield yield) {
     process.last_text = std::string(peeled.text);
   }
   std::size_t flushed = 0;
-  const SourcePos base{input_, base_line, base_offset};
+  SourcePos base{input_, base_line, base_offset, parts_};
+  const auto& calls = yield.calls.calls;
   const auto flush = [&](std::uint32_t before_line) {
-    const auto& calls = yield.calls.calls;
-    const auto is_before = [](const CallBatch::Call& call, std::uint32_t line) { return call.line < line; };
-    const auto end = static_cast<std::size_t>(std::lower_bound(calls.begin() + static_cast<std::ptrdiff_t>(flushed), calls.end(), before_line, is_before) - calls.begin());
-    if (end != flushed) sink_.AddCalls(yield.calls, flushed, end, base);
-    flushed = end;
+    const auto is_before = [](const CallBatch::Call& call, std::uint64_t line) { return call.line < line; };
+    while (flushed < calls.size() && calls[flushed].line < before_line) {
+      const Parts parts = PartsAt(lines_ + calls[flushed].line);
+      const std::uint64_t before = std::min<std::uint64_t>(before_line, parts.end - lines_);
+      const auto end = static_cast<std::size_t>(std::lower_bound(calls.begin() + static_cast<std::ptrdiff_t>(flushed), calls.end(), before, is_before) - calls.begin());
+      base.parts = parts.count;
+      sink_.AddCalls(yield.calls, flushed, end, base);
+      flushed = end;
+    }
   };
   for (const KeptLine& line : yield.kept) {
     if (line.nccl) flush(line.line);  // a communicator's birth and death decide whose calls are whose
-    ConsumeLine(yield, line, {input_, base_line + line.line, base_offset + line.offset});
+    ConsumeLine(yield, line, {input_, base_line + line.line, base_offset + line.offset, PartsAt(lines_ + line.line).count});
   }
   flush(~0u);
   if (yield.calls.calls.empty() && !yield.calls.processes.empty()) sink_.AddCalls(yield.calls, 0, 0, base);
   for (const BlockYield::Via& via : yield.vias) {
     Record record;
     const CallBatch::Process& process = yield.calls.processes[via.process];
-    record.where = {input_, base_line + via.line, base_offset};
+    record.where = {input_, base_line + via.line, base_offset, PartsAt(lines_ + via.line).count};
     record.origin.host = Known<std::string>{process.host, Basis::kObserved, {}};
     record.origin.pid = process.pid;
     record.origin.cuda_dev = process.cuda_dev;
-    record.text = via.text;
+    record.text = Peel(via.text, scratch).text;
     sink_.Add(EventFrom(record, ChannelsVia{via.via, via.count}));
   }
   if (!yield.calls.calls.empty() || !yield.vias.empty()) kinds_.insert(std::string(kNccl.name));
   read_.tally.Add(yield.tally);
   lines_ += yield.tally.lines;
   bytes_ += yield.tally.bytes;
+  auto next = parts_ahead_.begin();
+  for (; next != parts_ahead_.end() && next->line <= lines_; ++next) parts_ = next->count;
+  parts_ahead_.erase(parts_ahead_.begin(), next);
 }
 
 InputRead Assembler::End() {

@@ -33,6 +33,9 @@ class Assembler {
 
  private:
   struct Stream;
+  void TakeRemoved(const Removed& removed);
+  struct Parts { std::uint64_t count = 0, end = 0; };  ///< up to a line of the text, and the line from which on there are more
+  Parts PartsAt(std::uint64_t line) const;
   void ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where);
   Stream* SectionOf(const Record& record);
   bool Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line);
@@ -43,7 +46,9 @@ class Assembler {
   EventSink& sink_;
   InputRead read_;
   std::uint32_t input_ = 0;
-  std::uint64_t lines_ = 0, bytes_ = 0;
+  std::uint64_t lines_ = 0, bytes_ = 0;   ///< of the text
+  std::uint64_t parts_ = 0;               ///< of SourcePos, up to the block
+  std::vector<Removed::Lines> parts_ahead_;  ///< how many there are from each line on
   std::map<std::string, std::unique_ptr<Stream>> streams_;
   std::set<std::string> kinds_;
   Stream* opened_ = nullptr;       ///< whose section began last

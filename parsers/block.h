@@ -9,6 +9,7 @@
 
 #include "core/code.h"
 #include "core/event.h"
+#include "parsers/container_log.h"
 #include "parsers/sieve.h"
 
 namespace inquest {
@@ -49,6 +50,7 @@ struct BlockYield {
   std::vector<KeptLine> kept;        ///< by line
   std::vector<std::uint32_t> hits;   ///< sieve ids
   std::string arena;
+  Removed removed;                  ///< of the block's input
 };
 
 /// Bytes of the longest line that is read whole; the rest of a longer one is counted as damaged.

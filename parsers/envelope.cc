@@ -6,6 +6,7 @@
 #include <charconv>
 #include <span>
 
+#include "parsers/docker_line.h"
 #include "parsers/formats/journal_line.h"
 
 namespace inquest {
@@ -15,8 +16,6 @@ using std::string_view;
 
 constexpr std::size_t kNone = string_view::npos;
 constexpr int kMaxDepth = 8;
-/// Docker cuts what a process writes into chunks of this size; only the last of a line ends in `\n`.
-constexpr std::size_t kDockerChunk = 16 * 1024;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
@@ -41,59 +40,6 @@ bool StartsWithAny(string_view text, std::span<const string_view> words) {
 }
 
 // ---- bytes that must be rewritten before anything can be peeled ------------------------------------------------
-
-void AppendUtf8(std::string& out, std::uint32_t code) {
-  const auto byte = [&](std::uint32_t value) { out += static_cast<char>(static_cast<unsigned char>(value)); };
-  if (code < 0x80) return byte(code);
-  if (code < 0x800) {
-    byte(0xC0 | code >> 6);
-  } else if (code < 0x10000) {
-    byte(0xE0 | code >> 12);
-    byte(0x80 | (code >> 6 & 0x3F));
-  } else {
-    byte(0xF0 | code >> 18);
-    byte(0x80 | (code >> 12 & 0x3F));
-    byte(0x80 | (code >> 6 & 0x3F));
-  }
-  byte(0x80 | (code & 0x3F));
-}
-
-std::optional<std::uint32_t> FourHex(string_view digits) {
-  std::uint32_t value = 0;
-  if (digits.size() < 4) return std::nullopt;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + 4, value, 16);
-  return error == std::errc() && end == digits.data() + 4 ? std::optional(value) : std::nullopt;
-}
-
-/// A JSON string from behind its opening quote; `size` counts what was read, closing quote included if there is one.
-struct JsonString {
-  std::string text;
-  std::size_t size = 0;
-  bool closed = false;
-};
-JsonString ReadJsonString(string_view in) {
-  static constexpr string_view kEscapes = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
-  JsonString out;
-  std::size_t i = 0;
-  for (; i < in.size() && !out.closed; ++i) {
-    if (in[i] == '"') {
-      out.closed = true;
-    } else if (in[i] != '\\') {
-      out.text += in[i];
-    } else if (const auto code = in.substr(i + 1, 1) == "u" ? FourHex(in.substr(i + 2)) : std::nullopt) {
-      i += 5;
-      const auto low = in.substr(i + 1, 2) == "\\u" ? FourHex(in.substr(i + 3)) : std::nullopt;
-      const bool pair = *code >> 10 == 0x36 && low && *low >> 10 == 0x37;
-      AppendUtf8(out.text, pair ? 0x10000 + ((*code & 0x3FF) << 10 | (*low & 0x3FF)) : *code);
-      if (pair) i += 6;
-    } else if (const std::size_t which = i + 1 < in.size() ? kEscapes.find(in[i + 1]) : kNone; which != kNone) {
-      out.text += kMeanings[which];
-      ++i;
-    }
-  }
-  out.size = i;
-  return out;
-}
 
 std::string WithoutColour(string_view text) {
   std::string out;
@@ -517,7 +463,7 @@ class Peeler {
   string_view text_;
   Origin origin_;
   std::optional<Timestamp> envelope_at_;
-  bool own_rank_ = false, partial_ = false;
+  bool own_rank_ = false;
 };
 
 /// Peels a time if what follows it is an envelope too.
@@ -576,10 +522,8 @@ bool Peeler::PeelTime() {
   rest.remove_prefix(1);
   if (rest.starts_with("stdout ") || rest.starts_with("stderr ")) {  // CRI
     const string_view tags = rest.substr(7, rest.find(' ', 7) == kNone ? kNone : rest.find(' ', 7) - 7);
-    if (tags.starts_with('F') || tags.starts_with('P')) {
-      partial_ = tags.starts_with('P');
-      rest.remove_prefix(std::min(7 + tags.size() + 1, rest.size()));
-    }
+    const bool known = tags.starts_with('F') || tags.starts_with('P');
+    if (known && (tags.size() == 1 || tags[1] == ':')) rest.remove_prefix(std::min(7 + tags.size() + 1, rest.size()));
   } else if (ContinuesLogging(rest) && !(text_[10] == 'T' && parsed->time.zone_known)) {
     return false;
   }
@@ -591,27 +535,10 @@ bool Peeler::PeelTime() {
 /// The writer's own time says when it happened, the collector's when it was read; but a time without year or date is
 /// worth less than a collector's whole one.
 Peeled Peeler::Take() && {
-  Peeled peeled{.text = text_, .origin = std::move(origin_), .at = envelope_at_, .partial = partial_};
+  Peeled peeled{.text = text_, .origin = std::move(origin_), .at = envelope_at_};
   const auto own = OwnTime(text_);
   if (own && (!envelope_at_ || own->date == Timestamp::Date::kFull)) peeled.at = own;
   return peeled;
-}
-
-/// `{"log":"text\n","stream":"stderr","time":"..."}`; a line cut anywhere gives what it has.
-struct DockerLine {
-  std::string text;
-  std::optional<Timestamp> at;
-  bool partial = false;
-};
-DockerLine ReadDocker(string_view line) {
-  static constexpr string_view kHead = "{\"log\":\"", kTime = "\"time\":\"";
-  JsonString log = ReadJsonString(line.substr(kHead.size()));
-  DockerLine out{.text = std::move(log.text), .at = std::nullopt, .partial = false};
-  out.partial = log.closed && !out.text.ends_with('\n') && out.text.size() >= kDockerChunk;
-  while (out.text.ends_with('\n') || out.text.ends_with('\r')) out.text.pop_back();
-  const string_view rest = line.substr(kHead.size() + log.size);
-  if (const std::size_t at = rest.find(kTime); at != kNone) out.at = TimeOf(ParseTime(rest.substr(at + kTime.size())));
-  return out;
 }
 
 }  // namespace
@@ -670,9 +597,10 @@ Peeled Peel(std::string_view line, std::string& scratch) {
     scratch = journal->text;
     line = scratch;
   }
-  std::optional<DockerLine> docker;
-  if (line.starts_with("{\"log\":\"")) {
-    docker = ReadDocker(line);
+  std::optional<Timestamp> docker_at;
+  std::string text;
+  if (const auto docker = ReadDockerLine(line, text)) {
+    docker_at = TimeOf(ParseTime(docker->time));
     scratch = docker->text;
     line = scratch;
   }
@@ -681,11 +609,10 @@ Peeled Peel(std::string_view line, std::string& scratch) {
     line = scratch;
   }
   Peeler peeler(line);
-  if (docker && docker->at) peeler.SetEnvelopeTime(*docker->at);
+  if (docker_at) peeler.SetEnvelopeTime(*docker_at);
   if (journal && journal->at) peeler.SetEnvelopeTime(*journal->at);
   peeler.PeelAll();
   Peeled peeled = std::move(peeler).Take();
-  if (docker) peeled.partial = docker->partial;
   if (journal && !journal->host.empty()) peeled.origin.host = Known<std::string>{journal->host, Basis::kEnvelope, {}};
   if (journal && journal->pid) peeled.origin.pid = journal->pid;
   if (!peeled.origin.rank) peeled.origin.rank = OwnWords(peeled.text);

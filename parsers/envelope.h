@@ -23,7 +23,6 @@ struct Peeled {
   Origin origin;
   std::optional<Timestamp> at;  ///< of the text's own head if that has a whole date; else of the outermost envelope that
                                 ///< has one; else of the text's own head, `[E219 04:05:06.1` and such
-  bool partial = false;         ///< CRI `P`: the line goes on in the next one of this stream
 };
 Peeled Peel(std::string_view line, std::string& scratch);
 

@@ -68,6 +68,7 @@ class Pipeline {
       Scanned scanned{*block, {}, {}};
       if (block->document) scanned.document = std::string(block->text);
       scanned.yield = scanner.Scan(block->text, block->cut_head, !block->first);
+      scanned.yield.removed = std::move(block->removed);
       Deliver(std::move(scanned));
     }
   }
@@ -86,7 +87,7 @@ class Pipeline {
       return std::nullopt;
     }
     Block& next = **block;
-    if (next.first) document_bytes_ = MayBeDocument(next.text) ? 0 : kDocumentCap;
+    if (next.first) document_bytes_ = !next.container && MayBeDocument(next.text) ? 0 : kDocumentCap;
     document_bytes_ += next.text.size();
     next.document = document_bytes_ <= kDocumentCap;
     const std::lock_guard count(mutex_);

@@ -98,6 +98,7 @@ void SourceReader::Begin(std::string path) {
   open_ = first_ = true;
   cut_ = eof_ = false;
   utf16_.reset();
+  container_.reset();
 }
 
 bool SourceReader::OpenMember() {
@@ -128,9 +129,17 @@ Result<bool> SourceReader::OpenNext() {
 }
 
 Result<std::size_t> SourceReader::Fill(char* to, std::size_t room) {
+  if (!container_) return FillText(to, room);
+  const std::size_t filled = container_->Fill(to, room);
+  if (read_error_) return *read_error_;
+  eof_ = filled < room;
+  return filled;
+}
+
+Result<std::size_t> SourceReader::FillText(char* to, std::size_t room) {
   if (!utf16_) return FillRaw(to, room);
   const std::size_t filled = utf16_->Fill(to, room);
-  if (utf16_error_) return *utf16_error_;
+  if (read_error_) return *read_error_;
   eof_ = filled < room;
   return filled;
 }
@@ -176,7 +185,17 @@ Result<std::size_t> SourceReader::OpenArchive(BlockBuffer& buffer, std::size_t s
 Result<std::size_t> SourceReader::OpenUtf16(BlockBuffer& buffer, std::size_t size) {
   utf16_.emplace(std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
     const auto got = FillRaw(to, room);
-    if (!got) utf16_error_ = got.error();
+    if (!got) read_error_ = got.error();
+    return got ? *got : 0;
+  });
+  return Fill(buffer.data(), buffer.capacity());
+}
+
+/// The same for the first block of what a container runtime wrote.
+Result<std::size_t> SourceReader::OpenContainer(BlockBuffer& buffer, std::size_t size) {
+  container_.emplace(std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
+    const auto got = FillText(to, room);
+    if (!got) read_error_ = got.error();
     return got ? *got : 0;
   });
   return Fill(buffer.data(), buffer.capacity());
@@ -194,6 +213,7 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   auto filled = Fill(buffer.data() + carried, buffer.capacity() - carried);
   if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled})) filled = OpenArchive(buffer, *filled);
   if (filled && first_ && IsUtf16({buffer.data(), *filled})) filled = OpenUtf16(buffer, *filled);
+  if (filled && first_ && IsContainerLog({buffer.data(), *filled})) filled = OpenContainer(buffer, *filled);
   if (!filled) return filled.error();
   std::size_t size = carried + *filled;
 
@@ -206,6 +226,8 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   block.input = begun_ - 1;
   block.cut_head = cut_;
   block.first = first_;
+  if (container_) block.removed = container_->TakeRemoved();
+  block.container = container_.has_value();
   first_ = cut_ = false;
   if (!eof_) {
     const std::size_t end = LastTerminator({buffer.data(), size});

@@ -11,6 +11,7 @@
 
 #include "core/result.h"
 #include "parsers/archive_source.h"
+#include "parsers/container_log.h"
 #include "parsers/scan.h"
 #include "parsers/utf16.h"
 
@@ -35,6 +36,8 @@ struct Block {
   std::string_view text;      ///< in the buffer it was read into
   bool cut_head = false;      ///< begins inside a line that was cut
   bool first = false, last = false;  ///< of its input
+  bool container = false; ///< of an input that a container runtime wrote, and that is read as what it wrapped
+  Removed removed;       ///< of the input, since the block before
   bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
   std::string path;     ///< of its input, where `first`
   std::string problem;  ///< of its input, where `last`: why it is not whole
@@ -52,10 +55,12 @@ class SourceReader {
 
  private:
   Result<std::size_t> Fill(char* to, std::size_t room);
+  Result<std::size_t> FillText(char* to, std::size_t room);
   Result<std::size_t> FillRaw(char* to, std::size_t room);
   Result<bool> OpenNext();
   Result<std::size_t> OpenArchive(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenUtf16(BlockBuffer& buffer, std::size_t size);
+  Result<std::size_t> OpenContainer(BlockBuffer& buffer, std::size_t size);
   bool OpenMember();
   void Begin(std::string path);
   void Close();
@@ -68,7 +73,8 @@ class SourceReader {
   int file_ = -1;
   std::unique_ptr<ArchiveSource> archive_;  ///< of `file_`, if that is one
   std::optional<Utf16Reader> utf16_;        ///< of the input that is open, if it is in that
-  std::optional<Error> utf16_error_;        ///< what kept it from reading on
+  std::optional<ContainerReader> container_;  ///< of the same, if a container runtime wrote it
+  std::optional<Error> read_error_;         ///< what kept either from reading on
   std::string path_;                        ///< of the input that is open
   std::string problem_;                     ///< why it is not whole, where it is no archive
   bool found_ = false;                      ///< it is of a folder that was given

@@ -60,7 +60,7 @@ class Inference {
  private:
   std::optional<SourceLine> Line(const SourcePos& where) const {
     if (where.input >= timeline_.inputs.size()) return std::nullopt;
-    return SourceLine{timeline_.inputs[where.input].path, where.line};
+    return SourceLine{timeline_.inputs[where.input].path, where.InputLine()};
   }
   std::optional<SourceLine> WorkLine() const {
     if (row_ == nullptr || row_->waiters.empty()) return std::nullopt;

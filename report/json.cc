@@ -126,7 +126,7 @@ Json ToJson(const std::optional<CollectiveRef>& collective) {
 
 Json ToJson(const Timeline& timeline, const Citation& citation) {
   return Json{{"source", Source(timeline, citation.where)},
-              {"line", citation.where.line},
+              {"line", citation.where.InputLine()},
               {"time", Time(citation.at)},
               {"rank", OrNull(citation.rank)},
               {"text", citation.text},
@@ -226,7 +226,7 @@ Json MemberToJson(const Timeline& timeline, const CommunicatorRow::Member& membe
               {"last_op_count", OrNull(member.last_op_count)},
               {"last_call", called ? CallToJson(member.last_call) : Json(nullptr)},
               {"source", called ? Source(timeline, member.last_call_at) : Json(nullptr)},
-              {"line", called ? Json(member.last_call_at.line) : Json(nullptr)}};
+              {"line", called ? Json(member.last_call_at.InputLine()) : Json(nullptr)}};
 }
 
 Json DivergenceToJson(const Timeline& timeline, const std::optional<CommunicatorRow::Divergence>& divergence) {
@@ -235,7 +235,7 @@ Json DivergenceToJson(const Timeline& timeline, const std::optional<Communicator
     return Json{{"ranks", side.ranks},
                 {"call", CallToJson(side.call)},
                 {"source", Source(timeline, side.where)},
-                {"line", side.where.line}};
+                {"line", side.where.InputLine()}};
   };
   return Json{{"number", divergence->number}, {"sides", List(divergence->sides, side_to_json)}};
 }
@@ -285,7 +285,7 @@ Json EventToJson(const Timeline& timeline, const std::optional<EventIndex>& inde
   if (!index || *index >= timeline.events.size()) return nullptr;
   const Event& event = timeline.events[*index];
   return Json{{"source", Source(timeline, event.where)},
-              {"line", event.where.line},
+              {"line", event.where.InputLine()},
               {"time", Time(event.at)},
               {"text", event.text}};
 }

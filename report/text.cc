@@ -185,7 +185,7 @@ void Evidence(Page& page, const Timeline& timeline, const Verdict& verdict) {
     if (rows.size() == kEvidenceShown) break;
     const std::string path =
         citation.where.input < timeline.inputs.size() ? timeline.inputs[citation.where.input].path : "?";
-    rows.push_back({.place = Sanitize(fmt::format("{}:{}", path, citation.where.line)),
+    rows.push_back({.place = Sanitize(fmt::format("{}:{}", path, citation.where.InputLine())),
                     .clock = citation.at ? FormatClock(*citation.at) : "",
                     .rank = citation.rank ? fmt::format("rank {}", citation.rank->value) : "",
                     .text = Sanitize(citation.text),

@@ -95,7 +95,7 @@ std::set<std::string> Quoted(const Case& c) {
   std::set<std::string> lines;
   for (const Citation& citation : c.analysis.verdict.evidence) {
     const fs::path path = c.analysis.timeline.inputs[citation.where.input].path;
-    lines.insert(fmt::format("{}:{}", path.lexically_relative(c.dir).string(), citation.where.line));
+    lines.insert(fmt::format("{}:{}", path.lexically_relative(c.dir).string(), citation.where.InputLine()));
   }
   return lines;
 }

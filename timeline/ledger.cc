@@ -161,7 +161,7 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
     if (number - group.base < group.size && slot.descriptor == kind.descriptor && member.whole && !group.diverged_at)
       ++slot.agreed;
     else
-      Record(lane.index, number, kind.descriptor, {lane.index, base.input, base.line + call.line});
+      Record(lane.index, number, kind.descriptor, {lane.index, base.input, base.line + call.line, base.parts});
   }
   for (const Lane& lane : lanes_) {
     if (lane.last == 0) continue;
@@ -174,6 +174,7 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
     member.last_descriptor = kinds_[call.descriptor].descriptor;
     member.last_input = base.input;
     member.last_line = line;
+    member.last_parts = base.parts;
   }
   if (end != batch.calls.size()) return;
   for (std::size_t i = 0; i < batch.comms.size(); ++i) {
@@ -258,7 +259,7 @@ CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
   for (auto& [descriptor, side] : sides) {
     std::sort(side.ranks.begin(), side.ranks.end());
     CommunicatorRow::Divergence::Side row{descriptors_[descriptor], side.ranks, {}, CallText(descriptors_[descriptor], std::nullopt)};
-    if (side.place) row.where = {side.place->input, side.place->line, 0};
+    if (side.place) row.where = {side.place->input, side.place->line, 0, side.place->parts};
     out.sides.push_back(std::move(row));
   }
   std::sort(out.sides.begin(), out.sides.end(), [](const auto& a, const auto& b) {
@@ -286,7 +287,7 @@ CommunicatorRow CallLedger::Row(const Group& group) {
     if (member.calls + member.sends > 0) {
       out.last_op_count = member.last_op_count;
       out.last_call = descriptors_[member.last_descriptor];
-      out.last_call_at = {member.last_input, member.last_line, 0};
+      out.last_call_at = {member.last_input, member.last_line, 0, member.last_parts};
       const bool quoted = !member.last_text.empty() && member.text_input == member.last_input && member.text_line == member.last_line;
       out.last_call_text = quoted ? std::move(member.last_text) : CallText(out.last_call, member.last_op_count);
       out.last_call_time = member.last_at;

@@ -46,7 +46,7 @@ class CallLedger {
   static constexpr std::size_t kMemberBytes = 304, kGroupBytes = 416, kChildBytes = 128;
   static constexpr std::size_t kFewDescriptors = 1 << 16;
   struct Slot { std::uint32_t descriptor = 0, agreed = 0; };
-  struct Place { std::uint32_t member = 0, input = 0; std::uint64_t line = 0; };
+  struct Place { std::uint32_t member = 0, input = 0; std::uint64_t line = 0, parts = 0; };
   using Pointer = std::pair<std::uint32_t, std::uint64_t>;  ///< of a process
   struct HashOfPointer {
     std::size_t operator()(const Pointer& p) const { return static_cast<std::size_t>((p.second ^ std::uint64_t{p.first} << 40) * 0x9e3779b97f4a7c15U >> 20); }
@@ -64,7 +64,7 @@ class CallLedger {
     bool whole = false, started = false, completed = false, ended = false, aborted = false;
     std::uint64_t calls = 0, sends = 0;
     std::uint32_t last_descriptor = 0, last_op_count = 0, last_input = 0;
-    std::uint64_t last_line = 0;
+    std::uint64_t last_line = 0, last_parts = 0;
     std::string last_text;
     std::uint32_t text_input = 0;  ///< where last_text stands; it is the last call's only if that stands there too
     std::uint64_t text_line = 0;

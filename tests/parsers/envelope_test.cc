@@ -16,7 +16,6 @@ std::string Show(std::string_view line) {
   if (origin.host) out += "host=" + origin.host->value + ' ';
   if (origin.pid) out += "pid=" + std::to_string(*origin.pid) + ' ';
   if (peeled.at) out += "at=" + FormatTime(*peeled.at) + ' ';
-  if (peeled.partial) out += "partial ";
   if (origin.rank) CHECK(origin.rank->basis >= Basis::kDerived);
   if (origin.host) CHECK(origin.host->basis == Basis::kEnvelope);
   return out + '|' + std::string(peeled.text);
@@ -176,7 +175,7 @@ TEST_CASE("pdsh's hosts, and what only looks like one", "[envelope]") {
 TEST_CASE("collectors", "[envelope]") {
   Check({
       {"2029-11-03T21:14:05.123456789Z stdout F loss", "at=2029-11-03T21:14:05.123456789Z |loss"},
-      {"2029-11-03T21:14:05.1Z stderr P lo", "at=2029-11-03T21:14:05.1Z partial |lo"},
+      {"2029-11-03T21:14:05.1Z stderr P lo", "at=2029-11-03T21:14:05.1Z |lo"},
       {"2029-11-03T21:14:05.1+02:00 stderr F ", "at=2029-11-03T19:14:05.1Z |"},
       {"2029-11-03T21:14:05.1Z loss 4", "at=2029-11-03T21:14:05.1Z |loss 4"},
       {"2029-11-03T21:14:05.1Z INFO 11-03 21:14:04 [core.py:1] up",
@@ -213,13 +212,6 @@ TEST_CASE("collectors", "[envelope]") {
       {"[Sat Nov  3 21:14:05 2029] NVRM: Xid", "at=2029-11-03T21:14:05 |[Sat Nov  3 21:14:05 2029] NVRM: Xid"},
       {"Sat Nov  3 21:14:05 2029       ", "at=2029-11-03T21:14:05 |Sat Nov  3 21:14:05 2029       "},
   });
-}
-
-TEST_CASE("docker's chunks are joined only where docker cut them", "[envelope]") {
-  std::string scratch;
-  const std::string chunk = "{\"log\":\"" + std::string(16 * 1024, 'a') + "\",\"stream\":\"stdout\"}";
-  CHECK(Peel(chunk, scratch).partial);
-  CHECK_FALSE(Peel(chunk.substr(0, chunk.size() - 30), scratch).partial);
 }
 
 TEST_CASE("Ray and vLLM", "[envelope]") {
