@@ -202,6 +202,21 @@ std::optional<Finding> JudgeGid(const Evidence& evidence, const Fabric& fabric, 
   return std::nullopt;
 }
 
+// No log, and of all ports that are shown none is up: why else would they be shown? A port that nobody uses looks the same.
+std::optional<Finding> JudgeAllDown(const Evidence& evidence, const Fabric& fabric) {
+  if (evidence.timeline.logs > 0 || !fabric.up.empty() || fabric.down.empty()) return std::nullopt;
+  Finding finding = NewFinding("no-port-up");
+  finding.strength = Strength::kHint;
+  finding.confidence = 0.4;
+  finding.claim = fmt::format("Of the {} that {} shown none is active.", fabric.down.size() == 1 ? "one port" : fmt::format("{} ports", fabric.down.size()), fabric.down.size() == 1 ? "is" : "are");
+  const auto& [host, name] = fabric.down.begin()->first;
+  finding.culprits = BlameHost(host, fmt::format("its port {} is not active", name));
+  for (const auto& [key, shown] : fabric.down)
+    if (finding.citations.size() < 6) finding.citations.push_back(Cite(evidence.timeline, shown, "cause"));
+  finding.remedies = {{"Look at cable, optics and switch port of that adapter, and at the subnet manager.", "ibstat; mlxlink -d <hca> -m -c; sminfo"}};
+  return finding;
+}
+
 std::vector<Finding> Run(const Evidence& evidence) {
   const Fabric fabric = Read(evidence.timeline);
   std::vector<Finding> out;
@@ -219,6 +234,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     }
   }
   if (best) out.push_back(std::move(*best));
+  if (auto all = JudgeAllDown(evidence, fabric)) out.push_back(std::move(*all));
   if (auto slow = JudgeSlow(evidence, fabric)) out.push_back(std::move(*slow));
   for (const auto& [host, asked] : fabric.asked_gid)
     if (auto finding = JudgeGid(evidence, fabric, host, asked)) {
@@ -228,7 +244,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
   return out;
 }
 
-constexpr std::string_view kFindings[] = {"port-down", "port-slow", "gid-index"};
+constexpr std::string_view kFindings[] = {"port-down", "port-slow", "gid-index", "no-port-up"};
 
 }  // namespace
 

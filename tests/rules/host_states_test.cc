@@ -97,6 +97,14 @@ TEST_CASE("Up to 2.3 the first interface of a host is the one that bootstraps") 
   CHECK(Judge({{"job.log", log("eth0:10.0.0.1<0>")}}).cause == "peer-unreachable");
 }
 
+TEST_CASE("Ports without a log: a hint where none is up, and no verdict") {
+  const auto alone = Judge({{"ibstat-node01.txt", Link("mlx5_1", "DOWN")}});
+  CHECK(FindFinding(alone, "no-port-up") != nullptr);
+  CHECK(alone.outcome == Outcome::kUndecided);
+  CHECK(FindFinding(Judge({{"ibstat-node01.txt", Link("mlx5_1", "DOWN") + Link("mlx5_0", "ACTIVE")}}), "no-port-up") == nullptr);
+  CHECK(FindFinding(Judge({{"job.log", kUses + kDone}, {"ibstat-node01.txt", Link("mlx5_1", "DOWN")}}), "no-port-up") == nullptr);
+}
+
 TEST_CASE("States of a healthy job are no findings") {
   const Verdict verdict = Judge({{"job.log", kUses + kDone},
                                  {"states-node01.txt", Link("mlx5_1", "DOWN") + "max locked memory           (kbytes, -l) 64\nshm              64M     0   64M   0% /dev/shm\n"
