@@ -174,7 +174,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   std::string scratch;
   std::string_view text(yield.arena.data() + line.text, line.size);
   Peeled peeled = Peel(text, scratch);
-  Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
+  Record record{line.nccl ? WithoutForeignHead(peeled.text) : peeled.text, std::move(peeled.origin), peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
   AddNcclOrigin(record);
@@ -223,7 +223,7 @@ void Assembler::Consume(BlockYield yield) {
     process.rank = peeled.origin.rank;
     process.local_rank = peeled.origin.local_rank;
     process.last_at = peeled.at;
-    process.last_text = std::string(peeled.text);
+    process.last_text = std::string(WithoutForeignHead(peeled.text));
   }
   std::size_t flushed = 0;
   SourcePos base{input_, base_line, base_offset, parts_};
@@ -252,7 +252,7 @@ void Assembler::Consume(BlockYield yield) {
     record.origin.host = Known<std::string>{process.host, Basis::kObserved, {}};
     record.origin.pid = process.pid;
     record.origin.cuda_dev = process.cuda_dev;
-    record.text = Peel(via.text, scratch).text;
+    record.text = WithoutForeignHead(Peel(via.text, scratch).text);
     sink_.Add(EventFrom(record, ChannelsVia{via.via, via.count}));
   }
   if (!yield.calls.calls.empty() || !yield.vias.empty()) kinds_.insert(std::string(kNccl.name));

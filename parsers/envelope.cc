@@ -215,7 +215,7 @@ class Peeler {
       case '(':
         return PeelRay();
       default:
-        return PeelFacility() || PeelTime() || PeelTaskLabel() || PeelReplica() || PeelHost();
+        return PeelFacility() || PeelTime() || PeelTaskLabel() || PeelReplica() || PeelCompose() || PeelHost();
     }
   }
 
@@ -415,6 +415,20 @@ class Peeler {
     if (PeelRankTag() || PeelRoleTag()) return true;
     *this = before;
     return false;
+  }
+
+  /// `trainer-1  | ` (docker compose; version 1 wrote `project_trainer_1   | `), in a column of its own.
+  bool PeelCompose() {
+    if (!IsLetter(text_[0])) return false;
+    const std::size_t size = static_cast<std::size_t>(std::find_if_not(text_.begin(), text_.end(), IsHostChar) - text_.begin());
+    const std::size_t bar = text_.find_first_not_of(' ', size);
+    const string_view name = text_.substr(0, size);
+    const std::size_t number = name.find_last_not_of("0123456789");
+    if (bar == kNone || bar < size + 2 || bar > 128 || text_[bar] != '|' || text_.substr(bar + 1, 1).find_first_not_of(' ') != kNone) return false;
+    if (number == kNone || number + 1 == size || (name[number] != '-' && name[number] != '_')) return false;
+    AddWriter(name);
+    text_.remove_prefix(std::min(bar + 2, text_.size()));
+    return true;
   }
 
   /// `node017: ` (pdsh).

@@ -349,6 +349,16 @@ std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text) {
                     .message = message.substr(0, message.find('\0'))};
 }
 
+// Of INFO lines only: an exception quotes warnings.
+std::string_view WithoutForeignHead(std::string_view text) {
+  constexpr std::size_t kLongestHead = 256;
+  const auto level = FindLevel(text.substr(0, kLongestHead));
+  if (!level || level->level != NcclPrefix::Level::kInfo || ParseNcclPrefix(text)) return text;
+  for (std::size_t at = text.find_first_of(" \t:|"); at < level->begin; at = text.find_first_of(" \t:|", at + 1))
+    if (text.substr(at + 1, 1) != " " && ParseNcclPrefix(text.substr(at + 1))) return text.substr(at + 1);
+  return text;
+}
+
 std::optional<std::string> ParseBusId(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == kNone) {

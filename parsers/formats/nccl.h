@@ -24,6 +24,9 @@ struct NcclPrefix {
 /// nullopt where any part of the prefix is not whole.
 std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text);
 
+/// An INFO line from where its prefix is whole: what stands in front, a collector put there. Else the text.
+std::string_view WithoutForeignHead(std::string_view text);
+
 /// `0000:3b:00.0` from NCCL's `3b000` (domain<<20 | bus<<12 | device<<4 | function) or from the long spellings
 /// `0000:3B:00.0` and `00000000:3B:00.0`.
 std::optional<std::string> ParseBusId(std::string_view text);

@@ -214,6 +214,22 @@ TEST_CASE("collectors", "[envelope]") {
   });
 }
 
+TEST_CASE("docker compose", "[envelope]") {
+  Check({
+      {"trainer-1  | loss", "|loss"},
+      {"job_trainer_12   |   File \"a.py\"", "|  File \"a.py\""},
+      {"trainer-1  | 2029-11-03T21:14:05.1Z [rank3]: x", "rank=3 at=2029-11-03T21:14:05.1Z |x"},
+      {"\x1b[36mtrainer-1  | \x1b[0mloss", "|loss"},
+      {"trainer-1  |", "|"},
+      {"trainer-1 | loss", "|trainer-1 | loss"},
+      {"trainer  | loss", "|trainer  | loss"},
+      {"0  | model | GPT | 1.3 B", "|0  | model | GPT | 1.3 B"},
+      {"top-1  |78.1", "|top-1  |78.1"},
+  });
+  std::string scratch;
+  CHECK(Peel("trainer-1  | x", scratch).origin.writer == "trainer-1");
+}
+
 TEST_CASE("Ray and vLLM", "[envelope]") {
   Check({
       {"(RayTrainWorker pid=411, ip=10.9.0.4) loss", "host=10.9.0.4 pid=411 |loss"},

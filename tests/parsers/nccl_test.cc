@@ -262,6 +262,15 @@ TEST_CASE("a torn line yields no wrong fields", "[nccl]") {
   }
 }
 
+TEST_CASE("what a collector put in front of an INFO line is no part of it", "[nccl]") {
+  const std::string line = "cn7:1:2 [7] NCCL INFO Connected all rings";
+  for (const std::string head : {"", "train-worker-0 pytorch ", "trainer  | ", "job/train-0[pytorch]: ", "[1,mpirank:1,algo-2]<stderr>:", "{pod=\"a b\"} ", "01O ", "node1\t", "80%|####  | "})
+    CHECK(WithoutForeignHead(head + line) == line);
+  // A process wrote into the line of another; an exception quotes a warning.
+  for (const std::string other : {"cn7:1 [7] NCCL INFO x", "RuntimeError: cn7:1:2 [7] misc/socket.cc:4 NCCL WARN x", "x cn7:1:2 NCCL INFO"})
+    CHECK(WithoutForeignHead(other) == other);
+}
+
 TEST_CASE("prefixes", "[nccl]") {
   const auto info = ParseNcclPrefix("a-b_c.d:1:22 [7] NCCL INFO m");
   REQUIRE(info);
