@@ -4,8 +4,9 @@
 // that implies the cause: an operation ends when all its ranks have come, so those that waited waited for those that
 // did not. What an absent rank did instead is told by its last phase: preparing data, saving, evaluating, loading
 // (slow-rank), compiling (jit-build-stall), or nothing (rank-absent). What looks like it: a log of one rank among many,
-// in which absence proves nothing; a group that does not span the job; an absent rank that died, which the judge prefers
-// to this finding; a rank that the log quotes under another number.
+// in which absence proves nothing; a broadcast that stops half-way, which those before the break are through with; a
+// group that does not span the job; an absent rank that died, which the judge prefers to this finding; a rank that the
+// log quotes under another number.
 #include <algorithm>
 #include <set>
 
@@ -16,6 +17,18 @@
 
 namespace inquest {
 namespace {
+
+/// Data of a broadcast or a reduction goes one way: who stands before the place where it stops is through with it, goes
+/// on, and times out in something later or not at all.
+bool OneWay(const CollectiveRow& row) { return row.work.op == "BROADCAST" || row.work.op == "REDUCE"; }
+
+/// It timed out itself in an earlier operation of the kind that the others could leave behind.
+bool StuckInEarlier(const Timeline& timeline, const CollectiveRow& row, GlobalRank rank) {
+  return std::any_of(timeline.collectives.begin(), timeline.collectives.end(), [&](const CollectiveRow& other) {
+    return &other != &row && other.group == row.group && OneWay(other) &&
+           std::any_of(other.waiters.begin(), other.waiters.end(), [&](const auto& waiter) { return waiter.rank == rank; });
+  });
+}
 
 struct Members {
   std::set<int> waiting, absent;
@@ -141,13 +154,16 @@ std::optional<Finding> FromAbsence(const Evidence& evidence, const CollectiveRow
   const bool heard = std::any_of(members.absent.begin(), members.absent.end(), [&](int rank) { return LogHoldsRank(timeline, rank); });
   const bool minority = members.absent.size() < members.waiting.size();
   if (!minority && !heard) return std::nullopt;
+  const bool one_way = OneWay(row) && members.absent.size() > 1;
+  const bool firm = minority && !one_way;
   Finding finding;
   finding.rule = "rank-absent";
   finding.cause = "rank-absent";
-  finding.strength = minority ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = minority ? (members.complete || heard ? 0.75 : 0.6) : 0.4;
+  finding.strength = firm ? Strength::kSupporting : Strength::kHint;
+  finding.confidence = firm ? (members.complete || heard ? 0.75 : 0.6) : 0.4;
   const std::vector<int> absent(members.absent.begin(), members.absent.end());
-  finding.claim = fmt::format("Rank{} {} never entered it, while {}.", absent.size() > 1 ? "s" : "", FoldRanks(absent), Waiting(row, members));
+  finding.claim = fmt::format("Rank{} {} {}, while {}.", absent.size() > 1 ? "s" : "", FoldRanks(absent), one_way ? "never entered it, or were through with it" : "never entered it",
+                              Waiting(row, members));
   const GroupRow& group = timeline.groups[row.group];
   for (const int rank : absent) {
     std::string why = "did not time out with the others";
@@ -170,7 +186,9 @@ std::optional<Finding> FromStatus(const Timeline& timeline, const CollectiveRow&
   Members members;
   for (const auto& waiter : row.waiters) members.waiting.insert(waiter.rank.value);
   for (const auto& [rank, member] : timeline.groups[row.group].members)
-    if (member.last_enqueued && *member.last_enqueued < row.work.seq->value && members.waiting.count(rank.value) == 0) members.absent.insert(rank.value);
+    if (member.last_enqueued && *member.last_enqueued < row.work.seq->value && members.waiting.count(rank.value) == 0 &&
+        !StuckInEarlier(timeline, row, rank))
+      members.absent.insert(rank.value);
   if (members.absent.empty() || members.absent.size() >= members.waiting.size() + 1) return std::nullopt;
   Finding finding;
   finding.rule = "rank-behind";

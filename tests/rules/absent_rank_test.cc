@@ -96,6 +96,39 @@ TEST_CASE("absent rank: a rank that has enqueued less than the others", "[detect
   CHECK_FALSE(SpeaksOfAbsence(all_in.verdict));
 }
 
+TEST_CASE("absent rank: who is through with a broadcast does not time out in it", "[detectors]") {
+  for (const char* op : {"ALLREDUCE", "BROADCAST", "REDUCE"}) {
+    CAPTURE(op);
+    const bool one_way = std::string_view(op) != "ALLREDUCE";
+    SynthJob job({.ranks = 8, .hosts = 2});
+    for (const int rank : job.AllRanks()) job.Print(rank, "args: world_size=8");
+    job.Wait(700s);
+    for (const int rank : {1, 4, 5, 6, 7}) {
+      job.TimeOut(rank, {.op = op});
+      job.Status(rank, {});
+    }
+    const Judged several = JudgeText(job.Interleaved());
+    CHECK(SpeaksOfAbsence(several.verdict) == !one_way);
+    for (const int rank : {2, 3}) {
+      job.TimeOut(rank, {.op = op});
+      job.Status(rank, {});
+    }
+    CHECK(SpeaksOfAbsence(JudgeText(job.Interleaved()).verdict));  // the root alone: it never came
+
+    // Rank 1 is stuck in the first operation, which the others have left behind.
+    SynthJob apart({.ranks = 8, .hosts = 2});
+    for (const int rank : apart.AllRanks()) apart.Print(rank, "args: world_size=8");
+    apart.Wait(700s);
+    apart.TimeOut(1, {.seq = 97, .op = op});
+    apart.Status(1, {.failed = 97, .enqueued = 98, .completed = 96});
+    for (const int rank : {0, 2, 3, 4, 5, 6, 7}) {
+      apart.TimeOut(rank, {.op = op});
+      apart.Status(rank, {});
+    }
+    CHECK((FindFinding(JudgeText(apart.Interleaved()).verdict, "rank-behind") == nullptr) == one_way);
+  }
+}
+
 TEST_CASE("absent rank: what the absent rank was at", "[detectors]") {
   const struct {
     const char* line;
