@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <unordered_map>
 
 #include "parsers/block.h"
@@ -90,6 +91,7 @@ struct BlockScanner::State {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;  ///< of the block, [begin, end): what the sieve is to see
   std::uint32_t unsieved = 0;  ///< behind the last of these
   std::vector<Sieve::Hit> hits;
+  std::map<std::pair<std::uint32_t, std::string>, std::size_t> via_numbers;  ///< places in the yield's vias
   std::string rest;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rest_places;  ///< offset in rest -> offset in block
   struct LastOnly { std::array<std::uint32_t, kLastOnly> pieces{}; std::size_t count = 0; };
@@ -120,11 +122,11 @@ bool BlockScanner::State::FoldVia(const CallFolder::Line& line, BlockYield& yiel
   if (!process) return true;
   NoteSender(message, calls.process(*process));
   const std::string via = NormaliseVia(message.substr(via_at + 5));
-  for (auto it = yield.vias.rbegin(); it != yield.vias.rend(); ++it)
-    if (it->process == *process && it->via == via) {
-      ++it->count;
-      return true;
-    }
+  const auto [known, is_new] = via_numbers.try_emplace({*process, via}, yield.vias.size());
+  if (!is_new) {
+    ++yield.vias[known->second].count;
+    return true;
+  }
   yield.vias.push_back({*process, via, 1, line.number, std::string(line.text.substr(0, kCitedBytes))});
   return true;
 }
@@ -349,6 +351,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_o
   State& s = *state_;
   BlockYield yield;
   s.calls.Begin();
+  s.via_numbers.clear();
   s.Classify(block, yield, cut_head);
   s.SieveRest(block);
   s.CollectWanted();

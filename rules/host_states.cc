@@ -38,8 +38,9 @@ std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<st
   const auto host = timeline.HostOf(event);
   if (hosts.empty()) return host.value_or(std::string());
   if (!host) return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt;
-  for (const std::string& other : hosts)
-    if (ShortHostName(other) == ShortHostName(*host)) return other;
+  const std::string name = ShortHostName(*host);
+  if (hosts.contains(name)) return name;
+  if (const auto longer = hosts.lower_bound(name + "."); longer != hosts.end() && ShortHostName(*longer) == name) return *longer;
   // A pod's only node calls itself by another name.
   return hosts.size() == 1 && HostKind(*hosts.begin()) != HostKind(*host) ? std::optional(*hosts.begin()) : std::nullopt;
 }

@@ -519,11 +519,18 @@ std::string_view Name(Outcome outcome) {
   return "undecided";
 }
 
+/// Findings of one detector. More say no more, and each is held against each.
+constexpr std::ptrdiff_t kMostFindings = 256;
+
 Verdict Decide(const Timeline& timeline, const RuleBook& book) {
   const Evidence evidence = Gather(timeline, book);
   std::vector<Finding> findings = MatchSignatures(evidence);
   for (const Detector* detector : Detectors()) {
     std::vector<Finding> found = detector->run(evidence);
+    if (std::ssize(found) > kMostFindings) {
+      std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) { return a.strength != b.strength ? a.strength > b.strength : a.confidence > b.confidence; });
+      found.erase(found.begin() + kMostFindings, found.end());
+    }
     findings.insert(findings.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
   return Judge(evidence, std::move(findings));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace inquest {
 namespace {
@@ -18,18 +19,6 @@ bool GoesOn(const Timeline& timeline, const PhaseSeen& last, const PhaseSeen& ph
   return IsOver(phase.kind) && of && of->rule == kBracketRule && before.where.input == event.where.input;
 }
 
-/// The last time that somebody looked.
-std::optional<Doing> StackOf(const Timeline& timeline, int rank) {
-  std::optional<Doing> last;
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* stack = std::get_if<StackSeen>(&timeline.events[i].what);
-    if (stack == nullptr || stack->at.empty()) continue;
-    const auto of = timeline.RankOf(timeline.events[i]);
-    if (of && of->value.value == rank) last = Doing{stack->at, i, std::nullopt, "its stack: " + stack->frame};
-  }
-  return last;
-}
-
 }  // namespace
 
 bool IsDelay(const Doing& doing) {
@@ -37,34 +26,71 @@ bool IsDelay(const Doing& doing) {
   return std::find(kDelays.begin(), kDelays.end(), doing.kind) != kDelays.end() && doing.percent.value_or(0) < 100;
 }
 
-std::optional<Doing> LastDoing(const Evidence& evidence, std::optional<int> rank) {
+namespace {
+
+/// Looks and phases of every rank, in order. Asked of many ranks, and each has few.
+struct ByRank {
+  std::map<std::optional<int>, std::vector<const PhaseSeen*>> phases;
+  std::map<int, Doing> stacks;  ///< the last time that somebody looked
+};
+
+ByRank Sorted(const Evidence& evidence) {
+  ByRank out;
   const Timeline& timeline = evidence.timeline;
-  if (rank)
-    if (auto stack = StackOf(timeline, *rank)) return stack;
-  const PhaseSeen* last = nullptr;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* stack = std::get_if<StackSeen>(&timeline.events[i].what);
+    if (stack == nullptr || stack->at.empty()) continue;
+    if (const auto of = timeline.RankOf(timeline.events[i])) out.stacks[of->value.value] = Doing{stack->at, i, std::nullopt, "its stack: " + stack->frame};
+  }
   for (const PhaseSeen& phase : evidence.phases) {
     const auto of = timeline.RankOf(timeline.events[phase.event]);
-    const bool ours = rank ? (of ? of->value.value == *rank : last != nullptr && GoesOn(timeline, *last, phase)) : !of;
-    if (!ours) continue;
-    // A bar and what stands behind it on one line: the bar was before.
-    if (last != nullptr && last->event == phase.event && !IsOver(last->kind) && phase.kind == "training") continue;
-    last = &phase;
+    out.phases[of ? std::optional(of->value.value) : std::nullopt].push_back(&phase);
   }
-  if (last == nullptr) return std::nullopt;
+  return out;
+}
+
+std::optional<Doing> LastOf(const Evidence& evidence, const ByRank& by_rank, std::optional<int> rank) {
+  if (rank)
+    if (const auto stack = by_rank.stacks.find(*rank); stack != by_rank.stacks.end()) return stack->second;
+  const auto own = by_rank.phases.find(rank);
+  if (own == by_rank.phases.end()) return std::nullopt;
+  const PhaseSeen* last = nullptr;
+  const auto take = [&](const PhaseSeen& phase) {
+    // A bar and what stands behind it on one line: the bar was before.
+    if (last != nullptr && last->event == phase.event && !IsOver(last->kind) && phase.kind == "training") return;
+    last = &phase;
+  };
+  const auto nobodys = by_rank.phases.find(std::nullopt);
+  auto other = rank && nobodys != by_rank.phases.end() ? nobodys->second.begin() : own->second.end();
+  const auto others_end = rank && nobodys != by_rank.phases.end() ? nobodys->second.end() : own->second.end();
+  const auto take_others = [&](const PhaseSeen* before) {
+    for (; other != others_end && (before == nullptr || *other < before); ++other)
+      if (last != nullptr && GoesOn(evidence.timeline, *last, **other)) take(**other);
+  };
+  for (const PhaseSeen* phase : own->second) {
+    take_others(phase);
+    take(*phase);
+  }
+  take_others(nullptr);
   return Doing{last->kind, last->event, last->percent, "its last line: " + evidence.book.rules[last->rule].summary};
 }
 
+}  // namespace
+
+std::optional<Doing> LastDoing(const Evidence& evidence, std::optional<int> rank) { return LastOf(evidence, Sorted(evidence), rank); }
+
 AtWork WorkOf(const Evidence& evidence, const std::set<int>& ranks) {
   AtWork out;
+  const ByRank by_rank = Sorted(evidence);
   for (const int rank : ranks) {
-    const auto own = LastDoing(evidence, rank);
+    const auto own = LastOf(evidence, by_rank, rank);
     if (!own || !IsDelay(*own)) continue;
     if (!out.doing) out.doing = own;
     out.ranks.push_back(rank);
     out.named = true;
   }
   if (out.doing) return out;
-  const auto somebody = LastDoing(evidence, std::nullopt);
+  const auto somebody = LastOf(evidence, by_rank, std::nullopt);
   if (somebody && IsDelay(*somebody)) out.doing = somebody;
   return out;
 }

@@ -17,8 +17,8 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kEventBytes = 96 << 20;
-constexpr std::size_t kLineBytes = 40 << 20;
+constexpr std::size_t kEventBytes = 72 << 20;
+constexpr std::size_t kLineBytes = 32 << 20;
 constexpr std::size_t kLedgerBytes = 80 << 20;
 constexpr std::size_t kMostProcesses = 3 << 16;
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 
@@ -61,42 +62,67 @@ using ByMeaning = std::map<std::string, std::vector<const Event*>>;
 /// The dated logs that may be of the host: its own, and those of which no host is known.
 bool MayBeOf(const Event& event, const std::string& host) { return host.empty() || HostName(event).empty() || HostName(event) == host; }
 
-std::vector<Boot> ByCopies(const Timeline& timeline, std::span<const Event* const> log) {
-  ByMeaning here, there;
+/// What dates a log, of all logs.
+struct Dated {
+  const Timeline& timeline;
+  ByMeaning copies;                             ///< the kernel's lines
+  std::map<std::uint32_t, std::vector<const Event*>> both_of_input;  ///< lines with both clocks
+  std::map<std::string, std::vector<const Event*>> both_of_host;
+  std::vector<const Event*> ends;
+};
+
+Dated DatedOf(const Timeline& timeline) {
+  Dated dated{timeline, {}, {}, {}, {}};
+  for (const Event& event : timeline.events) {
+    if (std::holds_alternative<ProcessExit>(event.what)) dated.ends.push_back(&event);
+    if (IsOfKernel(event.what) && event.at && event.at->date != Timestamp::Date::kNone) dated.copies[Meaning(event)].push_back(&event);
+    if (!HasBoth(event)) continue;
+    dated.both_of_input[event.where.input].push_back(&event);
+    dated.both_of_host[HostName(event)].push_back(&event);
+  }
+  return dated;
+}
+
+std::vector<Boot> ByCopies(const Dated& dated, std::span<const Event* const> log) {
+  ByMeaning here;
   for (const Event* event : log) here[Meaning(*event)].push_back(event);
   const std::string host = HostName(*log.front());
-  for (const Event& event : timeline.events)
-    if (IsOfKernel(event.what) && event.at && event.at->date != Timestamp::Date::kNone && MayBeOf(event, host)) there[Meaning(event)].push_back(&event);
   std::vector<Boot> out;
   for (const auto& [meaning, events] : here) {
-    const auto copy = there.find(meaning);
-    if (meaning.empty() || events.size() != 1 || copy == there.end() || copy->second.size() != 1) continue;
-    out.push_back({copy->second.front()->at->at - *UptimeOf(events.front()->what), *copy->second.front()->at});
+    const auto copies = dated.copies.find(meaning);
+    if (meaning.empty() || events.size() != 1 || copies == dated.copies.end()) continue;
+    std::vector<const Event*> copy;
+    std::copy_if(copies->second.begin(), copies->second.end(), std::back_inserter(copy), [&](const Event* event) { return MayBeOf(*event, host); });
+    if (copy.size() == 1) out.push_back({copy.front()->at->at - *UptimeOf(events.front()->what), *copy.front()->at});
   }
   return out;
 }
 
-std::vector<Boot> ByBothClocks(const Timeline& timeline, std::span<const Event* const> log) {
+std::vector<Boot> ByBothClocks(const Dated& dated, std::span<const Event* const> log) {
   const std::string host = HostName(*log.front());
+  const std::uint32_t input = log.front()->where.input;
   std::vector<Boot> out;
-  for (const Event& event : timeline.events) {
-    const bool same = event.where.input == log.front()->where.input || (!host.empty() && HostName(event) == host);
-    if (same && HasBoth(event)) out.push_back({event.at->at - *UptimeOf(event.what), *event.at});
-  }
+  const auto add = [&](const Event& event) { out.push_back({event.at->at - *UptimeOf(event.what), *event.at}); };
+  if (const auto of_input = dated.both_of_input.find(input); of_input != dated.both_of_input.end())
+    for (const Event* event : of_input->second) add(*event);
+  if (const auto of_host = dated.both_of_host.find(host); !host.empty() && of_host != dated.both_of_host.end())
+    for (const Event* event : of_host->second)
+      if (event->where.input != input) add(*event);
   return out;
 }
 
-std::vector<Boot> ByEnds(const Timeline& timeline, std::span<const Event* const> log) {
+std::vector<Boot> ByEnds(const Dated& dated, std::span<const Event* const> log) {
   std::vector<Boot> out;
   for (const Event* event : log) {
     const bool kill = std::holds_alternative<KernelKill>(event->what);
     if (!kill && !std::holds_alternative<KernelFault>(event->what)) continue;
-    const auto rank = timeline.RankOf(*event);
+    const auto rank = dated.timeline.RankOf(*event);
     if (!rank) continue;
     const std::int64_t pid = kill ? std::get<KernelKill>(event->what).pid : std::get<KernelFault>(event->what).pid;
-    for (const Event& end : timeline.events) {
+    for (const Event* const ended : dated.ends) {
+      const Event& end = *ended;
       const auto* exit = std::get_if<ProcessExit>(&end.what);
-      if (exit == nullptr || !exit->signal || (*exit->signal == 9) != kill || !end.at || end.at->date == Timestamp::Date::kNone) continue;
+      if (!exit->signal || (*exit->signal == 9) != kill || !end.at || end.at->date == Timestamp::Date::kNone) continue;
       const bool same_process = exit->pid == pid && (HostName(end).empty() || HostName(*event).empty() || HostName(end) == HostName(*event));
       if (!same_process && exit->rank != rank->value) continue;
       Timestamp like = *end.at;
@@ -126,15 +152,16 @@ void AlignClocks(Timeline& timeline) {
   std::map<std::uint32_t, std::vector<Event*>> logs;
   for (Event& event : timeline.events)
     if (CountsFromBoot(event) && event.where.input < timeline.inputs.size()) logs[event.where.input].push_back(&event);
-  struct Way { std::string_view rule; std::vector<Boot> (*find)(const Timeline&, std::span<const Event* const>); };
+  struct Way { std::string_view rule; std::vector<Boot> (*find)(const Dated&, std::span<const Event* const>); };
   static constexpr Way kWays[] = {{kByCopies, &ByCopies}, {kByBothClocks, &ByBothClocks}, {kByEnds, &ByEnds}};
+  const Dated known = DatedOf(timeline);
   // Found for all logs before any is dated: what one log lends another must be printed, not derived.
   std::map<std::uint32_t, std::pair<Boot, std::string_view>> boots;
   for (const auto& [input, events] : logs) {
     timeline.inputs[input].clock = kUnknown;
     const std::vector<const Event*> log(events.begin(), events.end());
     for (const Way& way : kWays)
-      if (const auto boot = Agreed(way.find(timeline, log)); boot && boots.emplace(input, std::pair(*boot, way.rule)).second) break;
+      if (const auto boot = Agreed(way.find(known, log)); boot && boots.emplace(input, std::pair(*boot, way.rule)).second) break;
   }
   std::map<SourcePos, Timestamp> dated;
   for (const auto& [input, boot] : boots) {

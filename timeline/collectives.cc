@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 namespace inquest {
@@ -22,23 +23,24 @@ std::optional<Known<GlobalRank>> Who(const Timeline& timeline, const Event& even
   return std::nullopt;
 }
 
-std::uint32_t GroupIndex(Timeline& timeline, const std::string& name, const std::string& desc) {
-  for (std::uint32_t i = 0; i < timeline.groups.size(); ++i)
-    if (timeline.groups[i].name == name) {
-      if (timeline.groups[i].desc.empty()) timeline.groups[i].desc = desc;
-      return i;
-    }
-  timeline.groups.push_back({name, desc, {}});
-  return static_cast<std::uint32_t>(timeline.groups.size() - 1);
+/// Process groups by name.
+using Numbers = std::map<std::string, std::uint32_t>;
+
+std::uint32_t GroupIndex(Timeline& timeline, Numbers& numbers, const std::string& name, const std::string& desc) {
+  const auto [it, is_new] = numbers.try_emplace(name, static_cast<std::uint32_t>(timeline.groups.size()));
+  if (is_new) timeline.groups.push_back({name, desc, {}});
+  GroupRow& group = timeline.groups[it->second];
+  if (group.desc.empty()) group.desc = desc;
+  return it->second;
 }
 
-void ReadStatuses(Timeline& timeline) {
+void ReadStatuses(Timeline& timeline, Numbers& numbers) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
     if (status == nullptr) continue;
     const auto rank = Who(timeline, timeline.events[i], status->group_rank);
     if (!rank) continue;
-    GroupRow& group = timeline.groups[GroupIndex(timeline, GroupName(*status), status->pg_desc)];
+    GroupRow& group = timeline.groups[GroupIndex(timeline, numbers, GroupName(*status), status->pg_desc)];
     GroupRow::Member& member = group.members[rank->value];
     if (status->group_rank) member.group_rank = status->group_rank;
     if (status->failed_work) member.failed_work = status->failed_work;
@@ -63,22 +65,21 @@ using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
 
 /// A waiter whose group no line names waits with those of the one named group that waits in the same operation.
 void JoinUnnamed(const Timeline& timeline, Rows& rows) {
+  std::multimap<std::int64_t, CollectiveRow*> named;
+  for (auto& [key, row] : rows)
+    if (!timeline.groups[row.group].name.empty()) named.emplace(std::get<1>(key), &row);
   for (auto& [key, row] : rows) {
-    if (!timeline.groups[row.group].name.empty()) continue;
-    CollectiveRow* home = nullptr;
-    int homes = 0;
-    for (auto& [other_key, other] : rows) {
-      if (&other == &row || std::get<1>(other_key) != std::get<1>(key) || timeline.groups[other.group].name.empty()) continue;
-      home = &other;
-      ++homes;
-    }
-    if (homes != 1) continue;
-    const auto same = [&](const CollectiveRow::Waiter& waiter) {
-      return waiter.work.op == home->waiters.front().work.op && waiter.work.numel_in == home->waiters.front().work.numel_in &&
-             std::none_of(home->waiters.begin(), home->waiters.end(), [&](const auto& other) { return other.rank == waiter.rank; });
+    if (!timeline.groups[row.group].name.empty() || named.count(std::get<1>(key)) != 1) continue;
+    CollectiveRow* const home = named.find(std::get<1>(key))->second;
+    std::set<GlobalRank> there;
+    for (const auto& waiter : home->waiters) there.insert(waiter.rank);
+    const auto joins = [&](const CollectiveRow::Waiter& waiter) {
+      return waiter.work.op == home->waiters.front().work.op && waiter.work.numel_in == home->waiters.front().work.numel_in && !there.contains(waiter.rank);
     };
-    std::copy_if(row.waiters.begin(), row.waiters.end(), std::back_inserter(home->waiters), same);
-    std::erase_if(row.waiters, [&](const auto& waiter) { return std::any_of(home->waiters.begin(), home->waiters.end(), [&](const auto& other) { return other.rank == waiter.rank && other.event == waiter.event; }); });
+    std::vector<CollectiveRow::Waiter> joining;
+    std::copy_if(row.waiters.begin(), row.waiters.end(), std::back_inserter(joining), joins);
+    std::erase_if(row.waiters, joins);
+    home->waiters.insert(home->waiters.end(), joining.begin(), joining.end());
   }
 }
 
@@ -96,13 +97,6 @@ CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known
     waiter.enqueued_at->at -= std::chrono::milliseconds(*work.ran_ms);
   }
   return waiter;
-}
-
-bool AlreadyWaits(const Rows& rows, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
-  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
-    if (std::get<1>(row.first) != (work.work.seq ? work.work.seq->value : -1)) return false;
-    return std::any_of(row.second.waiters.begin(), row.second.waiters.end(), [&](const auto& waiter) { return waiter.rank == rank.value && waiter.work.op == work.work.op; });
-  });
 }
 
 /// The fields that most waiters printed; ties go to who timed out first.
@@ -126,8 +120,11 @@ WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
 }  // namespace
 
 void MatchWork(Timeline& timeline) {
-  ReadStatuses(timeline);
+  Numbers numbers;
+  ReadStatuses(timeline, numbers);
   Rows rows;
+  std::set<std::tuple<std::int64_t, GlobalRank, std::string>> waiting;  ///< number, rank and operation
+  std::map<Rows::key_type, std::set<GlobalRank>> waiters_of;
   std::vector<Rows::key_type> order;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* work = std::get_if<WorkTimedOut>(&timeline.events[i].what);
@@ -135,17 +132,17 @@ void MatchWork(Timeline& timeline) {
     const auto rank = Who(timeline, timeline.events[i], work->group_rank);
     if (!rank) continue;
     const auto [name, desc] = GroupOf(timeline, i, *rank, *work);
-    if (name.empty() && AlreadyWaits(rows, *rank, *work)) continue;  // `what():` and "terminated with exception" repeat the first line
-    const std::tuple key(GroupIndex(timeline, name, desc), work->work.seq ? work->work.seq->value : -1);
+    const std::int64_t seq = work->work.seq ? work->work.seq->value : -1;
+    if (name.empty() && waiting.contains({seq, rank->value, work->work.op})) continue;  // `what():` and "terminated with exception" repeat the first line
+    const std::tuple key(GroupIndex(timeline, numbers, name, desc), seq);
     const auto [it, is_new] = rows.try_emplace(key);
     if (is_new) {
       order.push_back(key);
       it->second.group = std::get<0>(key);
     }
-    auto& waiters = it->second.waiters;
-    const auto known = std::find_if(waiters.begin(), waiters.end(), [&](const auto& waiter) { return waiter.rank == rank->value; });
-    if (known != waiters.end()) continue;
-    waiters.push_back(WaiterOf(timeline.events[i], i, *rank, *work));
+    if (!waiters_of[key].insert(rank->value).second) continue;
+    waiting.insert({seq, rank->value, work->work.op});
+    it->second.waiters.push_back(WaiterOf(timeline.events[i], i, *rank, *work));
   }
   JoinUnnamed(timeline, rows);
   for (const auto& key : order) {

@@ -208,11 +208,13 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     if (exit->local_rank && !processes.rows[index].local_rank) processes.rows[index].local_rank = exit->local_rank;
   }
   // A launcher that names task and host but no pid still says where a rank was.
+  std::set<GlobalRank> placed;
+  for (const ProcessRow& row : processes.rows)
+    if (row.rank && row.host) placed.insert(row.rank->value);
   for (const Event& event : timeline.events) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     if (exit == nullptr || exit->pid || !exit->rank || !exit->host) continue;
-    const auto known = [&](const ProcessRow& row) { return row.rank && row.rank->value == *exit->rank && row.host; };
-    if (std::any_of(processes.rows.begin(), processes.rows.end(), known)) continue;
+    if (!placed.insert(*exit->rank).second) continue;
     ProcessRow row;
     row.host = ShortHostName(*exit->host);
     row.rank = Known<GlobalRank>{*exit->rank, Basis::kObserved, {}};
@@ -220,15 +222,18 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
   }
   FindWorldSize(timeline);
   FindVersions(timeline);
-  if (const CommunicatorRow* row = JobWide(timeline); row != nullptr)
+  if (const CommunicatorRow* row = JobWide(timeline); row != nullptr) {
+    std::vector<std::uint32_t> ranks_of(processes.rows.size());
+    for (const CommunicatorRow::Member& member : row->members) ++ranks_of[member.process];
     for (const CommunicatorRow::Member& member : row->members) {
       auto& rank = processes.rows[member.process].rank;
       // Several communicator ranks in one process (one process for all GPUs) name no single rank of the process.
-      const auto same = std::count_if(row->members.begin(), row->members.end(), [&](const auto& m) { return m.process == member.process; });
-      if (same == 1 && member.rank.value >= 0) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank.value}, Basis::kDerived, kByLargest});
+      if (ranks_of[member.process] == 1 && member.rank.value >= 0) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank.value}, Basis::kDerived, kByLargest});
     }
+  }
   timeline.processes = std::move(processes.rows);
   timeline.process_by_pid = std::move(processes.by_pid_);
+  for (const ProcessRow& row : timeline.processes) timeline.by_local_rank.Add(row);
   std::set<std::string> hosts = timeline.ProcessHosts();
   std::set<std::string> of_job;
   for (const ProcessRow& row : timeline.processes)

@@ -16,6 +16,7 @@ constexpr std::size_t kSameKept = 24;     ///< events of one kind, writer and me
 constexpr std::size_t kContextRing = 6;   ///< plain lines kept per writer: what it printed last
 constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand before a telling one
 constexpr std::size_t kContextAfter = 3;    ///< plain lines kept behind a telling one
+constexpr std::size_t kRanks = 1 << 14;     ///< of a job whose events are kept whole; what reads events may compare each with each
 constexpr std::uint64_t kAbsenceWeight = 4;  ///< of events whose lack is evidence as well: a rank that did not time out
 
 std::string GpuKey(const GpuId& id) { return fmt::format("|{}|{}|{}", id.index.value_or(-1), id.bus_id, id.uuid); }
@@ -106,6 +107,12 @@ std::optional<std::int64_t> WaitsIn(const Event& event) {
 
 bool LackTells(const Event& event) { return std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<GroupStatus>(event.what); }
 
+/// How many events of one kind a rank of a large job may well print.
+std::size_t PerRank(const What& what) {
+  if (std::holds_alternative<CommInit>(what) || std::holds_alternative<EnvironmentSet>(what)) return 16;
+  return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<GroupStatus>(what) || std::holds_alternative<NetworkUsed>(what) || std::holds_alternative<ChannelsVia>(what) ? 4 : 1;
+}
+
 /// A message that the event's text holds whole is not held twice.
 void Slim(Event& event) {
   if (auto* message = std::get_if<LogMessage>(&event.what); message != nullptr && message->text.size() <= kCitedBytes) message->text = std::string();
@@ -123,6 +130,7 @@ std::uint16_t KeptEvents::ShelfOf(const Event& event) {
       Shelf shelf;
       shelf.kind = KindOf(event.what);
       if (LackTells(event)) shelf.weight = kAbsenceWeight;
+      shelf.most = kRanks * PerRank(event.what);
       shelves_.push_back(shelf);
     }
     return it->second;
@@ -144,6 +152,7 @@ void KeptEvents::Append(Event event, std::uint64_t key, bool repeat) {
   mark.shelf = ShelfOf(event);
   mark.repeat = repeat;
   Shelf& shelf = shelves_[mark.shelf];
+  ++shelf.events;
   shelf.bytes += mark.bytes;
   if (repeat) shelf.repeat_bytes += mark.bytes;
   bytes_ += mark.bytes;
@@ -178,46 +187,49 @@ void KeptEvents::AddTelling(Event event) {
     same.last = static_cast<std::uint32_t>(events_.size());
     const bool repeat = ++same.count > 1;
     Append(std::move(event), key, repeat);
+    const Shelf& shelf = shelves_[marks_.back().shelf];
+    if (shelf.events > shelf.most / 4 * 5) Thin();
   }
   if (bytes_ > bytes_limit_) Thin();
 }
 
 void KeptEvents::Thin() {
   // The level at which the longest shelves are cut: what shorter ones leave, they may have.
-  std::vector<std::size_t> order(shelves_.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto height = [&](std::size_t i) { return shelves_[i].bytes / shelves_[i].weight; };
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return height(a) != height(b) ? height(a) < height(b) : a < b; });
-  std::uint64_t left = bytes_limit_ / 4 * 3, weights = 0, level = 0;
-  for (const Shelf& shelf : shelves_) weights += shelf.weight;
-  for (const std::size_t i : order) {
-    level = left / weights;
-    if (height(i) > level) break;
-    left -= shelves_[i].bytes;
-    weights -= shelves_[i].weight;
-  }
-  struct Cut { bool repeats = false; std::uint64_t first = ~0ULL, last = 0; };  ///< bytes that stay at either end
-  std::vector<Cut> cuts(shelves_.size());
-  for (std::size_t i = 0; i < shelves_.size(); ++i) {
-    const Shelf& shelf = shelves_[i];
-    if (height(i) <= level) continue;
-    cuts[i].repeats = true;
-    if (shelf.bytes - shelf.repeat_bytes > level * shelf.weight) cuts[i].first = cuts[i].last = level * shelf.weight / 2;
+  std::uint64_t level = ~0ULL;
+  if (bytes_ > bytes_limit_) {
+    std::vector<std::size_t> order(shelves_.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto height = [&](std::size_t i) { return shelves_[i].bytes / shelves_[i].weight; };
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return height(a) != height(b) ? height(a) < height(b) : a < b; });
+    std::uint64_t left = bytes_limit_ / 4 * 3, weights = 0;
+    for (const Shelf& shelf : shelves_) weights += shelf.weight;
+    for (const std::size_t i : order) {
+      level = left / weights;
+      if (height(i) > level) break;
+      left -= shelves_[i].bytes;
+      weights -= shelves_[i].weight;
+    }
   }
   std::vector<bool> keep(events_.size(), true);
-  std::vector<std::uint64_t> taken(shelves_.size(), 0);
-  for (std::size_t i = 0; i < events_.size(); ++i) {
-    const Mark& mark = marks_[i];
-    const Cut& cut = cuts[mark.shelf];
-    if (cut.repeats && mark.repeat) keep[i] = false;
-    else if (cut.repeats) keep[i] = (taken[mark.shelf] += mark.bytes) <= cut.first;
-  }
-  std::fill(taken.begin(), taken.end(), 0);
-  for (std::size_t i = events_.size(); i-- > 0;) {
-    const Mark& mark = marks_[i];
-    const Cut& cut = cuts[mark.shelf];
-    if (!cut.repeats || mark.repeat || taken[mark.shelf] > cut.last) continue;
-    if ((taken[mark.shelf] += mark.bytes) <= cut.last) keep[i] = true;
+  std::vector<std::size_t> events;
+  for (std::size_t s = 0; s < shelves_.size(); ++s) {
+    const std::uint64_t bytes = level == ~0ULL ? level : level * shelves_[s].weight;
+    if (shelves_[s].bytes <= bytes && shelves_[s].events <= shelves_[s].most) continue;
+    events.clear();
+    for (std::size_t i = 0; i < events_.size(); ++i)
+      if (marks_[i].shelf == s) {
+        keep[i] = !marks_[i].repeat;
+        if (keep[i]) events.push_back(i);
+      }
+    // From both ends in turn, until either the bytes or the number is reached.
+    std::uint64_t taken = 0;
+    std::size_t first = 0, last = events.size();
+    for (bool front = true; first < last && first + events.size() - last < shelves_[s].most; front = !front) {
+      const std::size_t i = front ? first : last - 1;
+      if ((taken += marks_[events[i]].bytes) > bytes) break;
+      front ? ++first : --last;
+    }
+    for (std::size_t i = first; i < last; ++i) keep[events[i]] = false;
   }
   std::size_t next = 0;
   for (std::size_t i = 0; i < events_.size(); ++i) {
@@ -232,6 +244,7 @@ void KeptEvents::Thin() {
     Shelf& shelf = shelves_[mark.shelf];
     shelf.bytes -= mark.bytes;
     if (mark.repeat) shelf.repeat_bytes -= mark.bytes;
+    --shelf.events;
     ++shelf.left_out;
     if (const auto seq = WaitsIn(events_[i]); seq && !mark.repeat) waits_left_out_.Add(static_cast<std::size_t>(*seq));
     bytes_ -= mark.bytes;

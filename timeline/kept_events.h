@@ -15,8 +15,8 @@ namespace inquest {
 // What is kept. Events that say the same (kind, writer, meaning) are folded: the first few and the last. Plain lines are
 // kept around telling ones, and the last few of each writer. All of that follows the size of the job. A log can also be
 // hostile, or be years of one service: everything in it is new. Then the bytes are bounded, by one rule. Events stand on
-// shelves, one for each kind and rule. When all shelves together are full, the longest give way until they are level:
-// repeats first, then the middle; what came first and what came last stays, and what went is counted. So noise of one
+// shelves, one for each kind and rule. When a shelf has more than a large job fills it with, it gives way; when all
+// together are full, the longest do until they are level: repeats first, then the middle; what came first and what came last stays, and what went is counted. So noise of one
 // kind pushes out no other kind, a real job's events stay whole, and as events come in the order of inputs and lines,
 // the same input leaves the same out.
 class KeptEvents {
@@ -40,7 +40,7 @@ class KeptEvents {
   };
   struct Shelf {
     std::string_view kind;
-    std::uint64_t weight = 1, bytes = 0, repeat_bytes = 0, left_out = 0;
+    std::uint64_t weight = 1, most = 0, bytes = 0, repeat_bytes = 0, events = 0, left_out = 0;
   };
   struct Writer {
     std::deque<Event> lines;

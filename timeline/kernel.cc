@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
+#include <span>
 
 namespace inquest {
 namespace {
@@ -51,19 +53,48 @@ std::optional<std::uint32_t> Only(const Timeline& timeline, std::vector<std::uin
   return rows.size() == 1 || std::all_of(rows.begin(), rows.end(), same) ? std::optional(rows.back()) : std::nullopt;
 }
 
-std::optional<std::uint32_t> FindProcess(const Timeline& timeline, const About& about, const std::optional<std::string>& host) {
-  std::vector<std::uint32_t> by_device, by_pid, by_both;
+/// Processes by what a line of the kernel may know of them.
+struct Index {
+  std::multimap<std::int64_t, std::uint32_t> by_pid;
+  std::multimap<std::string, std::uint32_t> by_device;  ///< without its function
+};
+
+Index IndexOf(const Timeline& timeline) {
+  Index index;
   for (std::uint32_t i = 0; i < timeline.processes.size(); ++i) {
-    const ProcessRow& row = timeline.processes[i];
-    if (!HostFits(row, host)) continue;
-    const bool device = row.bus_id && SameDevice(about.bus_id, *row.bus_id), pid = about.pid && row.pid == about.pid;
-    if (device) by_device.push_back(i);
-    if (pid && (about.bus_id.empty() || !row.bus_id)) by_pid.push_back(i);
-    if (device && pid) by_both.push_back(i);
+    if (timeline.processes[i].pid) index.by_pid.emplace(*timeline.processes[i].pid, i);
+    if (timeline.processes[i].bus_id) index.by_device.emplace(WithoutFunction(*timeline.processes[i].bus_id), i);
   }
+  return index;
+}
+
+std::optional<std::uint32_t> FindProcess(const Timeline& timeline, const Index& index, const About& about, const std::optional<std::string>& host) {
+  std::vector<std::uint32_t> by_device, by_pid, by_both;
+  const auto each = [&](const auto& rows, const auto& key, auto take) {
+    const auto [begin, end] = rows.equal_range(key);
+    for (auto it = begin; it != end; ++it)
+      if (HostFits(timeline.processes[it->second], host)) take(it->second, timeline.processes[it->second]);
+  };
+  if (!about.bus_id.empty())
+    each(index.by_device, WithoutFunction(about.bus_id), [&](std::uint32_t i, const ProcessRow& row) {
+      by_device.push_back(i);
+      if (about.pid && row.pid == about.pid) by_both.push_back(i);
+    });
+  if (about.pid)
+    each(index.by_pid, *about.pid, [&](std::uint32_t i, const ProcessRow& row) {
+      if (about.bus_id.empty() || !row.bus_id) by_pid.push_back(i);
+    });
   if (!by_both.empty()) return Only(timeline, by_both);
   if (!by_device.empty()) return Only(timeline, by_device);
   return Only(timeline, by_pid);
+}
+
+/// The events of one input.
+template <class Events>
+auto EventsOf(Events& events, std::uint32_t input) {
+  const auto begin = std::lower_bound(events.begin(), events.end(), input, [](const Event& event, std::uint32_t in) { return event.where.input < in; });
+  const auto end = std::upper_bound(begin, events.end(), input, [](std::uint32_t in, const Event& event) { return in < event.where.input; });
+  return std::span(begin, end);
 }
 
 // ---- hosts of files --------------------------------------------------------------------------------------------
@@ -125,13 +156,14 @@ std::optional<std::string> OtherHostIn(const std::string& path) {
 }
 
 /// The host on which most of the lines are of the job's processes; nullopt where two are alike, or none.
-std::optional<std::string> HostByAddresses(const Timeline& timeline, std::uint32_t input) {
+std::optional<std::string> HostByAddresses(const Timeline& timeline, const Index& index, std::uint32_t input) {
   std::map<std::string, std::size_t> votes;
-  for (const Event& event : timeline.events) {
-    const auto about = event.where.input == input ? AboutOf(event.what) : std::nullopt;
+  for (const Event& event : EventsOf(timeline.events, input)) {
+    const auto about = AboutOf(event.what);
     if (!about || !about->pid) continue;
-    for (const ProcessRow& row : timeline.processes)
-      if (row.host && row.pid == about->pid && (about->bus_id.empty() || !row.bus_id || SameDevice(about->bus_id, *row.bus_id))) ++votes[*row.host];
+    const auto [begin, end] = index.by_pid.equal_range(*about->pid);
+    for (auto it = begin; it != end; ++it)
+      if (const ProcessRow& row = timeline.processes[it->second]; row.host && (about->bus_id.empty() || !row.bus_id || SameDevice(about->bus_id, *row.bus_id))) ++votes[*row.host];
   }
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto best = std::max_element(votes.begin(), votes.end(), fewer);
@@ -143,8 +175,8 @@ std::optional<std::string> HostByAddresses(const Timeline& timeline, std::uint32
 template <class Is>
 std::set<std::string> PrintedHosts(const Timeline& timeline, std::uint32_t input, Is is) {
   std::set<std::string> printed;
-  for (const Event& event : timeline.events)
-    if (event.where.input == input && is(event) && event.origin.host) printed.insert(event.origin.host->value);
+  for (const Event& event : EventsOf(timeline.events, input))
+    if (is(event) && event.origin.host) printed.insert(event.origin.host->value);
   return printed;
 }
 
@@ -169,13 +201,13 @@ std::optional<Known<std::string>> HostOfStates(const Timeline& timeline, std::ui
   return std::nullopt;
 }
 
-std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, bool only_log) {
+std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, const Index& index, std::uint32_t input, const std::set<std::string>& hosts, bool only_log) {
   const std::set<std::string> printed = PrintedHosts(timeline, input, IsKernelLine);
   if (printed.size() == 1) return Known<std::string>{*printed.begin(), Basis::kDerived, kBySameFile};
   if (!printed.empty()) return std::nullopt;
   const std::string path = input < timeline.inputs.size() ? timeline.inputs[input].path : std::string();
   if (auto host = JobHostIn(path, hosts)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
-  if (auto host = HostByAddresses(timeline, input)) return Known<std::string>{*host, Basis::kDerived, kByAddresses};
+  if (auto host = HostByAddresses(timeline, index, input)) return Known<std::string>{*host, Basis::kDerived, kByAddresses};
   if (const auto stated = PrintedHosts(timeline, input, IsHostState); stated.size() == 1) return Known<std::string>{*stated.begin(), Basis::kDerived, kBySameFile};
   if (auto host = OtherHostIn(path)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
   if (hosts.size() == 1 && only_log) return Known<std::string>{*hosts.begin(), Basis::kAssumed, kByOnlyHost};
@@ -187,8 +219,8 @@ template <class Is>
 void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, const std::optional<Known<std::string>>& host, Is is) {
   const auto& given = input < timeline.inputs.size() ? timeline.inputs[input].host : std::nullopt;
   const bool by_user = given && given->basis == Basis::kGiven;
-  for (Event& event : timeline.events) {
-    if (event.where.input != input || !is(event)) continue;
+  for (Event& event : EventsOf(timeline.events, input)) {
+    if (!is(event)) continue;
     if (by_user)
       event.origin.host = given;
     else if (!event.origin.host)
@@ -199,7 +231,7 @@ void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::strin
   }
 }
 
-void NameHosts(Timeline& timeline) {
+void NameHosts(Timeline& timeline, const Index& index) {
   const std::set<std::string> hosts = timeline.ProcessHosts();
   std::set<std::uint32_t> states;
   for (const Event& event : timeline.events)
@@ -208,39 +240,39 @@ void NameHosts(Timeline& timeline) {
   for (const Event& event : timeline.events)
     if (IsOfKernel(event.what) && !std::holds_alternative<LogMessage>(event.what)) logs.insert(event.where.input);
   for (const std::uint32_t input : logs) {
-    const auto host = HostOfInput(timeline, input, hosts, logs.size() == 1);
+    const auto host = HostOfInput(timeline, index, input, hosts, logs.size() == 1);
     GiveHost(timeline, input, hosts, host, IsKernelLine);
   }
   for (const std::uint32_t input : states) GiveHost(timeline, input, hosts, HostOfStates(timeline, input, hosts), IsHostState);
 }
 
 /// `node07` and `node12` are names of one kind; a pod's and its node's are not.
-bool SameKind(const std::string& a, const std::string& b) {
-  const auto stem = [](std::string name) {
-    name = ShortHostName(name);
-    std::erase_if(name, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
-    return name;
-  };
-  return stem(a) == stem(b);
+std::string StemOf(const std::string& host) {
+  std::string name = ShortHostName(host);
+  std::erase_if(name, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+  return name;
 }
 
 /// The host to look on: none where the kernel names it in a way that the job does not, as a node below its pods.
-std::optional<std::string> HostToSearch(const Event& event, const std::set<std::string>& hosts) {
+std::optional<std::string> HostToSearch(const Event& event, const std::set<std::string>& hosts, const std::set<std::string>& kinds) {
   if (!event.origin.host) return std::nullopt;
   const std::string& host = event.origin.host->value;
-  const bool named_alike = hosts.empty() || hosts.count(host) != 0 || std::any_of(hosts.begin(), hosts.end(), [&](const std::string& other) { return SameKind(host, other); });
+  const bool named_alike = hosts.empty() || hosts.count(host) != 0 || kinds.contains(StemOf(host));
   return named_alike ? std::optional(host) : std::nullopt;
 }
 
 }  // namespace
 
 void JoinKernel(Timeline& timeline) {
-  NameHosts(timeline);
+  const Index index = IndexOf(timeline);
+  NameHosts(timeline, index);
   const std::set<std::string> hosts = timeline.ProcessHosts();
+  std::set<std::string> kinds;
+  for (const std::string& host : hosts) kinds.insert(StemOf(host));
   for (const Event& event : timeline.events) {
     const auto about = AboutOf(event.what);
     if (!about || (about->bus_id.empty() && !about->pid)) continue;
-    if (const auto process = FindProcess(timeline, *about, HostToSearch(event, hosts))) timeline.process_by_kernel_line.emplace(event.where, *process);
+    if (const auto process = FindProcess(timeline, index, *about, HostToSearch(event, hosts, kinds))) timeline.process_by_kernel_line.emplace(event.where, *process);
   }
 }
 

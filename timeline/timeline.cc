@@ -25,6 +25,30 @@ std::optional<Known<GlobalRank>> RankInBrackets(std::string_view text) {
 
 }  // namespace
 
+void ByLocalRank::Add(const ProcessRow& row) {
+  if (!row.rank || !row.local_rank) return;
+  differ_ = differ_ || row.rank->value.value != row.local_rank->value;
+  for (Ranks* ranks : {&by_place_[{*row.local_rank, row.host.value_or(std::string())}], &anywhere_[*row.local_rank]}) {
+    ranks->several = ranks->several || (ranks->first && *ranks->first != row.rank->value);
+    if (!ranks->first) ranks->first = row.rank->value;
+  }
+}
+
+ByLocalRank::Ranks ByLocalRank::Of(LocalRank local, const std::optional<std::string>& host) const {
+  if (!host) {
+    const auto known = anywhere_.find(local);
+    return known == anywhere_.end() ? Ranks() : known->second;
+  }
+  Ranks out;
+  for (const std::string& place : {*host, std::string()}) {
+    const auto known = by_place_.find({local, place});
+    if (known == by_place_.end()) continue;
+    out.several = out.several || known->second.several || (out.first && *out.first != *known->second.first);
+    out.first = known->second.first;
+  }
+  return out;
+}
+
 std::optional<std::uint32_t> Timeline::ProcessOf(const Event& event) const {
   if (const auto line = process_by_kernel_line.find(event.where); line != process_by_kernel_line.end()) return line->second;
   if (!event.origin.pid) return std::nullopt;
@@ -37,18 +61,13 @@ std::optional<Known<GlobalRank>> Timeline::RankOf(const Event& event) const {
   if (const auto process = ProcessOf(event); process && processes[*process].rank) return processes[*process].rank;
   if (!event.origin.local_rank) return RankInBrackets(event.text);
   // A local rank names a rank only where some process says so: same host, or a job of one host.
-  const ProcessRow* only = nullptr;
-  for (const ProcessRow& row : processes) {
-    if (!row.rank || row.local_rank != event.origin.local_rank) continue;
-    if (event.origin.host && row.host && *row.host != event.origin.host->value) continue;
-    if (only != nullptr && only->rank->value != row.rank->value) return std::nullopt;
-    only = &row;
-  }
-  if (only != nullptr) return Known<GlobalRank>{only->rank->value, Basis::kDerived, "local rank of the only process that has it"};
+  const std::optional<std::string> host = event.origin.host ? std::optional(event.origin.host->value) : std::nullopt;
+  const ByLocalRank::Ranks known = by_local_rank.Of(*event.origin.local_rank, host);
+  if (known.several) return std::nullopt;
+  if (known.first) return Known<GlobalRank>{*known.first, Basis::kDerived, "local rank of the only process that has it"};
   // In a job of one host the local rank is the rank, unless some process shows otherwise.
-  const bool differs = std::any_of(processes.begin(), processes.end(), [](const ProcessRow& row) { return row.rank && row.local_rank && row.rank->value.value != row.local_rank->value; });
   const bool larger = world_size && world_size->value <= event.origin.local_rank->value;
-  if (job_hosts <= 1 && !differs && !larger) return Known<GlobalRank>{GlobalRank{event.origin.local_rank->value}, Basis::kDerived, "local rank in a job of one host"};
+  if (job_hosts <= 1 && !by_local_rank.differ() && !larger) return Known<GlobalRank>{GlobalRank{event.origin.local_rank->value}, Basis::kDerived, "local rank in a job of one host"};
   return std::nullopt;
 }
 

@@ -125,6 +125,22 @@ struct CollectiveRow {
   std::vector<Waiter> waiters;  ///< by rank
 };
 
+/// Ranks by what a line knows of its place: a local rank, and perhaps a host.
+class ByLocalRank {
+ public:
+  struct Ranks { std::optional<GlobalRank> first; bool several = false; };
+  void Add(const ProcessRow& row);
+  /// Ranks of the processes with this local rank; where a host is given, of those there or on no host that is known.
+  Ranks Of(LocalRank local, const std::optional<std::string>& host) const;
+  /// Some process' rank is not its local rank.
+  bool differ() const { return differ_; }
+
+ private:
+  std::map<std::pair<LocalRank, std::string>, Ranks> by_place_;  ///< empty: of processes without a host
+  std::map<LocalRank, Ranks> anywhere_;
+  bool differ_ = false;
+};
+
 struct Timeline {
   std::vector<InputSummary> inputs;
   std::size_t logs = 0;  ///< inputs that are more than what tools print of a host
@@ -157,6 +173,7 @@ struct Timeline {
   // Filled by the builder for the queries above.
   ProcessByPid process_by_pid;
   std::map<SourcePos, std::uint32_t> process_by_kernel_line;
+  ByLocalRank by_local_rank;
 };
 
 /// Up to the first dot, as NCCL and the launchers print it.

@@ -28,12 +28,19 @@ const ProcessRow* Only(const std::vector<const ProcessRow*>& rows) {
   return rows.size() == 1 || same ? rows.front() : nullptr;
 }
 
-template <class Fits>
-const ProcessRow* FindProcess(const Timeline& timeline, const std::optional<std::string>& host, Fits fits) {
-  std::vector<const ProcessRow*> rows;
-  for (const ProcessRow& row : timeline.processes)
-    if (fits(row) && row.rank && (!host || !row.host || *host == *row.host)) rows.push_back(&row);
-  return Only(rows);
+/// Processes that have a rank, by what a witness may know of them.
+struct KnownProcesses {
+  std::multimap<std::int64_t, const ProcessRow*> by_pid;
+  std::multimap<int, const ProcessRow*> by_gpu;
+};
+
+template <class Key>
+const ProcessRow* FindProcess(const std::multimap<Key, const ProcessRow*>& rows, const Key& key, const std::optional<std::string>& host) {
+  std::vector<const ProcessRow*> fit;
+  const auto [begin, end] = rows.equal_range(key);
+  for (auto it = begin; it != end; ++it)
+    if (!host || !it->second->host || *host == *it->second->host) fit.push_back(it->second);
+  return Only(fit);
 }
 
 void Join(Event& event, const ProcessRow* row, std::string_view rule) {
@@ -68,12 +75,19 @@ std::map<std::string, int> SizesOf(const Timeline& timeline) {
 void JoinWitnesses(Timeline& timeline) {
   const std::set<std::string> hosts = timeline.ProcessHosts();
   const std::map<std::string, int> sizes = SizesOf(timeline);
+  KnownProcesses known;
+  for (const ProcessRow& row : timeline.processes) {
+    if (!row.rank) continue;
+    if (row.pid) known.by_pid.emplace(*row.pid, &row);
+    if (const auto gpu = row.nvml_dev ? row.nvml_dev : row.cuda_dev) known.by_gpu.emplace(*gpu, &row);
+  }
+  const auto host_of = [](const Event& event) { return event.origin.host ? std::optional(event.origin.host->value) : std::nullopt; };
   int largest = 0;
   for (const auto& [comm, size] : sizes) largest = std::max(largest, size);
   for (Event& event : timeline.events) {
     if (auto* progress = std::get_if<RankProgress>(&event.what)) {
       const auto pid = progress->pid ? progress->pid : event.origin.pid;
-      if (pid) Join(event, FindProcess(timeline, event.origin.host ? std::optional(event.origin.host->value) : std::nullopt, [&](const ProcessRow& row) { return row.pid == pid; }), kByPid);
+      if (pid) Join(event, FindProcess(known.by_pid, *pid, host_of(event)), kByPid);
       const bool job_wide = !progress->comm.empty() && sizes.at(progress->comm) == largest && (!timeline.world_size || timeline.world_size->value >= largest);
       if (!event.origin.rank && progress->rank && job_wide) event.origin.rank = Known<GlobalRank>{GlobalRank{progress->rank->value}, Basis::kDerived, kByCommunicator};
       if (!event.origin.host && !progress->node.empty()) event.origin.host = Known<std::string>{progress->node, Basis::kObserved, {}};
@@ -81,11 +95,11 @@ void JoinWitnesses(Timeline& timeline) {
     } else if (std::holds_alternative<StackSeen>(event.what)) {
       GiveHost(timeline, hosts, event);
       if (!event.origin.rank && event.origin.pid)
-        Join(event, FindProcess(timeline, event.origin.host ? std::optional(event.origin.host->value) : std::nullopt, [&](const ProcessRow& row) { return row.pid == event.origin.pid; }), kByPid);
+        Join(event, FindProcess(known.by_pid, *event.origin.pid, host_of(event)), kByPid);
     } else if (const auto* diag = std::get_if<GpuDiag>(&event.what)) {
       GiveHost(timeline, hosts, event);
       if (!event.origin.rank && diag->gpu && event.origin.host)
-        Join(event, FindProcess(timeline, event.origin.host->value, [&](const ProcessRow& row) { return (row.nvml_dev ? row.nvml_dev : row.cuda_dev) == diag->gpu; }), kByGpu);
+        Join(event, FindProcess(known.by_gpu, *diag->gpu, host_of(event)), kByGpu);
     }
   }
 }

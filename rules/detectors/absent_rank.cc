@@ -9,6 +9,7 @@
 // log quotes under another number.
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -206,10 +207,13 @@ std::optional<Finding> FromStatus(const Timeline& timeline, const CollectiveRow&
   return finding;
 }
 
+/// Each is held against all others. A job hangs in one, or in one of each of its groups.
+constexpr std::size_t kMostRows = 1024;
+
 std::vector<Finding> Run(const Evidence& evidence) {
   std::vector<Finding> out;
   std::optional<Finding> somebody;  // of a group of which nobody is known to be missing
-  for (const CollectiveRow& row : evidence.timeline.collectives) {
+  for (const CollectiveRow& row : std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
     const Members members = MembersOf(evidence.timeline, row);
     // What the absent rank was at says more than that it was absent.
     if (auto phase = FromPhase(evidence, row, members); phase && !members.absent.empty())

@@ -6,7 +6,7 @@
 // name; an exception that the program caught and logged, which a good ending afterwards tells.
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
 #include <string>
 
 #include <fmt/format.h>
@@ -149,19 +149,18 @@ std::vector<Finding> Run(const Evidence& evidence) {
   const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom), signatures = Messages(evidence, Rule::Kind::kSignature);
   const std::vector<bool> strong = Messages(evidence, Rule::Kind::kSignature, Strength::kSupporting);
   std::vector<Finding> out;
-  std::set<std::string> seen;
+  std::map<std::string, std::size_t> seen;  ///< its finding
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
     if (raised == nullptr || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
     const auto rank = RankOfException(timeline, i);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
-    if (!seen.insert(key).second) {
-      for (Finding& finding : out)
-        if (finding.explained_by == key) {
-          ++finding.times;
-          const bool known = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return rank && c.rank == rank->value; });
-          if (rank && !known) finding.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
-        }
+    const auto [same, is_new] = seen.try_emplace(key, out.size());
+    if (!is_new) {
+      Finding& finding = out[same->second];
+      ++finding.times;
+      const bool known = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return rank && c.rank == rank->value; });
+      if (rank && !known) finding.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
       continue;
     }
     const EventIndex end = EndOfChain(timeline, i);
@@ -178,10 +177,8 @@ std::vector<Finding> Run(const Evidence& evidence) {
                                 LastName(raised->type), raised->frame.empty() ? "" : " raised at " + raised->frame);
     if (rank) finding.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
     finding.citations.push_back(Cite(timeline, i, "cause"));
-    finding.explained_by = key;  // a mark while collecting
     out.push_back(std::move(finding));
   }
-  for (Finding& finding : out) finding.explained_by.clear();
   return out;
 }
 

@@ -29,21 +29,30 @@ bool IsBreak(const PcieError& error) {
 }
 
 /// Whether the NVIDIA driver lost a GPU of that log soon after: the port above it has an address of its own.
-bool GpuLostAfter(const Timeline& timeline, EventIndex error) {
+bool GpuLostAfter(const Timeline& timeline, const std::vector<EventIndex>& losses, EventIndex error) {
   const Event& before = timeline.events[error];
-  return std::any_of(timeline.events.begin(), timeline.events.end(), [&](const Event& event) {
-    const auto* xid = std::get_if<XidReported>(&event.what);
-    const auto* fault = std::get_if<DriverFault>(&event.what);
-    const bool lost = (xid != nullptr && xid->xid == 79) || (fault != nullptr && fault->how == DriverFault::How::kFallenOffBus);
-    if (!lost || event.where.input != before.where.input || event.where < before.where) return false;
+  return std::any_of(losses.begin(), losses.end(), [&](EventIndex loss) {
+    const Event& event = timeline.events[loss];
+    if (event.where.input != before.where.input || event.where < before.where) return false;
     const auto up = UptimeOf(before.what), down = UptimeOf(event.what);
     if (up && down) return *down - *up < kSoonAfter;
     return !event.at || !before.at || event.at->at - before.at->at < kSoonAfter;
   });
 }
 
-Whose WhoseIs(const Timeline& timeline, EventIndex index, const PcieError& error) {
-  if (error.reporter == "nvidia" || timeline.ProcessOf(timeline.events[index]) || GpuLostAfter(timeline, index)) return Whose::kGpu;
+/// Where a GPU was lost.
+std::vector<EventIndex> Losses(const Timeline& timeline) {
+  std::vector<EventIndex> losses;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* xid = std::get_if<XidReported>(&timeline.events[i].what);
+    const auto* fault = std::get_if<DriverFault>(&timeline.events[i].what);
+    if ((xid != nullptr && xid->xid == 79) || (fault != nullptr && fault->how == DriverFault::How::kFallenOffBus)) losses.push_back(i);
+  }
+  return losses;
+}
+
+Whose WhoseIs(const Timeline& timeline, const std::vector<EventIndex>& losses, EventIndex index, const PcieError& error) {
+  if (error.reporter == "nvidia" || timeline.ProcessOf(timeline.events[index]) || GpuLostAfter(timeline, losses, index)) return Whose::kGpu;
   if (error.reporter.starts_with("mlx5") || error.reporter == "efa" || error.reporter == "irdma" || error.reporter == "bnxt_en") return Whose::kNetwork;
   return error.reporter.empty() || error.reporter == "pcieport" || error.reporter == "pciehp" ? Whose::kPort : Whose::kOther;
 }
@@ -120,12 +129,13 @@ Finding MendedFinding(const Evidence& evidence, const std::vector<EventIndex>& m
 std::vector<Finding> Run(const Evidence& evidence) {
   std::vector<Break> breaks;
   std::vector<EventIndex> mended;
+  const std::vector<EventIndex> losses = Losses(evidence.timeline);
   for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
     const Event& event = evidence.timeline.events[i];
     const auto* error = std::get_if<PcieError>(&event.what);
     if (error == nullptr || error->severity == Severity::kLinkUp || evidence.scope.Of(event) != KernelScope::Outside::kNo) continue;
     if (IsBreak(*error))
-      breaks.push_back({i, WhoseIs(evidence.timeline, i, *error)});
+      breaks.push_back({i, WhoseIs(evidence.timeline, losses, i, *error)});
     else
       mended.push_back(i);
   }
