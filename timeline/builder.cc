@@ -17,10 +17,10 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kEventBytes = 72 << 20;
-constexpr std::size_t kLineBytes = 32 << 20;
-constexpr std::size_t kLedgerBytes = 80 << 20;
-constexpr std::size_t kMostProcesses = 3 << 16;
+constexpr std::size_t kEventBytes = 48 << 20;
+constexpr std::size_t kLineBytes = 24 << 20;
+constexpr std::size_t kLedgerBytes = 64 << 20;
+constexpr std::size_t kMostProcesses = 5 << 15;
 
 bool IsContext(const Event& event) {
   const auto* message = std::get_if<LogMessage>(&event.what);

@@ -1,0 +1,132 @@
+// What is kept of a log in which everything is new: the first and the last of each kind, the rest counted.
+#include "timeline/kept_events.h"
+
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "timeline/identity.h"
+
+namespace inquest {
+namespace {
+
+Event At(std::uint64_t line, What what, std::string text = "text") {
+  Event event;
+  event.where = {0, line, line};
+  event.text = std::move(text);
+  event.what = std::move(what);
+  return event;
+}
+
+What Warning(std::uint64_t line) { return NcclWarn{.site = "site " + std::to_string(line), .text = "new"}; }
+
+What Xid(std::uint64_t line) {
+  XidReported xid;
+  xid.xid = 79;
+  xid.bus_id = std::to_string(line);
+  return xid;
+}
+
+What TimeOut(std::int32_t rank) {
+  WorkTimedOut work;
+  work.group_rank = GroupRank{rank};
+  work.work.seq = SeqId{rank / 64};
+  return work;
+}
+
+std::vector<std::uint64_t> LinesOf(const std::vector<Event>& events, std::string_view kind) {
+  std::vector<std::uint64_t> lines;
+  for (const Event& event : events)
+    if (KindOf(event.what) == kind) lines.push_back(event.where.line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("kept events: a flood of one kind leaves its middle out and no other kind", "[kept]") {
+  constexpr std::uint64_t kLines = 4000;
+  KeptEvents kept(1 << 20, 1 << 20);
+  for (std::uint64_t line = 1; line <= kLines; ++line)
+    kept.AddTelling(line % 1000 == 500 ? At(line, Xid(line)) : At(line, Warning(line)));
+  LeftOut left_out;
+  const std::vector<Event> events = kept.Take(left_out);
+  CHECK(LinesOf(events, "xid") == std::vector<std::uint64_t>{500, 1500, 2500, 3500});
+  const auto warnings = LinesOf(events, "nccl-warn");
+  CHECK(std::is_sorted(warnings.begin(), warnings.end()));
+  CHECK(warnings.front() == 1);
+  CHECK(warnings.back() == kLines);
+  CHECK(warnings.size() * 600 < 1 << 20);
+  CHECK(warnings.size() > 200);
+  CHECK(left_out == LeftOut{{"nccl-warn", kLines - 4 - warnings.size()}});
+}
+
+TEST_CASE("kept events: repeats go before what is new", "[kept]") {
+  KeptEvents kept(1 << 20, 1 << 20);
+  std::uint64_t line = 0;
+  for (int site = 0; site < 400; ++site)
+    for (int times = 0; times < 5; ++times) kept.AddTelling(At(++line, Warning(static_cast<std::uint64_t>(site))));
+  LeftOut left_out;
+  std::vector<bool> seen(400);
+  for (const Event& event : kept.Take(left_out)) seen[std::stoul(std::get<NcclWarn>(event.what).site.substr(5))] = true;
+  CHECK(std::all_of(seen.begin(), seen.end(), [](bool is) { return is; }));
+  CHECK(left_out.at("nccl-warn") > 0);
+}
+
+TEST_CASE("kept events: a job of 16384 ranks is kept whole, one of which nothing ends is not", "[kept]") {
+  for (const std::int32_t ranks : {1 << 14, 1 << 18}) {
+    CAPTURE(ranks);
+    KeptEvents kept(1 << 28, 1 << 20);
+    for (std::int32_t rank = 0; rank < ranks; ++rank) {
+      Event event = At(static_cast<std::uint64_t>(rank) + 1, TimeOut(rank), "");
+      event.origin.rank = Known<GlobalRank>{GlobalRank{rank}, Basis::kEnvelope, {}};
+      kept.AddTelling(std::move(event));
+    }
+    LeftOut left_out;
+    const std::vector<Event> events = kept.Take(left_out);
+    CHECK(left_out.empty() == (ranks == 1 << 14));
+    CHECK(events.size() + (left_out.empty() ? 0 : left_out.at("work-timed-out")) == static_cast<std::size_t>(ranks));
+    // Who waited in what was left out is not known to have been alone.
+    CHECK(kept.waits_left_out().MayHold(ranks / 128) == (ranks != 1 << 14));
+    CHECK_FALSE(kept.waits_left_out().MayHold(0));
+  }
+}
+
+TEST_CASE("kept events: where writers are too many, each has fewer last lines, and the silent ones none", "[kept]") {
+  KeptEvents kept(1 << 20, 1 << 19);
+  std::uint64_t line = 0;
+  for (int writer = 0; writer < 2000; ++writer)
+    for (int times = 0; times < 8; ++times) {
+      Event event = At(++line, LogMessage{}, "plain");
+      event.origin.writer = "writer " + std::to_string(writer);
+      kept.AddContext(std::move(event));
+    }
+  LeftOut left_out;
+  const std::vector<Event> events = kept.Take(left_out);
+  CHECK(left_out.at("writer") > 1000);
+  CHECK(events.back().where.line == line);
+  CHECK(events.size() == 2000 - left_out.at("writer"));
+}
+
+TEST_CASE("processes: those that said least and have been silent for longest are forgotten", "[kept]") {
+  Processes processes;
+  const auto meet = [&](std::int64_t pid) {
+    Event event;
+    event.origin.pid = pid;
+    event.origin.host = Known<std::string>{"node", Basis::kObserved, {}};
+    return processes.Meet(event);
+  };
+  for (int times = 0; times < 5; ++times) meet(7);  // spoke much, long ago
+  for (std::int64_t pid = 100; pid < 200; ++pid) meet(pid);
+  std::vector<bool> kept(processes.rows.size());
+  kept[1] = true;  // 100: somebody refers to it
+  const std::vector<std::uint32_t> numbers = processes.Thin(4, kept);
+  std::vector<std::int64_t> pids;
+  for (const ProcessRow& row : processes.rows) pids.push_back(*row.pid);
+  CHECK(pids == std::vector<std::int64_t>{7, 100, 101, 198, 199});
+  CHECK(numbers[0] == 0);
+  CHECK(numbers[1] == 1);
+  CHECK(numbers[50] == Processes::kNone);
+  CHECK(meet(199) == 4);
+  CHECK(meet(150) == 5);  // as if it were new
+}
+
+}  // namespace inquest
