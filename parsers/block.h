@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/call_batch.h"
 #include "core/code.h"
-#include "core/event.h"
 #include "parsers/container_log.h"
 #include "parsers/sieve.h"
 

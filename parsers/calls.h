@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/code.h"
-#include "core/event.h"
+#include "core/call_batch.h"
 
 namespace inquest {
 

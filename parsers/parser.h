@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/event.h"
+#include "core/event_sink.h"
 
 namespace inquest {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
+#include "core/event_sink.h"
 #include "core/result.h"
 #include "parsers/block.h"
 #include "parsers/sieve.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/event.h"
+#include "core/event_sink.h"
 #include "timeline/timeline.h"
 
 namespace inquest {

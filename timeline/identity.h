@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/call_batch.h"
 #include "core/event.h"
 #include "timeline/timeline.h"
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/call_batch.h"
 #include "core/event.h"
 #include "timeline/timeline.h"
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/call_batch.h"
 #include "core/event.h"
 #include "timeline/left_out.h"
 

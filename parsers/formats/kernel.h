@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/event.h"
+#include "core/event_sink.h"
 
 namespace inquest {
 
