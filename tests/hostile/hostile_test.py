@@ -153,6 +153,30 @@ class HostileTest(unittest.TestCase):
         text = self.some_log().decode(errors="replace")
         self.feed(text.encode("utf-16"), "utf16", len(text.encode()))
 
+    def test_a_failure_in_a_flood(self):
+        """Before and behind it everything is new: processes and communicators, or the texts of warnings."""
+        def starts(number):
+            head = f"h{number // 8}:{number}:{number} [{number % 8}] NCCL INFO ncclCommInitRank comm 0x{0x55000000 + 64 * number:x} rank {number % 64} nranks 64"
+            tail = f"cudaDev {number % 8} nvmlDev {number % 8} busId 1b000 commId 0x{0x9e3779b97f4a7c15 * (number + 7) % 2**64:x} - Init"
+            return f"{head} {tail} START\n{head} {tail} COMPLETE\n"
+
+        def warnings(number):
+            return f"\nh{number // 8}:{number}:{number} [{number % 8}] misc/socket.cc:{number} NCCL WARN something is new about {number}\n"
+
+        failure = (corpus / "dp-timeout-follows-tp-timeout-follows-oom" / "job.log").read_bytes()
+        for flood, what in ((starts, "comm-init"), (warnings, "nccl-warn")):
+            before = "".join(map(flood, range(1000, 31000))).encode()
+            behind = "".join(map(flood, range(100000, 130000))).encode()
+            content = before + failure + behind
+            path = self.folder / "flood.log"
+            path.write_bytes(content)
+            document = self.check(self.run_inquest(path), [len(content)], what)
+            verdict = document["verdict"]
+            self.assertEqual((verdict["cause"], [culprit["rank"] for culprit in verdict["culprits"]]), ("cuda-oom", [1]), what)
+            first = before.count(b"\n")
+            self.assertTrue(all(first < line["line"] <= first + failure.count(b"\n") for line in verdict["evidence"]), verdict["evidence"])
+            self.assertIn(what, {row["what"] for row in document["left_out"]})
+
     def test_evidence_that_would_write_to_the_terminal(self):
         log = b"[rank0]: RuntimeError: \x1b]0;title\x07 \x1b[2J \xe2\x80\xae reversed\n"
         path = self.folder / "terminal.log"
