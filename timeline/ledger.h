@@ -46,6 +46,8 @@ class CallLedger {
   // With what their maps take.
   static constexpr std::size_t kMemberBytes = 304, kGroupBytes = 416, kChildBytes = 128;
   static constexpr std::size_t kFewDescriptors = 1 << 16;
+  static constexpr std::size_t kFirstSlots = 4;
+  static constexpr std::uint32_t kUnmapped = ~0u;
   struct Slot { std::uint32_t descriptor = 0, agreed = 0; };
   struct Place { std::uint32_t member = 0, input = 0; std::uint64_t line = 0, parts = 0; };
   using Pointer = std::pair<std::uint32_t, std::uint64_t>;  ///< of a process
