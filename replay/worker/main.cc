@@ -52,6 +52,7 @@ int Work(const char* supervisor) {
 }  // namespace inquest
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to peers that may be dead; that is an error to report, not an end
   if (argc >= 3 && std::strcmp(argv[1], "probe") == 0) {
     const int status = inquest::Probe(argc, argv);
     std::fflush(nullptr);
