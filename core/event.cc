@@ -39,13 +39,7 @@ bool IsOfKernel(const What& what) {
 }
 
 bool IsOfHost(const What& what) {
-  return std::visit(
-      [](const auto& value) {
-        using T = std::decay_t<decltype(value)>;
-        return std::is_same_v<T, GpuSnapshot> || std::is_same_v<T, GpuCondition> || std::is_same_v<T, GpuProcess> || std::is_same_v<T, GpuTopologyRow> || std::is_same_v<T, LinkPort> || std::is_same_v<T, PortAddress> || std::is_same_v<T, HostLimit> || std::is_same_v<T, ShmSize> ||
-               std::is_same_v<T, HostFact> || std::is_same_v<T, PcieAcs> || std::is_same_v<T, PcieLink>;
-      },
-      what);
+  return std::visit([](const auto& value) { return requires { std::decay_t<decltype(value)>::kIsOfHost; }; }, what);
 }
 
 std::optional<std::chrono::microseconds> UptimeOf(const What& what) {
@@ -58,11 +52,27 @@ std::optional<std::chrono::microseconds> UptimeOf(const What& what) {
 }
 
 Event EventFrom(const Record& record, What what) {
-  return Event{.at = record.at,
-               .origin = record.origin,
-               .where = record.where,
-               .text = std::string(Cited(record.text)),
-               .what = std::move(what)};
+  Event event;
+  event.at = record.at;
+  event.origin = record.origin;
+  event.where = record.where;
+  event.text = Cited(record.text);
+  event.what = std::move(what);
+  return event;
 }
+
+What::What() = default;
+What::What(const What&) = default;
+What::What(What&&) noexcept = default;
+What& What::operator=(const What&) = default;
+What& What::operator=(What&&) noexcept = default;
+What::~What() = default;
+
+Event::Event() = default;
+Event::Event(const Event&) = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(const Event&) = default;
+Event& Event::operator=(Event&&) noexcept = default;
+Event::~Event() = default;
 
 }  // namespace inquest

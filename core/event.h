@@ -46,6 +46,25 @@ struct Record {
   SourcePos where;
 };
 
+/// A field by which one event of a kind differs from the next: equal in all of them, two events say the same again.
+template <class T>
+struct KeyField {
+  const T& value;
+};
+template <class T>
+constexpr KeyField<T> Key(const T& value) {
+  return {value};
+}
+
+/// Every kind lists all its fields here, in their order: `f` is given their names, as they stand, and their values. What an
+/// event takes of memory, when it is a repeat, and how it is printed follow from that; core/event_fields.h reads it. The
+/// build refuses a list that lacks a field.
+#define INQUEST_FIELDS(...)                  \
+  template <class F>                         \
+  constexpr auto Fields(F&& f) const {       \
+    return f(#__VA_ARGS__, __VA_ARGS__);     \
+  }
+
 /// Which program's own prefix a line carries.
 enum class Component : std::uint8_t { kAny, kNccl, kC10, kElastic, kKernel, kSmi };
 std::string_view Name(Component component);
@@ -57,6 +76,7 @@ struct NcclVersion {
   static constexpr std::string_view kKind = "nccl-version";
   std::string version;  ///< "2.21.5"
   std::string cuda;     ///< "12.4", may be empty
+  INQUEST_FIELDS(version, cuda)
 };
 
 /// Init START or COMPLETE of a communicator, its split or shrink children included.
@@ -72,6 +92,7 @@ struct CommInit {
   std::optional<std::uint64_t> comm_id;
   std::optional<std::uint64_t> parent;
   std::optional<int> color, key, split_count;
+  INQUEST_FIELDS(Key(complete), api, Key(comm), rank, nranks, cuda_dev, nvml_dev, bus_id, comm_id, parent, color, key, split_count)
 };
 
 /// Destroy, Abort, Revoke or Finalize of a communicator.
@@ -82,6 +103,7 @@ struct CommEnd {
   bool complete = false;
   std::uint64_t comm = 0;
   std::optional<GroupRank> rank;
+  INQUEST_FIELDS(how, complete, comm, rank)
 };
 
 /// How two ranks of a communicator are connected; folded per block: `count` lines said the same.
@@ -89,6 +111,7 @@ struct ChannelsVia {
   static constexpr std::string_view kKind = "channels-via";
   std::string via;  ///< `P2P/IPC`, `P2P/CUMEM`, `SHM/direct/direct`, `NET/IB/0/GDRDMA` cut at the device: `NET/IB/GDRDMA`
   std::uint64_t count = 0;
+  INQUEST_FIELDS(Key(via), count)
 };
 
 /// A NCCL WARN line.
@@ -96,6 +119,7 @@ struct NcclWarn {
   static constexpr std::string_view kKind = "nccl-warn";
   std::string site;  ///< `transport/net_ib.cc:95`
   std::string text;
+  INQUEST_FIELDS(Key(site), text)
 };
 
 /// `init.cc:1358 -> 6 [Async thread]`.
@@ -103,12 +127,14 @@ struct NcclReturn {
   static constexpr std::string_view kKind = "nccl-return";
   std::string site;
   int result = 0;
+  INQUEST_FIELDS(Key(site), Key(result))
 };
 
 /// `NCCL_X set by environment to Y`, or an `export NCCL_X=Y` seen.
 struct EnvironmentSet {
   static constexpr std::string_view kKind = "environment";
   std::string name, value;
+  INQUEST_FIELDS(Key(name), value)
 };
 
 // ---- what: PyTorch ---------------------------------------------------------------------------------------------
@@ -120,6 +146,7 @@ struct WorkFields {
   std::optional<std::int64_t> numel_in, numel_out;
   std::optional<std::vector<std::int64_t>> shape;
   std::optional<std::int64_t> timeout_ms;
+  INQUEST_FIELDS(Key(seq), op, numel_in, numel_out, shape, timeout_ms)
 };
 
 /// The watchdog, or a blocking wait, gave up on one operation.
@@ -130,6 +157,7 @@ struct WorkTimedOut {
   std::optional<GroupRank> group_rank;  ///< of `[Rank r]`: local to the group, can be stale
   WorkFields work;
   std::optional<std::int64_t> ran_ms;
+  INQUEST_FIELDS(how, Key(group_rank), Key(work), ran_ms)
 };
 
 /// Where a rank's process group stood: work at fault, last enqueued, last completed. -1 (as printed): none ever.
@@ -138,18 +166,21 @@ struct GroupStatus {
   std::string pg_id, pg_guid, pg_desc;  ///< each may be empty
   std::optional<GroupRank> group_rank;
   std::optional<std::int64_t> failed_work, last_enqueued, last_completed;
+  INQUEST_FIELDS(Key(pg_id), Key(pg_guid), pg_desc, group_rank, failed_work, last_enqueued, last_completed)
 };
 
 /// "Received a dump signal ... from rank N", "First PG on this rank to signal dumping" (from absent).
 struct DumpSignal {
   static constexpr std::string_view kKind = "dump-signal";
   std::optional<GlobalRank> from;
+  INQUEST_FIELDS(from)
 };
 
 /// The heartbeat monitor found the watchdog stuck.
 struct HeartbeatLost {
   static constexpr std::string_view kKind = "heartbeat-lost";
   std::optional<std::int64_t> seconds;
+  INQUEST_FIELDS(seconds)
 };
 
 /// One line of a desync report: ranks that never joined, or finished / joined / started some collective.
@@ -160,6 +191,7 @@ struct DesyncLine {
   std::vector<int> ranks;  ///< of the group
   std::string op;
   std::optional<SeqId> seq;
+  INQUEST_FIELDS(state, ranks, op, seq)
 };
 
 /// One side of a DETAIL fingerprint mismatch.
@@ -168,12 +200,14 @@ struct Fingerprint {
   std::string op;
   std::optional<std::vector<std::int64_t>> shape;
   std::string dtype;
+  INQUEST_FIELDS(seq, op, shape, dtype)
 };
 /// TORCH_DISTRIBUTED_DEBUG=DETAIL found two ranks in different collectives.
 struct FingerprintMismatch {
   static constexpr std::string_view kKind = "fingerprint-mismatch";
   GroupRank rank_a, rank_b;
   Fingerprint a, b;
+  INQUEST_FIELDS(rank_a, rank_b, a, b)
 };
 
 /// monitoredBarrier named the ranks that did not come.
@@ -182,6 +216,7 @@ struct MonitoredBarrierFailed {
   std::optional<GroupRank> printer;
   std::vector<int> ranks;
   std::optional<std::int64_t> timeout_ms;
+  INQUEST_FIELDS(printer, ranks, timeout_ms)
 };
 
 /// A rank waited in vain for the ncclUniqueId that another rank publishes.
@@ -189,6 +224,7 @@ struct UniqueIdWait {
   static constexpr std::string_view kKind = "unique-id-wait";
   GroupRank waiter, publisher;
   std::string key, error;
+  INQUEST_FIELDS(waiter, publisher, key, error)
 };
 
 /// A wait for other ranks ran out that names none of them: Gloo's send or receive, a key of the store.
@@ -196,6 +232,7 @@ struct WaitGivenUp {
   static constexpr std::string_view kKind = "wait-given-up";
   std::string on;  ///< `Gloo recv`, `store key /default_pg/0//cuda//0`
   std::optional<std::int64_t> timeout_ms;
+  INQUEST_FIELDS(on, timeout_ms)
 };
 
 /// barrier() guessed its device.
@@ -203,6 +240,7 @@ struct GuessedDevice {
   static constexpr std::string_view kKind = "guessed-device";
   std::optional<GroupRank> group_rank;
   int device = 0;
+  INQUEST_FIELDS(group_rank, device)
 };
 
 /// A rank reports its own device: `Process rank: 0, device: cuda:0`, `LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: [0,1]`.
@@ -210,12 +248,14 @@ struct DeviceReported {
   static constexpr std::string_view kKind = "device-reported";
   std::optional<GlobalRank> rank;
   int device = 0;
+  INQUEST_FIELDS(rank, device)
 };
 
 /// The job's size, as something printed it (world_size=..., nranks of the default communicator is not this).
 struct WorldSize {
   static constexpr std::string_view kKind = "world-size";
   int size = 0;
+  INQUEST_FIELDS(size)
 };
 
 // ---- what: processes, exceptions, launchers --------------------------------------------------------------------
@@ -232,6 +272,7 @@ struct ProcessExit {
   std::optional<int> task;       ///< srun's, where it may count nodes and not ranks
   bool first_observed = false;   ///< torchelastic's "Root Cause (first observed failure)"
   std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`
+  INQUEST_FIELDS(Key(pid), Key(rank), local_rank, host, exit_code, signal, task, first_observed, reporter)
 };
 
 /// A launcher told a process to stop: a consequence, unless nothing else went wrong.
@@ -239,6 +280,7 @@ struct SignalSent {
   static constexpr std::string_view kKind = "signal-sent";
   std::optional<std::int64_t> pid;
   int signal = 15;
+  INQUEST_FIELDS(pid, signal)
 };
 
 /// The agent, the scheduler or the user stopped the job.
@@ -246,6 +288,7 @@ struct JobStopped {
   static constexpr std::string_view kKind = "job-stopped";
   std::string by;      ///< `agent-signal`, `slurm`, `keyboard`
   std::string reason;  ///< `TIME LIMIT`, `PREEMPTION`, `SIGTERM`, ...; may be empty
+  INQUEST_FIELDS(by, reason)
 };
 
 /// An uncaught exception: the end of a traceback.
@@ -255,8 +298,10 @@ struct ExceptionRaised {
   std::string message;  ///< first line
   std::string frame;    ///< innermost frame of the user's own code, `train.py:84 in main`; else innermost of all
   std::vector<std::string> stack;  ///< `file:line in function`, outermost first, at most 64
+  bool ignored = false;            ///< Python says that it ignored it: of a destructor, or at exit
   bool chained_first = false;      ///< a later traceback of the same chain follows; this one is nearer the cause
   SourcePos begin;                 ///< the line "Traceback (most recent call last):"
+  INQUEST_FIELDS(Key(type), message, Key(frame), stack, ignored, chained_first, begin)
 };
 
 /// A line that a rule asked for, or that stands next to one; `hits` are the ids that the sieve gave it.
@@ -265,6 +310,7 @@ struct LogMessage {
   Component component = Component::kAny;
   std::string text;  ///< empty: Event::text holds all of it
   std::vector<std::uint32_t> hits;
+  INQUEST_FIELDS(component, text, Key(hits))
 };
 
 // ---- what: devices ---------------------------------------------------------------------------------------------
@@ -277,11 +323,13 @@ struct GpuId {
   std::optional<int> index;  ///< nvidia-smi's
   std::string bus_id;        ///< normalised `0000:5d:00.0`
   std::string uuid;          ///< `GPU-...`
+  INQUEST_FIELDS(Key(index), Key(bus_id), Key(uuid))
 };
 
 /// One GPU, as it was when nvidia-smi looked.
 struct GpuSnapshot {
   static constexpr std::string_view kKind = "gpu-snapshot";
+  static constexpr bool kIsOfHost = true;
   GpuId id;
   std::string name;
   std::optional<int> utilization_percent, temperature_c;
@@ -292,35 +340,45 @@ struct GpuSnapshot {
   std::string driver, cuda;
   bool mig = false;
   std::optional<bool> persistence;
-  std::optional<int> pcie_gen, pcie_gen_max, pcie_width, pcie_width_max;
+  std::optional<int> pcie_gen, pcie_gen_max,
+                 pcie_width, pcie_width_max;
   std::optional<int> nvlinks_active, nvlinks_inactive;
   std::string fabric_state;          ///< `Completed`, `In Progress`, ...
   std::optional<int> attached_gpus;  ///< as counted by nvidia-smi on this host
   std::optional<Timestamp> taken;    ///< by the host's clock: later than what it shows began
+  INQUEST_FIELDS(Key(id), name, utilization_percent, temperature_c, pstate,
+                 power_w, power_cap_w, memory_used_mib, memory_total_mib, error, driver, cuda, mig, persistence, pcie_gen, pcie_gen_max,
+                 pcie_width, pcie_width_max, nvlinks_active, nvlinks_inactive, fabric_state, attached_gpus, taken)
 };
 
 /// A line that says of a GPU what a GPU that is well does not have.
 struct GpuCondition {
   static constexpr std::string_view kKind = "gpu-condition";
+  static constexpr bool kIsOfHost = true;
   GpuId id;
   std::string property;  ///< by its name in --query-gpu: `remapped_rows.pending`; `nvlink.state`, `nvlink.errors`, `violations.thermal` have none
   std::string value;     ///< as printed; `8 of 16` for a width
+  INQUEST_FIELDS(Key(id), Key(property), value)
 };
 
 /// One process on a GPU. The pid is the host's.
 struct GpuProcess {
   static constexpr std::string_view kKind = "gpu-process";
+  static constexpr bool kIsOfHost = true;
   GpuId id;
   std::int64_t pid = 0;
   std::string type, name;
   std::optional<std::int64_t> memory_mib;
+  INQUEST_FIELDS(Key(id), Key(pid), type, name, memory_mib)
 };
 
 /// A GPU's row of `topo -m` or `topo -p2p`: how it reaches each of the others.
 struct GpuTopologyRow {
   static constexpr std::string_view kKind = "gpu-topology";
+  static constexpr bool kIsOfHost = true;
   int index = 0;
   std::vector<std::pair<int, std::string>> peers;  ///< index, `NV18`, `SYS`, `OK`, `CNS`, ...; without itself
+  INQUEST_FIELDS(Key(index), peers)
 };
 
 // ---- what: the kernel ------------------------------------------------------------------------------------------
@@ -338,6 +396,7 @@ struct XidReported {
   std::optional<int> caused_by;     ///< "caused by previous Xid 149"
   std::string uuid;                 ///< `GPU-...`, where the driver named the GPU before
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(Key(xid), Key(bus_id), pid, process, detail, caused_by, uuid, uptime)
 };
 
 /// A numbered error of an NVSwitch. Its three or four lines are one event.
@@ -351,6 +410,7 @@ struct SxidReported {
   std::optional<int> link;
   std::string detail;
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(Key(sxid), Key(device), bus_id, severity, link, detail, uptime)
 };
 
 /// The NVIDIA driver says of a device, without a number: lost, will not start, not of the driver's version.
@@ -361,6 +421,7 @@ struct DriverFault {
   std::string bus_id;  ///< empty where the line names none
   std::string detail;
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(how, bus_id, detail, uptime)
 };
 
 /// The OOM killer's victim, or, with pid 0, that it was called: `process` is then who asked for memory.
@@ -371,6 +432,7 @@ struct KernelKill {
   bool cgroup = false;   ///< the limit of a cgroup was hit, not the host's memory
   std::string cgroup_path;
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(Key(pid), process, cgroup, cgroup_path, uptime)
 };
 
 /// How a process ends whose page the memory lost: by SIGBUS.
@@ -384,6 +446,7 @@ struct KernelFault {
   std::string process;   ///< the thread's name
   std::string library;   ///< where it happened; empty: not in a mapped file
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(how, Key(pid), process, library, uptime)
 };
 
 /// A task blocked for long, or a CPU that did not schedule.
@@ -397,6 +460,7 @@ struct TaskStuck {
   std::string waits_on;  ///< `nfs`, `lustre`, `ext4`, `nvme`, `block`, `nvidia`, ...: by its stack; empty: it names nothing known
   bool stack = false;    ///< a stack was printed
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(how, pid, process, seconds, waits_on, stack, uptime)
 };
 
 /// A PCI Express error or a link of a slot that went down.
@@ -409,6 +473,7 @@ struct PcieError {
   std::string detail;    ///< `Surprise Down Error`, `Data Link Layer`, `Slot(7)`; several joined by `, `
   bool recovered = false;  ///< the port says that its device came back
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(Key(severity), Key(bus_id), reporter, detail, recovered, uptime)
 };
 
 /// Any other trouble of the host's: network cards, file systems, memory, IOMMU, heat, fabric manager.
@@ -418,6 +483,7 @@ struct KernelNotice {
   std::string what;       ///< `link-down`, `link-up`, `health`, `time-out`, `recovered`, `memory-error`, ...
   std::string device;     ///< as printed: PCI address, interface, server; may be empty
   std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(Key(subsystem), Key(what), Key(device), uptime)
 };
 
 // ---- what: the host and its network ----------------------------------------------------------------------------
@@ -430,11 +496,13 @@ struct NetworkUsed {
   Use use = Use::kBootstrap;
   std::vector<std::string> devices;  ///< `mlx5_0:1` for kRdma, else `eth0`
   std::string address;               ///< of the interface that bootstraps; without port, may be empty
+  INQUEST_FIELDS(Key(use), devices, address)
 };
 
 /// A port of an RDMA device, or a network interface.
 struct LinkPort {
   static constexpr std::string_view kKind = "link-port";
+  static constexpr bool kIsOfHost = true;
   enum class State : std::uint8_t { kNotPrinted, kDown, kInit, kActive };
   std::string device;           ///< `mlx5_0`, `eth0`
   int port = 0;                 ///< from 1; 0: a network interface
@@ -444,55 +512,68 @@ struct LinkPort {
   std::optional<int> mtu, sm_lid;
   std::string link_layer;       ///< `InfiniBand`, `Ethernet`; empty: not printed
   std::string netdev;           ///< the interface of an RDMA port
+  INQUEST_FIELDS(Key(device), Key(port), state, phys_state, rate_gbps, mtu, sm_lid, link_layer, netdev)
 };
 
 /// An address of an interface, or an entry of a port's GID table.
 struct PortAddress {
   static constexpr std::string_view kKind = "port-address";
+  static constexpr bool kIsOfHost = true;
   std::string device;
   int port = 0;               ///< as in LinkPort
   std::optional<int> index;   ///< of the GID
   std::string address;
   int roce_version = 0;       ///< 0: not printed, or InfiniBand
+  INQUEST_FIELDS(Key(device), Key(port), Key(index), Key(address), roce_version)
 };
 
 /// A limit on what a process may use.
 struct HostLimit {
   static constexpr std::string_view kKind = "host-limit";
+  static constexpr bool kIsOfHost = true;
   enum class Of : std::uint8_t { kLockedMemory, kOpenFiles, kProcesses };
   Of of = Of::kLockedMemory;
   bool unlimited = false;
   std::int64_t value = 0;  ///< bytes of memory, else a count; the soft one of two
+  INQUEST_FIELDS(Key(of), unlimited, value)
 };
 
 /// How large /dev/shm is.
 struct ShmSize {
   static constexpr std::string_view kKind = "shm-size";
+  static constexpr bool kIsOfHost = true;
   std::int64_t total_bytes = 0;
   std::optional<std::int64_t> free_bytes;
+  INQUEST_FIELDS(total_bytes, free_bytes)
 };
 
 /// What else a host says of itself.
 struct HostFact {
   static constexpr std::string_view kKind = "host-fact";
+  static constexpr bool kIsOfHost = true;
   enum class Of : std::uint8_t { kKernel, kCommandLine, kIommu };
   Of of = Of::kKernel;
   std::string value;  ///< `5.4.0-150-generic`; the kernel's command line; `Translated`, `Passthrough`
+  INQUEST_FIELDS(Key(of), value)
 };
 
 /// Access control of a PCI bridge: whether it sends traffic between the devices below it up to the root.
 struct PcieAcs {
   static constexpr std::string_view kKind = "pcie-acs";
+  static constexpr bool kIsOfHost = true;
   std::string bus_id;  ///< empty: the line stands without its device
   bool on = false;
+  INQUEST_FIELDS(Key(bus_id), on)
 };
 
 /// The link of a GPU or network card as it runs and as it could.
 struct PcieLink {
   static constexpr std::string_view kKind = "pcie-link";
+  static constexpr bool kIsOfHost = true;
   std::string bus_id, name;
   double speed_gt = 0, capable_speed_gt = 0;  ///< 0: not printed
   int width = 0, capable_width = 0;
+  INQUEST_FIELDS(Key(bus_id), name, speed_gt, capable_speed_gt, width, capable_width)
 };
 
 /// What `inquest collect` could not get whole on a node. Says what was not seen, and nothing about the job.
@@ -500,6 +581,7 @@ struct NotCollected {
   static constexpr std::string_view kKind = "not-collected";
   std::string name;    ///< of the file in the bundle
   std::string reason;
+  INQUEST_FIELDS(name, reason)
 };
 
 // ---- what: witnesses that look at the job from outside ---------------------------------------------------------
@@ -513,6 +595,7 @@ struct StackSeen {
   std::string at;
   std::string frame;  ///< the frame that tells: `save (train.py:84)`; else the innermost
   std::string thread;
+  INQUEST_FIELDS(tool, at, frame, thread)
 };
 
 /// How far a rank of a communicator had come, as an outsider counted: NCCL's RAS, or its Inspector.
@@ -530,6 +613,7 @@ struct RankProgress {
   std::optional<int> gpu;
   std::optional<std::int64_t> pid;
   std::string node;  ///< as the source names it: RAS knows addresses, not names
+  INQUEST_FIELDS(Key(state), source, Key(comm), Key(rank), ranks, nranks, Key(op), count, gpu, pid, node)
 };
 
 /// A test of a GPU by DCGM's diagnostic. Passed and skipped tests are not events.
@@ -539,15 +623,29 @@ struct GpuDiag {
   std::string test;        ///< `Memory`, `PCIe`, `NVLink`, ... as printed
   std::optional<int> gpu;  ///< NVML's index
   std::string detail;
+  INQUEST_FIELDS(failed, Key(test), Key(gpu), detail)
 };
 
-using What = std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
-                          WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
-                          MonitoredBarrierFailed, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported, WorldSize, ProcessExit,
-                          SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess, GpuTopologyRow, XidReported, SxidReported,
-                          DriverFault, KernelKill,
-                          KernelFault, TaskStuck, PcieError, KernelNotice, NetworkUsed, LinkPort,
-                          PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink, NotCollected, StackSeen, RankProgress, GpuDiag>;
+using WhatKinds =
+    std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
+                 WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
+                 MonitoredBarrierFailed, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported, WorldSize,
+                 ProcessExit, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess,
+                 GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck,
+                 PcieError, KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs,
+                 PcieLink, NotCollected, StackSeen, RankProgress, GpuDiag>;
+
+/// What happened: one of the kinds above. Its copies and its end are defined in event.cc, once: every unit that moves an
+/// event would else instantiate them over all kinds.
+struct What : WhatKinds {
+  using WhatKinds::variant;
+  What();
+  What(const What&);
+  What(What&&) noexcept;
+  What& operator=(const What&);
+  What& operator=(What&&) noexcept;
+  ~What();
+};
 
 /// One thing that a record says happened.
 struct Event {
@@ -556,12 +654,20 @@ struct Event {
   SourcePos where;
   std::string text;  ///< the line as cited: without envelope, at most kCitedBytes
   What what;
+
+  Event();
+  Event(const Event&);
+  Event(Event&&) noexcept;
+  Event& operator=(const Event&);
+  Event& operator=(Event&&) noexcept;
+  ~Event();
 };
 inline constexpr std::size_t kCitedBytes = 1024;
 std::string_view KindOf(const What& what);
 /// Whether the kernel, or a daemon of the host's, said it; a line that only a rule asked for counts by its component.
 bool IsOfKernel(const What& what);
-/// Whether it is a host's state as a tool showed it. What a job's process says of itself, as its environment, is not.
+/// Whether it is a host's state as a tool showed it (kIsOfHost). What a job's process says of itself, as its environment,
+/// is not.
 bool IsOfHost(const What& what);
 /// Since boot, where the kernel's line says it.
 std::optional<std::chrono::microseconds> UptimeOf(const What& what);

@@ -2,8 +2,10 @@
 # shellcheck shell=bash
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
-packages=(g++ cmake ninja-build pkg-config ccache libre2-dev libsimdjson-dev libfmt-dev catch2 libyaml-cpp-dev
-  libcli11-dev nlohmann-json3-dev libarchive-dev nettle-dev libgloo-dev python3 python3-jsonschema)
+packages=(g++ cmake ninja-build pkg-config libre2-dev libsimdjson-dev libfmt-dev libyaml-cpp-dev
+  libcli11-dev nlohmann-json3-dev libarchive-dev nettle-dev libgloo-dev)
+# What the tests need beyond that.
+test_packages=(catch2 ccache python3 python3-jsonschema)
 # libhs comes from either; the first is preferred where there is a choice.
 libhs_packages=(libvectorscan-dev libhyperscan-dev)
 
@@ -43,8 +45,10 @@ missing_packages() {
   printf '%s\n' "${libhs:-${libhs_packages[0]}}"
 }
 
+# install_packages [PACKAGE...]: what the program needs, and those.
 install_packages() {
   local -a missing
+  packages+=("$@")
   if ! command -v dpkg-query >/dev/null; then
     if command -v cmake >/dev/null && command -v ninja >/dev/null; then return; fi
     die "this is not Debian or Ubuntu; install by hand what these packages hold: ${packages[*]} and one of ${libhs_packages[*]}"

@@ -42,7 +42,7 @@ void Run(std::string_view log) {
                        .plain = read.tally.plain,
                        .damaged = read.tally.damaged,
                        .kinds = read.kinds};
-  const Timeline timeline = builder.Build({std::move(summary)});
+  Timeline timeline = builder.Build({std::move(summary)});
   const Verdict verdict = Decide(timeline, kRules.book);
   INQUEST_CHECK(!verdict.cause.empty());
   const std::string document = RenderJson(timeline, verdict, "fuzz");

@@ -1,0 +1,2 @@
+// Compiles the precompiled header, once for all rooms.
+#include "core/precompiled.h"
