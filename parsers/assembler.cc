@@ -12,6 +12,8 @@
 #include "parsers/formats/nccl.h"
 
 namespace inquest {
+
+extern const Format kNccl;  // its calls are taken in batches
 namespace {
 
 /// Streams of one input; a hostile log that invents a writer a line must not cost memory for each.
@@ -190,6 +192,13 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
       message.hits.push_back(id);
     else if (message.component == Component::kAny)
       message.component = ComponentOf(Marks().formats[id - first_mark_id_]);
+  }
+  if (!peeled.bar.empty()) {
+    // Two wrote on one line; each says its own.
+    const Record bar{peeled.bar, std::move(peeled.bar_origin), std::nullopt, where};
+    LogMessage work = message;
+    work.text = std::string(peeled.bar);
+    sink_.Add(EventFrom(bar, std::move(work)));
   }
   if (message.hits.empty() && (!line.context || claimed)) return;
   message.text = std::string(record.text.substr(0, kLineCap));

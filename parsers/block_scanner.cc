@@ -8,6 +8,7 @@
 
 #include "parsers/block.h"
 #include "parsers/calls.h"
+#include "parsers/escapes.h"
 #include "parsers/formats.h"
 #include "parsers/structure.h"
 
@@ -99,6 +100,7 @@ struct BlockScanner::State {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> wanted;  ///< piece, hit id
   std::vector<Reason> reasons;             ///< by piece
   std::vector<std::uint32_t> keep;         ///< pieces that have a reason
+  std::string without_escapes;             ///< the block, where it had some, and kPadding bytes
 
   std::uint32_t Size(std::uint32_t piece) const { return pieces.next(piece) - pieces.begin(piece); }
   void Classify(std::string_view block, BlockYield& yield, bool cut_head);
@@ -350,9 +352,22 @@ BlockScanner::~BlockScanner() = default;
 BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_on) {
   State& s = *state_;
   BlockYield yield;
-  s.calls.Begin();
-  s.via_numbers.clear();
-  s.Classify(block, yield, cut_head);
+  const auto classify = [&] {
+    s.calls.Begin();
+    s.via_numbers.clear();
+    s.Classify(block, yield, cut_head);
+  };
+  classify();
+  // Who looks for line ends sees ESC as well, so that a block without one pays nothing. One that has some is read again.
+  if (s.pieces.escaped()) {
+    s.without_escapes.clear();
+    AppendLinesWithoutEscapes(block, s.without_escapes);
+    yield = {};
+    yield.removed.claimed = block.size() - s.without_escapes.size();
+    s.without_escapes.resize(s.without_escapes.size() + kPadding);
+    block = std::string_view(s.without_escapes).substr(0, s.without_escapes.size() - kPadding);
+    classify();
+  }
   s.SieveRest(block);
   s.CollectWanted();
   s.ChooseKept(goes_on);

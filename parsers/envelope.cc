@@ -7,7 +7,9 @@
 #include <span>
 
 #include "parsers/docker_line.h"
+#include "parsers/escapes.h"
 #include "parsers/formats/journal_line.h"
+#include "parsers/restored_log.h"
 
 namespace inquest {
 namespace {
@@ -44,18 +46,7 @@ bool StartsWithAny(string_view text, std::span<const string_view> words) {
 std::string WithoutColour(string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\x1b') {
-      out += text[i];
-    } else if (text.substr(i + 1, 1) == "[") {
-      // ESC [ parameters final: the final byte is the first one from '@' up.
-      for (i += 2; i < text.size() && text[i] < '@' && text[i] >= ' ';) ++i;
-    } else if (text.substr(i + 1, 1) == "]") {
-      for (i += 2; i < text.size() && text[i] != '\a';) ++i;
-    } else if (text.substr(i + 1, 1) == "(") {
-      i += 2;
-    }
-  }
+  AppendWithoutEscapes(text, EscapeSpelling::kByte, out);
   return out;
 }
 
@@ -202,8 +193,18 @@ class Peeler {
     }
     FindRankInside();
   }
+  /// Whether a launcher's label, and not the rank itself, says which rank wrote the line: then who collected the line stands
+  /// beside the launcher, on whatever host.
+  bool relayed() const { return origin_.rank && !own_rank_; }
+  string_view bar() const { return bar_; }
+  Origin TakeBarOrigin() { return std::move(bar_origin_); }
   void SetEnvelopeTime(const Timestamp& time) {
     if (!envelope_at_) envelope_at_ = time;
+  }
+  void AddWriter(string_view tag) {
+    if (origin_.writer.find(tag) != std::string::npos) return;  // torchrun repeats its tag
+    if (!origin_.writer.empty()) origin_.writer += ' ';
+    origin_.writer += tag;
   }
   Peeled Take() &&;
 
@@ -215,8 +216,23 @@ class Peeler {
       case '(':
         return PeelRay();
       default:
-        return PeelFacility() || PeelTime() || PeelTaskLabel() || PeelReplica() || PeelCompose() || PeelHost();
+        return PeelFacility() || PeelBar() || PeelTime() || PeelTaskLabel() || PeelReplica() || PeelCompose() || PeelHost();
     }
+  }
+
+  /// ` 45%|####      | 45/100 [00:12<00:15,  3.61it/s]`, where a line of somebody else stands behind it.
+  bool PeelBar() {
+    const std::size_t percent = text_.substr(0, 96).find("%|");
+    if (percent == kNone || percent == 0 || !IsDigit(text_[percent - 1])) return false;
+    const std::size_t bar = text_.find("| ", percent + 2), open = bar == kNone ? kNone : text_.find(" [", bar);
+    const std::size_t close = open == kNone ? kNone : text_.find(']', open);
+    if (close == kNone || close > 512 || close + 1 == text_.size() || !IsDigit(text_[std::min(bar + 2, text_.size() - 1)])) return false;
+    const string_view rest = text_.substr(close + 1);
+    if (!LooksLikeLog(rest) && !StartsWithTag(rest)) return false;
+    bar_ = text_.substr(0, close + 1);
+    bar_origin_ = origin_;
+    text_ = rest;
+    return true;
   }
 
   /// `kern  :err   : ` (dmesg -x).
@@ -468,14 +484,9 @@ class Peeler {
   void SetHost(string_view host) {
     if (!origin_.host) origin_.host = Known<std::string>{std::string(host), Basis::kEnvelope, {}};
   }
-  void AddWriter(string_view tag) {
-    if (origin_.writer.find(tag) != std::string::npos) return;  // torchrun repeats its tag
-    if (!origin_.writer.empty()) origin_.writer += ' ';
-    origin_.writer += tag;
-  }
-
   string_view text_;
-  Origin origin_;
+  Origin origin_, bar_origin_;
+  string_view bar_;
   std::optional<Timestamp> envelope_at_;
   bool own_rank_ = false;
 };
@@ -502,7 +513,7 @@ bool Peeler::PeelSyslog(const ParsedTime& parsed) {
   const string_view name = rest.substr(1, host - 1), tag = rest.substr(host + 1, colon - host - 1);
   const string_view program = tag.substr(0, tag.find('['));
   const bool has_pid = program.size() < tag.size() && tag.back() == ']';
-  if (name.empty() || program.empty() || !std::all_of(name.begin(), name.end(), IsHostChar) ||
+  if (name.empty() || program.empty() || std::all_of(program.begin(), program.end(), IsDigit) || !std::all_of(name.begin(), name.end(), IsHostChar) ||
       !std::all_of(program.begin(), program.end(), IsHostChar))
     return false;
   // Behind a date in digits, two words and a colon may be anything.
@@ -604,8 +615,25 @@ static void ReadUcxTag(std::string_view text, Origin& origin) {
   if (!origin.pid) origin.pid = pid;
 }
 
+/// What a whole log's restoration put in front of a line: writer, time and host between form feeds.
+static RestoredHead TakeRestoredHead(std::string_view& line) {
+  RestoredHead head;
+  const std::size_t end = line.starts_with(kRestoredHead) ? line.substr(0, 512).find(kRestoredHead, 1) : kNone;
+  if (end == kNone) return head;
+  std::string* const fields[] = {&head.writer, &head.time, &head.host};
+  std::string_view rest = line.substr(1, end - 1);
+  for (std::string* const field : fields) {
+    const std::size_t tab = std::min(rest.find('\t'), rest.size());
+    *field = rest.substr(0, tab);
+    rest.remove_prefix(std::min(tab + 1, rest.size()));
+  }
+  line.remove_prefix(end + 1);
+  return head;
+}
+
 Peeled Peel(std::string_view line, std::string& scratch) {
   if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // what Windows puts in front of UTF-8
+  const RestoredHead head = TakeRestoredHead(line);
   std::optional<JournalLine> journal;
   if (line.starts_with("{\"") && (journal = ReadJournalLine(line))) {
     scratch = journal->text;
@@ -625,9 +653,17 @@ Peeled Peel(std::string_view line, std::string& scratch) {
   Peeler peeler(line);
   if (docker_at) peeler.SetEnvelopeTime(*docker_at);
   if (journal && journal->at) peeler.SetEnvelopeTime(*journal->at);
+  if (const auto at = head.time.empty() ? std::nullopt : TimeOf(ParseTime(head.time))) peeler.SetEnvelopeTime(*at);
+  if (!head.writer.empty()) peeler.AddWriter(head.writer);
   peeler.PeelAll();
+  const bool relayed = peeler.relayed();
+  const string_view bar = peeler.bar();
+  Origin bar_origin = peeler.TakeBarOrigin();
   Peeled peeled = std::move(peeler).Take();
+  peeled.bar = bar;
+  peeled.bar_origin = std::move(bar_origin);
   if (journal && !journal->host.empty()) peeled.origin.host = Known<std::string>{journal->host, Basis::kEnvelope, {}};
+  if (!head.host.empty() && !relayed && !peeled.origin.host) peeled.origin.host = Known<std::string>{head.host, Basis::kEnvelope, {}};
   if (journal && journal->pid) peeled.origin.pid = journal->pid;
   if (!peeled.origin.rank) peeled.origin.rank = OwnWords(peeled.text);
   if (!peeled.origin.host) ReadUcxTag(peeled.text, peeled.origin);

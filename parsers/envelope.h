@@ -23,6 +23,8 @@ struct Peeled {
   Origin origin;
   std::optional<Timestamp> at;  ///< of the text's own head if that has a whole date; else of the outermost envelope that
                                 ///< has one; else of the text's own head, `[E219 04:05:06.1` and such
+  std::string_view bar = {};    ///< somebody's progress bar that stood in front of the text on its line; empty: none
+  Origin bar_origin = {};
 };
 Peeled Peel(std::string_view line, std::string& scratch);
 

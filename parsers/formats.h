@@ -7,10 +7,6 @@
 
 namespace inquest {
 
-extern const Format kNccl, kWatchdog, kC10dErrors, kTorchelastic, kElasticErrorFile, kTraceback, kLaunchers, kKernelLog, kCrash, kFramework, kNvidiaSmi,
-    kNvidiaQuery, kNvidiaCsv, kNvidiaLinks, kNvidiaMonitor, kRdmaPorts, kInterfaces, kHostLimits, kEnvironment, kLspci, kBundleManifest,
-    kDcgmJson, kDcgmTable, kFabricManager, kNcclInspector, kNcclRas, kNcclRasJson, kStacks;
-
 /// The marks of all line formats, in table order: `mark_format[i]` is the format of `marks[i]`.
 struct MarkTable {
   std::vector<std::string_view> marks;

@@ -68,6 +68,7 @@ class Pipeline {
       Scanned scanned{*block, {}, {}};
       if (block->document) scanned.document = std::string(block->text);
       scanned.yield = scanner.Scan(block->text, block->cut_head, !block->first);
+      block->removed.claimed += scanned.yield.removed.claimed;
       scanned.yield.removed = std::move(block->removed);
       Deliver(std::move(scanned));
     }

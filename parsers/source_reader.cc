@@ -98,6 +98,7 @@ void SourceReader::Begin(std::string path) {
   open_ = first_ = true;
   cut_ = eof_ = false;
   utf16_.reset();
+  restored_.reset();
   container_.reset();
 }
 
@@ -129,8 +130,16 @@ Result<bool> SourceReader::OpenNext() {
 }
 
 Result<std::size_t> SourceReader::Fill(char* to, std::size_t room) {
-  if (!container_) return FillText(to, room);
+  if (!container_) return FillRestored(to, room);
   const std::size_t filled = container_->Fill(to, room);
+  if (read_error_) return *read_error_;
+  eof_ = filled < room;
+  return filled;
+}
+
+Result<std::size_t> SourceReader::FillRestored(char* to, std::size_t room) {
+  if (!restored_) return FillText(to, room);
+  const std::size_t filled = restored_->Fill(to, room);
   if (read_error_) return *read_error_;
   eof_ = filled < room;
   return filled;
@@ -191,10 +200,20 @@ Result<std::size_t> SourceReader::OpenUtf16(BlockBuffer& buffer, std::size_t siz
   return Fill(buffer.data(), buffer.capacity());
 }
 
+/// The same for the first block of what went through other hands.
+Result<std::size_t> SourceReader::OpenRestored(Restoration restoration, BlockBuffer& buffer, std::size_t size) {
+  restored_.emplace(std::move(restoration), std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
+    const auto got = FillText(to, room);
+    if (!got) read_error_ = got.error();
+    return got ? *got : 0;
+  });
+  return Fill(buffer.data(), buffer.capacity());
+}
+
 /// The same for the first block of what a container runtime wrote.
 Result<std::size_t> SourceReader::OpenContainer(BlockBuffer& buffer, std::size_t size) {
   container_.emplace(std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
-    const auto got = FillText(to, room);
+    const auto got = FillRestored(to, room);
     if (!got) read_error_ = got.error();
     return got ? *got : 0;
   });
@@ -213,7 +232,9 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   auto filled = Fill(buffer.data() + carried, buffer.capacity() - carried);
   if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled})) filled = OpenArchive(buffer, *filled);
   if (filled && first_ && IsUtf16({buffer.data(), *filled})) filled = OpenUtf16(buffer, *filled);
-  if (filled && first_ && IsContainerLog({buffer.data(), *filled})) filled = OpenContainer(buffer, *filled);
+  if (filled && first_)
+    if (auto restoration = Restoration::Find({buffer.data(), *filled}, eof_)) filled = OpenRestored(std::move(*restoration), buffer, *filled);
+  if (filled && first_ && (!restored_ || !restored_->drops_lines()) && IsContainerLog({buffer.data(), *filled})) filled = OpenContainer(buffer, *filled);
   if (!filled) return filled.error();
   std::size_t size = carried + *filled;
 
@@ -227,7 +248,12 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   block.cut_head = cut_;
   block.first = first_;
   if (container_) block.removed = container_->TakeRemoved();
-  block.container = container_.has_value();
+  if (restored_) {
+    Removed removed = restored_->TakeRemoved();
+    block.removed.claimed += removed.claimed;
+    if (!container_) block.removed.lines = std::move(removed.lines);
+  }
+  block.container = container_ || restored_;
   first_ = cut_ = false;
   if (!eof_) {
     const std::size_t end = LastTerminator({buffer.data(), size});

@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "parsers/archive_source.h"
 #include "parsers/container_log.h"
+#include "parsers/restored_log.h"
 #include "parsers/scan.h"
 #include "parsers/utf16.h"
 
@@ -36,7 +37,7 @@ struct Block {
   std::string_view text;      ///< in the buffer it was read into
   bool cut_head = false;      ///< begins inside a line that was cut
   bool first = false, last = false;  ///< of its input
-  bool container = false; ///< of an input that a container runtime wrote, and that is read as what it wrapped
+  bool container = false; ///< of an input that something wrapped, and that is read as what it wrapped
   Removed removed;       ///< of the input, since the block before
   bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
   std::string path;     ///< of its input, where `first`
@@ -60,6 +61,8 @@ class SourceReader {
   Result<bool> OpenNext();
   Result<std::size_t> OpenArchive(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenUtf16(BlockBuffer& buffer, std::size_t size);
+  Result<std::size_t> FillRestored(char* to, std::size_t room);
+  Result<std::size_t> OpenRestored(Restoration restoration, BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenContainer(BlockBuffer& buffer, std::size_t size);
   bool OpenMember();
   void Begin(std::string path);
@@ -73,6 +76,7 @@ class SourceReader {
   int file_ = -1;
   std::unique_ptr<ArchiveSource> archive_;  ///< of `file_`, if that is one
   std::optional<Utf16Reader> utf16_;        ///< of the input that is open, if it is in that
+  std::optional<RestoredReader> restored_;  ///< of the same, if it went through other hands
   std::optional<ContainerReader> container_;  ///< of the same, if a container runtime wrote it
   std::optional<Error> read_error_;         ///< what kept either from reading on
   std::string path_;                        ///< of the input that is open

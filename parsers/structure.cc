@@ -26,7 +26,7 @@ bool MayTell(const char* at) {
 
 bool Tells(const char* at) { return static_cast<unsigned char>(*at) < 0x20 || (at[0] == ']' && at[2] == 'N'); }
 
-bool IsOdd(char byte) { return byte != '\t' && byte != '\b' && byte != '\f' && byte != '\x1b'; }
+bool IsOdd(char byte) { return byte != '\t' && byte != '\b' && byte != '\f'; }
 
 }  // namespace
 
@@ -103,6 +103,8 @@ void Structure::TakeMarks() {
       if (at + 1 < block_.size() && block_[at + 1] == '\n') continue;
       returns_.push_back(piece);
       *end++ = at;
+    } else if (byte == '\x1b') {
+      escaped_ = true;
     } else if (IsOdd(byte) && (odd_.empty() || odd_.back() != piece)) {
       odd_.push_back(piece);
     }
@@ -115,6 +117,7 @@ void Structure::Begin(std::string_view block) {
   block_ = block;
   count_ = bracket_count_ = size_ = 0;
   last_next_ = 0;
+  escaped_ = false;
   returns_.clear();
   odd_.clear();
 }

@@ -49,6 +49,8 @@ class Structure {
   std::span<const Bracket> brackets() const { return {brackets_.data(), bracket_count_}; }
   /// Pieces that hold control bytes that no text has (NUL and its like, not tab, ESC, BS, FF), in order, each once.
   const std::vector<std::uint32_t>& odd() const { return odd_; }
+  /// Whether there was an ESC in what is cut.
+  bool escaped() const { return escaped_; }
 
  private:
   void Mark(std::size_t begin, std::size_t end);
@@ -66,6 +68,7 @@ class Structure {
   std::size_t mark_count_ = 0, count_ = 0, bracket_count_ = 0;  ///< in use
   std::size_t size_ = 0;
   std::uint32_t last_next_ = 0;
+  bool escaped_ = false;
   std::vector<std::uint32_t> returns_;  ///< pieces that a '\r' ends
   std::vector<std::uint32_t> odd_;
 };

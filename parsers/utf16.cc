@@ -2,6 +2,8 @@
 #include "parsers/utf16.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace inquest {
@@ -30,14 +32,33 @@ void AppendUtf8(std::string& out, char32_t c) {
 }
 
 bool IsHigh(char32_t unit) { return unit >= 0xd800 && unit < 0xdc00; }
+bool HasMark(std::string_view head) { return head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff"); }
 bool IsLow(char32_t unit) { return unit >= 0xdc00 && unit < 0xe000; }
+
+/// The order that the mark, or the place of NULs, tells; nullopt: it is no UTF-16. Other files that hold NULs hold them
+/// in both places, or in runs.
+enum class Order : std::uint8_t { kLittle, kBig };
+std::optional<Order> OrderOf(std::string_view head) {
+  constexpr std::size_t kLookedAt = 4096, kFewest = 16;
+  if (HasMark(head)) return head.starts_with('\xfe') ? Order::kBig : Order::kLittle;
+  head = head.substr(0, std::min(head.size() / 2 * 2, kLookedAt));
+  if (head.size() < kFewest || head.substr(0, kFewest).find('\0') == std::string_view::npos) return std::nullopt;
+  std::size_t nul[2] = {0, 0};
+  for (std::size_t i = 0; i < head.size(); ++i) nul[i % 2] += head[i] == '\0' ? 1 : 0;
+  const std::size_t pairs = head.size() / 2;
+  const auto mostly = [pairs](std::size_t count) { return count * 10 > pairs * 7; };
+  const auto hardly = [pairs](std::size_t count) { return count * 50 <= pairs; };
+  if (mostly(nul[1]) && hardly(nul[0])) return Order::kLittle;
+  if (mostly(nul[0]) && hardly(nul[1])) return Order::kBig;
+  return std::nullopt;
+}
 
 }  // namespace
 
-bool IsUtf16(std::string_view head) { return head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff"); }
+bool IsUtf16(std::string_view head) { return OrderOf(head).has_value(); }
 
 Utf16Reader::Utf16Reader(std::string head, bool whole, Read read)
-    : read_(std::move(read)), raw_(std::move(head)), big_endian_(raw_.starts_with('\xfe')), whole_(whole) {}
+    : read_(std::move(read)), raw_(std::move(head)), at_(HasMark(raw_) ? 2 : 0), big_endian_(OrderOf(raw_) == Order::kBig), whole_(whole) {}
 
 bool Utf16Reader::Have(std::size_t bytes) {
   if (raw_.size() - at_ >= bytes) return true;

@@ -8,7 +8,7 @@
 
 namespace inquest {
 
-/// Whether bytes begin with the byte order mark of UTF-16, of either order.
+/// Whether bytes are UTF-16, of either order: they begin with its mark, or every second one of most is NUL, as of Latin letters.
 bool IsUtf16(std::string_view head);
 
 // By hand: iconv loads its converters from files that a node need not have.
@@ -17,7 +17,7 @@ class Utf16Reader {
  public:
   /// Reads at most so many of the bytes that follow; fewer: there are no more.
   using Read = std::function<std::size_t(char* to, std::size_t room)>;
-  /// `head`: the first bytes of the stream, its mark among them; `whole`: there are no others.
+  /// `head`: the first bytes of the stream, its mark among them where it has one; `whole`: there are no others.
   Utf16Reader(std::string head, bool whole, Read read);
   /// At most `room` bytes of text; fewer: it has ended.
   std::size_t Fill(char* to, std::size_t room);
@@ -31,7 +31,7 @@ class Utf16Reader {
 
   Read read_;
   std::string raw_;       ///< read, and not turned from at_ on
-  std::size_t at_ = 2;
+  std::size_t at_ = 0;
   std::string character_; ///< the last one turned, in UTF-8: what of it did not fit stays
   bool big_endian_ = false, whole_ = false;
 };

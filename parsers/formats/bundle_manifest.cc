@@ -43,7 +43,7 @@ constexpr std::string_view kMarks[] = {"\"inquest-bundle-"};
 
 }  // namespace
 
-const Format kBundleManifest{.name = "bundle-manifest",
+extern const Format kBundleManifest{.name = "bundle-manifest",
                              .framing = Framing::kDocument,
                              .clock = ClockDomain::kNone,
                              .component = Component::kAny,

@@ -153,7 +153,7 @@ std::vector<What> ReadC10dMessage(std::string_view text) {
   return found;
 }
 
-const Format kC10dErrors{.name = "pytorch-c10d",
+extern const Format kC10dErrors{.name = "pytorch-c10d",
                          .framing = Framing::kLines,
                          .clock = ClockDomain::kLocal,
                          .component = Component::kC10,

@@ -139,7 +139,7 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-const Format kCrash{.name = "crash",
+extern const Format kCrash{.name = "crash",
                     .framing = Framing::kLines,
                     .clock = ClockDomain::kNone,
                     .component = Component::kAny,

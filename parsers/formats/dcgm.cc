@@ -229,14 +229,14 @@ constexpr std::string_view kJsonMarks[] = {"\"test_categories\""};
 
 }  // namespace
 
-const Format kDcgmTable{.name = "dcgm-diag",
+extern const Format kDcgmTable{.name = "dcgm-diag",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kNone,
                         .component = Component::kSmi,
                         .marks = kTableMarks,
                         .follow = 48,
                         .make = &Make<DcgmTableParser>};
-const Format kDcgmJson{.name = "dcgm-diag-json",
+extern const Format kDcgmJson{.name = "dcgm-diag-json",
                        .framing = Framing::kDocument,
                        .clock = ClockDomain::kNone,
                        .component = Component::kSmi,

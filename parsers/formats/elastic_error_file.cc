@@ -15,6 +15,8 @@
 #include "parsers/formats/messages.h"
 
 namespace inquest {
+
+extern const Format kTraceback;  // reads what the file quotes
 namespace {
 
 using Json = simdjson::dom::element;
@@ -125,7 +127,7 @@ constexpr std::string_view kMarks[] = {"\"py_callstack\"", "\"errorCode\""};
 
 }  // namespace
 
-const Format kElasticErrorFile{.name = "torchelastic-error-file",
+extern const Format kElasticErrorFile{.name = "torchelastic-error-file",
                                .framing = Framing::kDocument,
                                .clock = ClockDomain::kUtc,
                                .component = Component::kElastic,

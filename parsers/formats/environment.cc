@@ -66,7 +66,7 @@ constexpr string_view kMarks[] = {"NCCL_SOCKET_IFNAME=", "NCCL_SOCKET_FAMILY=", 
 
 }  // namespace
 
-const Format kEnvironment{.name = "environment",
+extern const Format kEnvironment{.name = "environment",
                           .framing = Framing::kLines,
                           .clock = ClockDomain::kNone,
                           .component = Component::kAny,

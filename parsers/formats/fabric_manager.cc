@@ -58,7 +58,7 @@ constexpr std::string_view kMarks[] = {"] [tid "};
 
 }  // namespace
 
-const Format kFabricManager{.name = "fabric-manager",
+extern const Format kFabricManager{.name = "fabric-manager",
                             .framing = Framing::kLines,
                             .clock = ClockDomain::kLocal,
                             .component = Component::kKernel,

@@ -203,7 +203,7 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-const Format kFramework{.name = "framework",
+extern const Format kFramework{.name = "framework",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kNone,
                         .component = Component::kAny,

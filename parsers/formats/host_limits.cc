@@ -132,7 +132,7 @@ constexpr string_view kMarks[] = {"max locked memory", "Max locked memory", "loc
 
 }  // namespace
 
-const Format kHostLimits{.name = "host-limits",
+extern const Format kHostLimits{.name = "host-limits",
                          .framing = Framing::kLines,
                          .clock = ClockDomain::kNone,
                          .component = Component::kAny,

@@ -124,7 +124,7 @@ constexpr string_view kMarks[] = {"> mtu ", ">  mtu ", ",LOWER_UP>", "<NO-CARRIE
 
 }  // namespace
 
-const Format kInterfaces{.name = "interfaces",
+extern const Format kInterfaces{.name = "interfaces",
                          .framing = Framing::kLines,
                          .clock = ClockDomain::kNone,
                          .component = Component::kAny,

@@ -276,7 +276,7 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-const Format kKernelLog{.name = "kernel-log",
+extern const Format kKernelLog{.name = "kernel-log",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kBoot,
                         .component = Component::kKernel,

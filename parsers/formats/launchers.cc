@@ -388,7 +388,7 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-const Format kLaunchers{.name = "launcher",
+extern const Format kLaunchers{.name = "launcher",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kNone,
                         .component = Component::kAny,

@@ -70,7 +70,7 @@ constexpr std::string_view kMarks[] = {"ACSCtl:", "LnkCap:", "LnkSta:", " PCI br
 
 }  // namespace
 
-const Format kLspci{.name = "lspci",
+extern const Format kLspci{.name = "lspci",
                     .framing = Framing::kLines,
                     .clock = ClockDomain::kNone,
                     .component = Component::kAny,

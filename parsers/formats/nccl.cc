@@ -376,7 +376,7 @@ std::optional<std::string> ParseBusId(std::string_view text) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", *domain, *bus, *device, *function);
 }
 
-const Format kNccl{.name = "nccl",
+extern const Format kNccl{.name = "nccl",
                    .framing = Framing::kLines,
                    .clock = ClockDomain::kLocal,
                    .component = Component::kNccl,

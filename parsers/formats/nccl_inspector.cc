@@ -68,7 +68,7 @@ constexpr std::string_view kMarks[] = {"\"coll_perf\"", "\"p2p_perf\""};
 
 }  // namespace
 
-const Format kNcclInspector{.name = "nccl-inspector",
+extern const Format kNcclInspector{.name = "nccl-inspector",
                             .framing = Framing::kLines,
                             .clock = ClockDomain::kUtc,
                             .component = Component::kAny,

@@ -282,13 +282,13 @@ constexpr std::string_view kJsonMarks[] = {"\"collective_counts\""};
 
 }  // namespace
 
-const Format kNcclRas{.name = "nccl-ras",
+extern const Format kNcclRas{.name = "nccl-ras",
                       .framing = Framing::kLines,
                       .clock = ClockDomain::kNone,
                       .component = Component::kNccl,
                       .marks = kMarks,
                       .make = &Make<NcclRasParser>};
-const Format kNcclRasJson{.name = "nccl-ras-json",
+extern const Format kNcclRasJson{.name = "nccl-ras-json",
                           .framing = Framing::kDocument,
                           .clock = ClockDomain::kLocal,
                           .component = Component::kNccl,

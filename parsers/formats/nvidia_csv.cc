@@ -129,7 +129,7 @@ constexpr string_view kMarks[] = {"pci.bus_id", "gpu_bus_id", "gpu_uuid", "index
 
 }  // namespace
 
-const Format kNvidiaCsv{.name = "nvidia-smi-csv",
+extern const Format kNvidiaCsv{.name = "nvidia-smi-csv",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kNone,
                         .component = Component::kSmi,

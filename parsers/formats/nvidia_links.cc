@@ -112,7 +112,7 @@ constexpr string_view kMarks[] = {"GPU0\tGPU1", "GPU0    GPU1", "GPU0   GPU1", "
 
 }  // namespace
 
-const Format kNvidiaLinks{.name = "nvidia-smi-links",
+extern const Format kNvidiaLinks{.name = "nvidia-smi-links",
                           .framing = Framing::kLines,
                           .clock = ClockDomain::kNone,
                           .component = Component::kSmi,

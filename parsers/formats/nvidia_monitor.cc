@@ -82,7 +82,7 @@ constexpr string_view kMarks[] = {"# gpu  ", " gpu    pwr ", " gpu   pwr ", " gp
 
 }  // namespace
 
-const Format kNvidiaMonitor{.name = "nvidia-smi-dmon",
+extern const Format kNvidiaMonitor{.name = "nvidia-smi-dmon",
                             .framing = Framing::kLines,
                             .clock = ClockDomain::kNone,
                             .component = Component::kSmi,

@@ -212,7 +212,7 @@ constexpr string_view kMarks[] = {
 
 }  // namespace
 
-const Format kNvidiaQuery{.name = "nvidia-smi-q",
+extern const Format kNvidiaQuery{.name = "nvidia-smi-q",
                           .framing = Framing::kLines,
                           .clock = ClockDomain::kNone,
                           .component = Component::kSmi,

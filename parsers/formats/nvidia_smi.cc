@@ -223,7 +223,7 @@ constexpr string_view kMarks[] = {"| NVIDIA-SMI ",
 
 }  // namespace
 
-const Format kNvidiaSmi{.name = "nvidia-smi",
+extern const Format kNvidiaSmi{.name = "nvidia-smi",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kNone,
                         .component = Component::kSmi,

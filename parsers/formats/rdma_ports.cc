@@ -172,7 +172,7 @@ constexpr string_view kMarks[] = {"CA 'm", "CA 'i", "CA 'r", "CA 'b", "CA 'h", "
 
 }  // namespace
 
-const Format kRdmaPorts{.name = "rdma-ports",
+extern const Format kRdmaPorts{.name = "rdma-ports",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kNone,
                         .component = Component::kAny,

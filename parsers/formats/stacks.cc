@@ -137,7 +137,7 @@ constexpr std::string_view kMarks[] = {": \"MainThread\"", " (Thread 0x"};
 
 }  // namespace
 
-const Format kStacks{.name = "stacks",
+extern const Format kStacks{.name = "stacks",
                      .framing = Framing::kLines,
                      .clock = ClockDomain::kNone,
                      .component = Component::kAny,

@@ -190,7 +190,7 @@ std::vector<What> ReadElasticMessage(std::string_view text) {
   return found;
 }
 
-const Format kTorchelastic{.name = "torchelastic",
+extern const Format kTorchelastic{.name = "torchelastic",
                            .framing = Framing::kLines,
                            .clock = ClockDomain::kLocal,
                            .component = Component::kElastic,

@@ -27,6 +27,9 @@ constexpr std::uint64_t kReach = 500;
 // An exception of a name that tells nothing stands so near below the last frame, its source line and the carets.
 constexpr std::uint64_t kEndReach = 5;
 
+// `Exception ignored in: <function ...>` stands right above its traceback.
+constexpr std::uint64_t kIgnoredReach = 2;
+
 // What a logger or a launcher of unknown make puts in front of every line is no longer.
 constexpr std::size_t kLongestHead = 120;
 
@@ -100,6 +103,7 @@ struct OpenTraceback {
   SourcePos begin;
   std::uint64_t last_line = 0;
   bool quoted = false;
+  bool ignored = false;  // "Exception ignored in" stands above it
   bool headed = false;  // "Traceback" was seen; frames alone may be a stack that was printed on request
   std::string head;     // what stands in front of its lines
   std::vector<std::string> stack;
@@ -116,6 +120,7 @@ struct OpenTraceback {
                            .message = std::string(line.message),
                            .frame = std::move(user_frame),
                            .stack = std::move(stack),
+                           .ignored = ignored,
                            .chained_first = quoted,
                            .begin = begin};
     if (raised.frame.empty() && !raised.stack.empty()) raised.frame = raised.stack.back();
@@ -223,6 +228,10 @@ class TracebackParser final : public Parser {
 
   bool ConsumeHead(const Record& record, EventSink& out) {
     constexpr std::string_view kHead = "Traceback (most recent call last):";
+    if (Contains(record.text, "Exception ignored in")) {
+      ignored_line_ = record.where.line;
+      return true;
+    }
     if (Contains(record.text, "During handling of the above exception, another") ||
         Contains(record.text, "The above exception was the direct cause of")) {
       FlushPending(true, out);
@@ -249,7 +258,7 @@ class TracebackParser final : public Parser {
 
   OpenTraceback& Open(const SourcePos& where) {
     if (open_.size() == kMostOpen) open_.erase(open_.begin());
-    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .headed = false, .head = {}, .stack = {}, .user_frame = {}});
+    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .ignored = ignored_line_ && where.line <= *ignored_line_ + kIgnoredReach, .headed = false, .head = {}, .stack = {}, .user_frame = {}});
     return open_.back();
   }
 
@@ -317,7 +326,7 @@ class TracebackParser final : public Parser {
   bool end_may_follow_ = false;      // the last line was a frame, or stood below one
   std::optional<Event> pending_;
   std::optional<FatalDump> fatal_;
-  std::optional<std::uint64_t> dump_line_;
+  std::optional<std::uint64_t> dump_line_, ignored_line_;
 };
 
 constexpr std::string_view kMarks[] = {
@@ -325,6 +334,7 @@ constexpr std::string_view kMarks[] = {
     "(most recent call first):",
     "\", line ",  // of a frame, indented or not
     "During handling of the above exception",
+    "Exception ignored in",
     "The above exception was the direct cause",
     "Fatal Python error",
     "Error:",
@@ -377,7 +387,7 @@ std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
   return ExceptionLine{match->text(1), message};
 }
 
-const Format kTraceback{.name = "python-traceback",
+extern const Format kTraceback{.name = "python-traceback",
                         .framing = Framing::kLines,
                         .clock = ClockDomain::kNone,
                         .component = Component::kAny,

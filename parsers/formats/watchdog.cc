@@ -252,7 +252,7 @@ Event C10EventFrom(const Record& record, What what) {
   return event;
 }
 
-const Format kWatchdog{.name = "pytorch-watchdog",
+extern const Format kWatchdog{.name = "pytorch-watchdog",
                        .framing = Framing::kLines,
                        .clock = ClockDomain::kLocal,
                        .component = Component::kC10,
