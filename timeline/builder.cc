@@ -36,7 +36,8 @@ std::size_t CountLogs(const Timeline& timeline) {
   return timeline.inputs.size() - states.size();
 }
 
-/// Where an event stands is known only when all are sorted; until then a birth is known by its line.
+}  // namespace
+
 void PlaceBirths(Timeline& timeline) {
   const auto before = [](const Event& event, const SourcePos& where) { return event.where < where; };
   for (CommunicatorRow& row : timeline.communicators)
@@ -46,8 +47,6 @@ void PlaceBirths(Timeline& timeline) {
         if (std::holds_alternative<CommInit>(it->what)) member.init_event = static_cast<EventIndex>(it - timeline.events.begin());
     }
 }
-
-}  // namespace
 
 struct TimelineBuilder::State {
   KeptEvents kept{kEventBytes, kLineBytes};

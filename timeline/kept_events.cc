@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-#include "timeline/event_size.h"
+#include "core/event_fields.h"
 
 namespace inquest {
 namespace {
@@ -19,73 +19,19 @@ constexpr std::size_t kContextAfter = 3;    ///< plain lines kept behind a telli
 constexpr std::size_t kRanks = 1 << 14;     ///< of a job whose events are kept whole; what reads events may compare each with each
 constexpr std::uint64_t kAbsenceWeight = 4;  ///< of events whose lack is evidence as well: a rank that did not time out
 
-std::string GpuKey(const GpuId& id) { return fmt::format("|{}|{}|{}", id.index.value_or(-1), id.bus_id, id.uuid); }
-
-/// Events that say the same: kind, writer, and what tells one meaning from another.
-std::string SameKey(const Event& event) {
-  std::string key = fmt::format("{}|{}|{}|{}", KindOf(event.what), event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
-                                event.origin.pid.value_or(-1));
-  if (const auto* message = std::get_if<LogMessage>(&event.what))
-    for (const std::uint32_t hit : message->hits) key += fmt::format("|{}", hit);
-  else if (const auto* warn = std::get_if<NcclWarn>(&event.what))
-    key += warn->site;
-  else if (const auto* back = std::get_if<NcclReturn>(&event.what))
-    key += fmt::format("{}{}", back->site, back->result);
-  else if (const auto* environment = std::get_if<EnvironmentSet>(&event.what))
-    key += environment->name;
-  else if (const auto* work = std::get_if<WorkTimedOut>(&event.what))
-    key += fmt::format("|{}|{}", work->work.seq ? work->work.seq->value : -1, work->group_rank ? work->group_rank->value : -1);
-  else if (const auto* status = std::get_if<GroupStatus>(&event.what))
-    key += status->pg_guid + status->pg_id;
-  else if (const auto* init = std::get_if<CommInit>(&event.what))
-    key += fmt::format("|{:x}|{}", init->comm, init->complete);
-  else if (const auto* via = std::get_if<ChannelsVia>(&event.what))
-    key = fmt::format("via|{}|{}", event.origin.pid.value_or(-1), via->via);
-  else if (const auto* raised = std::get_if<ExceptionRaised>(&event.what))
-    key += raised->type + raised->frame;
-  else if (const auto* exited = std::get_if<ProcessExit>(&event.what))
-    key += fmt::format("|{}|{}", exited->pid.value_or(-1), exited->rank ? exited->rank->value : -1);
-  else if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what))
-    key += GpuKey(gpu->id);
-  else if (const auto* condition = std::get_if<GpuCondition>(&event.what))
-    key += GpuKey(condition->id) + condition->property;
-  else if (const auto* process = std::get_if<GpuProcess>(&event.what))
-    key += fmt::format("{}|{}", GpuKey(process->id), process->pid);
-  else if (const auto* row = std::get_if<GpuTopologyRow>(&event.what))
-    key += fmt::format("|{}", row->index);
-  else if (const auto* xid = std::get_if<XidReported>(&event.what))
-    key += fmt::format("|{}|{}", xid->xid, xid->bus_id);
-  else if (const auto* sxid = std::get_if<SxidReported>(&event.what))
-    key += fmt::format("|{}|{}", sxid->sxid, sxid->device);
-  else if (const auto* kill = std::get_if<KernelKill>(&event.what))
-    key += fmt::format("|{}", kill->pid);
-  else if (const auto* crash = std::get_if<KernelFault>(&event.what))
-    key += fmt::format("|{}", crash->pid);
-  else if (const auto* error = std::get_if<PcieError>(&event.what))
-    key += fmt::format("|{}|{}", error->bus_id, static_cast<int>(error->severity));
-  else if (const auto* notice = std::get_if<KernelNotice>(&event.what))
-    key += notice->subsystem + notice->what + notice->device;
-  else if (const auto* port = std::get_if<LinkPort>(&event.what))
-    key += fmt::format("|{}|{}", port->device, port->port);
-  else if (const auto* address = std::get_if<PortAddress>(&event.what))
-    key += fmt::format("|{}|{}|{}|{}", address->device, address->port, address->index.value_or(-1), address->address);
-  else if (const auto* limit = std::get_if<HostLimit>(&event.what))
-    key += fmt::format("|{}", static_cast<int>(limit->of));
-  else if (const auto* fact = std::get_if<HostFact>(&event.what))
-    key += fmt::format("|{}", static_cast<int>(fact->of));
-  else if (const auto* access = std::get_if<PcieAcs>(&event.what))
-    key += access->bus_id;
-  else if (const auto* link = std::get_if<PcieLink>(&event.what))
-    key += link->bus_id;
-  else if (const auto* used = std::get_if<NetworkUsed>(&event.what))
-    key += fmt::format("|{}", static_cast<int>(used->use));
-  else if (const auto* progress = std::get_if<RankProgress>(&event.what))
-    key += fmt::format("|{}|{}|{}|{}", progress->comm, progress->rank ? progress->rank->value : -1, progress->op, static_cast<int>(progress->state));
-  else if (const auto* diag = std::get_if<GpuDiag>(&event.what))
-    key += fmt::format("|{}|{}", diag->test, diag->gpu.value_or(-1));
+/// Events of one key say the same: kind, writer, and what tells one meaning from another. Never 0, the mark of a plain line.
+std::uint64_t SameKey(const Event& event) {
+  const auto mix = [](std::uint64_t key, std::uint64_t value) { return (key ^ value) * 0x9e3779b97f4a7c15U ^ (key >> 29); };
+  std::uint64_t key = KeyOf(event.what);
+  key = mix(key, static_cast<std::uint64_t>(event.origin.pid.value_or(-1)));
+  // How ranks are connected is told by both ends and in each file.
+  if (!std::holds_alternative<ChannelsVia>(event.what)) {
+    key = mix(key, event.where.input + 1);
+    key = mix(key, static_cast<std::uint64_t>(event.origin.rank ? event.origin.rank->value.value : -1));
+  }
   // One file may hold the states of several hosts.
-  if (IsOfHost(event.what) && event.origin.host) key += "|" + event.origin.host->value;
-  return key;
+  if (IsOfHost(event.what) && event.origin.host) key = mix(key, std::hash<std::string>()(event.origin.host->value));
+  return key | 1;
 }
 
 std::string WriterKey(const Event& event) {
@@ -167,7 +113,7 @@ void KeptEvents::AddTelling(Event event) {
     Append(std::move(nearby_.front()), 0, false);
   }
   after_left_ = kContextAfter;
-  const std::uint64_t key = std::hash<std::string>()(SameKey(event)) | 1;  // 0: of a plain line
+  const std::uint64_t key = SameKey(event);
   Repeats& same = repeats_[key];
   if (auto* via = std::get_if<ChannelsVia>(&event.what); via != nullptr && same.count > 0) {
     std::get<ChannelsVia>(events_[same.last].what).count += via->count;

@@ -1,0 +1,35 @@
+// Starts of a job within what was given: restarts, requeues, runs appended to one file. Each is judged by itself.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "timeline/lifelines.h"
+#include "timeline/timeline.h"
+
+namespace inquest {
+
+/// One start of the job. It holds, of every input that has several, the lines from `from[input]` to before `to[input]`;
+/// of inputs that have none, all lines, which belong to the last attempt.
+struct Attempt {
+  std::vector<SourcePos> from, to;  ///< by input
+  EventIndex first = 0, last = 0;   ///< of the whole timeline: its first and last event
+  std::string opened_by;            ///< what the line says that opens it; empty for the first
+  bool Holds(const SourcePos& where) const { return from[where.input] <= where && where < to[where.input]; }
+};
+
+// How attempts are found. A launcher that restarts its workers says so: what follows is another attempt. Else a run is
+// over where a scheduler ended it, or where a process died of an exception or with an error; and it begins where a program
+// prints what it prints once, at its start: a launcher's banner, nvidia-smi's table, NCCL's version. Behind a scheduler's
+// end any such line opens the next attempt; behind a death only one that this attempt has printed before, since ranks
+// start at different moments. Inputs of one job are counted from their ends: the last attempt of each is the job's last.
+
+/// In order; one of all where nothing was started again. `told` by event: starts are told as kStart, restarts as kRestart.
+std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told);
+
+/// The timeline of one attempt: its events, with groups, collectives and ranks matched anew. Who is who is known from all.
+Timeline Only(const Timeline& timeline, const Attempt& attempt);
+
+}  // namespace inquest
