@@ -3,6 +3,9 @@
 
 namespace inquest {
 
+// The list in detectors.h is closed, since a line more would compile all detectors anew: a later one is defined
+// `extern const Detector` and declared here.
+
 std::span<const Detector* const> Detectors() {
   static const Detector* const kDetectors[] = {
       &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping,
@@ -11,6 +14,12 @@ std::span<const Detector* const> Detectors() {
       &kUnmatchedWait, &kMembersMissing, &kRasCounts, &kStackDiffers, &kGpuDiag,
   };
   return kDetectors;
+}
+
+std::vector<Finding> FindingsOf(const Detector& detector, const Evidence& evidence) {
+  std::vector<Finding> out;
+  for (Relation& relation : detector.run(evidence)) out.push_back(Tell(evidence.book, std::move(relation)));
+  return out;
 }
 
 }  // namespace inquest

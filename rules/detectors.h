@@ -6,17 +6,21 @@
 #include <vector>
 
 #include "rules/evidence.h"
+#include "rules/relation.h"
 
 namespace inquest {
 
 struct Detector {
   std::string_view id;
   std::string_view summary;  ///< one sentence
-  std::span<const std::string_view> findings;  ///< the rule ids that its findings carry
-  std::vector<Finding> (*run)(const Evidence& evidence);
+  std::span<const FindingRow> findings;  ///< each has its file under rules/findings/
+  std::vector<Relation> (*run)(const Evidence& evidence);
 };
 
 std::span<const Detector* const> Detectors();
+
+/// What a detector found, with the meaning that the files of its findings give it.
+std::vector<Finding> FindingsOf(const Detector& detector, const Evidence& evidence);
 
 extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kEnvironmentDetector, kExceptions, kExits, kFabricPorts,
     kFileServer, kGpuDiag, kGpuLinks, kGpuLoad, kGpuState, kHostLimitsDetector, kInitIncomplete, kInterfacesDetector, kKernelEnds, kMembersMissing, kP2pState, kPcie,

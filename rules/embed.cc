@@ -41,14 +41,15 @@ std::string Assembler(const fs::path& out) {
 
 int Embed(const std::string& source, const fs::path& out) {
   std::variant<RuleBook, RuleErrors> loaded = LoadRules(source, nullptr);
-  if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) {
-    for (const Error& error : *errors) Print(error);
-    return 1;
-  }
+  const RuleErrors* bad = std::get_if<RuleErrors>(&loaded);
+  const RuleErrors errors = bad != nullptr ? *bad : CheckFindings(std::get<RuleBook>(loaded));
+  for (const Error& error : errors) Print(error);
+  if (!errors.empty()) return 1;
   RuleBook& book = std::get<RuleBook>(loaded);
   // The place of the build must not reach the binary.
-  for (Rule& rule : book.rules)
-    rule.file = (fs::path("rules") / fs::path(rule.file).lexically_relative(source)).string();
+  const auto below = [&](const std::string& file) { return (fs::path("rules") / fs::path(file).lexically_relative(source)).string(); };
+  for (Rule& rule : book.rules) rule.file = below(rule.file);
+  for (FindingRule& rule : book.findings) rule.file = below(rule.file);
   const Result<std::string> sieve = PackSieve(book, Marks().marks);
   if (!sieve) {
     Print(sieve.error());

@@ -9,6 +9,7 @@
 #include "rules/kernel_scope.h"
 #include "rules/rule_book.h"
 #include "rules/verdict.h"
+#include "timeline/lifelines.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -35,6 +36,8 @@ struct Evidence {
   std::vector<LineMatch> matches;  ///< by event, then rule
   std::vector<PhaseSeen> phases;   ///< by event
   KernelScope scope;
+  std::vector<Told> told;          ///< the same, as lifelines take it; by event
+  Course course;
 };
 
 /// Confirms the sieve's hits by RE2 and captures.

@@ -190,23 +190,6 @@ std::vector<GpuHost> ReadGpus(const Timeline& timeline) {
   return out;
 }
 
-bool FailureSeen(const Evidence& evidence) {
-  for (const Event& event : evidence.timeline.events) {
-    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<ExceptionRaised>(event.what) ||
-        std::holds_alternative<HeartbeatLost>(event.what) || std::holds_alternative<XidReported>(event.what))
-      return true;
-    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return true;
-  }
-  return std::any_of(evidence.matches.begin(), evidence.matches.end(), [&](const LineMatch& match) {
-    const Rule& rule = evidence.book.rules[match.rule];
-    return rule.kind == Rule::Kind::kSymptom || (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint);
-  });
-}
-
-bool NothingWrong(const Evidence& evidence) {
-  const auto is_ending = [&](const LineMatch& match) { return evidence.book.rules[match.rule].kind == Rule::Kind::kEnding; };
-  return std::any_of(evidence.matches.begin(), evidence.matches.end(), is_ending) && !FailureSeen(evidence);
-}
 
 bool IsOfOtherJob(const Timeline& timeline, const GpuHost& host, const GpuSeen& gpu) {
   if (gpu.rank || gpu.state.id.bus_id.empty()) return false;

@@ -32,10 +32,6 @@ struct GpuHost {
 // that its folder, its lines or its name give, the one whose pids are on the GPUs, or the job's only one.
 std::vector<GpuHost> ReadGpus(const Timeline& timeline);
 
-/// Something else than nvidia-smi says that the job went wrong.
-bool FailureSeen(const Evidence& evidence);
-/// The job ended well, as far as anything says: what a snapshot beside it shows is nobody's cause.
-bool NothingWrong(const Evidence& evidence);
 /// The host's other GPUs, or the ranks' lines, show that the GPU is not the job's.
 bool IsOfOtherJob(const Timeline& timeline, const GpuHost& host, const GpuSeen& gpu);
 

@@ -53,23 +53,11 @@ std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer
   return FirstMatch(evidence, [&](const Rule& rule) { return IsIn(rules, rule.id); });
 }
 
-std::optional<EventIndex> FirstTimeOutOf(const Timeline& timeline) {
-  for (EventIndex i = 0; i < timeline.events.size(); ++i)
-    if (std::holds_alternative<WorkTimedOut>(timeline.events[i].what)) return i;
-  return std::nullopt;
-}
-
 bool SawFailure(const Evidence& evidence) {
-  for (const Event& event : evidence.timeline.events) {
-    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what) || std::holds_alternative<ExceptionRaised>(event.what)) return true;
-    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return true;
-  }
-  return FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kSymptom || (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint); }).has_value();
+  return evidence.course.failed() || FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kSymptom; }).has_value();
 }
 
-bool SawEnding(const Evidence& evidence) {
-  return FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kEnding; }).has_value();
-}
+bool SawEnding(const Evidence& evidence) { return !evidence.course.endings().empty(); }
 
 std::vector<Culprit> BlameHost(const std::string& host, std::string why) {
   if (host.empty()) return {};

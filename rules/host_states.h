@@ -26,9 +26,6 @@ std::optional<EventIndex> FirstLineFor(const Evidence& evidence, std::initialize
 /// The first line on which one of these rules held.
 std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer_list<std::string_view> rules);
 
-/// The first time-out of a collective.
-std::optional<EventIndex> FirstTimeOutOf(const Timeline& timeline);
-
 /// The job did not end well, by something else than a state: a time-out, an exception, a bad exit, a line that names a cause.
 bool SawFailure(const Evidence& evidence);
 

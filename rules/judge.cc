@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "rules/detectors.h"
 #include "rules/evidence.h"
+#include "timeline/attempts.h"
 
 namespace inquest {
 namespace {
@@ -24,17 +26,31 @@ namespace {
 //  6. `healthy` needs an ending seen, after everything that looks bad.
 
 constexpr double kLeastConfidence = 0.4;
+constexpr double kLeastOfALone = 0.25;  ///< of a hint that may decide where nothing else is there
 constexpr std::size_t kEvidenceLines = 8;
 constexpr std::size_t kSymptomLines = 3;  ///< of one symptom: seven ranks saying the same prove no more than three
 
-bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
+bool Is(const RuleBook& book, const Finding& finding, std::string_view trait) {
+  const Cause* cause = book.FindCause(finding.cause);
+  return cause != nullptr && cause->Is(trait);
+}
 
-/// Causes that are most often the consequence of another one.
-bool FollowsOthers(const std::string& cause) { return IsOneOf(cause, {"interrupted", "peer-unreachable", "rank-absent", "slow-rank", "jit-build-stall", "rendezvous"}); }
+/// Decides although nothing else says that the job failed.
+bool IsAlone(const RuleBook& book, const Finding& finding) {
+  const Rule* rule = book.FindRule(finding.rule);
+  const FindingRule* relation = book.FindFinding(finding.rule);
+  return (rule != nullptr && rule->alone) || (relation != nullptr && relation->alone);
+}
+
+/// Everybody is in and nothing moves.
+bool IsStall(const RuleBook& book, const Finding& finding) {
+  const FindingRule* relation = book.FindFinding(finding.rule);
+  return relation != nullptr && relation->stall;
+}
 
 /// What silences a rank from outside the framework, or inside it.
-bool KillsARank(const Finding& finding) {
-  return !FollowsOthers(finding.cause) && finding.strength != Strength::kHint;
+bool KillsARank(const RuleBook& book, const Finding& finding) {
+  return !Is(book, finding, "aftermath") && finding.strength != Strength::kHint;
 }
 
 std::optional<EventIndex> FirstEvent(const Finding& finding) {
@@ -79,14 +95,14 @@ bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by,
   if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
   if (by.cause.empty()) return false;
   if (by.strength == Strength::kHint) return false;
-  if (what.cause == "interrupted") return order != std::partial_ordering::greater && by.cause != "peer-unreachable";
+  if (Is(book, what, "stop")) return order != std::partial_ordering::greater && !Is(book, by, "lost-peer");
   const std::string_view layer = LayerOf(book, by);
   const bool from_below = layer == "device" || layer == "host";
-  if (LayerOf(book, what) == "network" && KillsARank(by) && layer != "network") {
+  if (LayerOf(book, what) == "network" && KillsARank(book, by) && layer != "network") {
     // A dead peer looks like a broken network from afar; a network error that says what it is yields only to an earlier death.
     return what.strength == Strength::kDecisive ? order == std::partial_ordering::less : order != std::partial_ordering::greater;
   }
-  if (IsOneOf(what.cause, {"rank-absent", "slow-rank", "jit-build-stall"}) && what.strength != Strength::kDecisive && KillsARank(by)) {
+  if (Is(book, what, "absence") && what.strength != Strength::kDecisive && KillsARank(book, by)) {
     // The absence begins before the time-out that shows it; a death counts if it is not later than that time-out.
     const auto death = FirstEvent(by), shown = FirstTimeOut(timeline);
     return !death || !shown || (from_below ? ClockOrder(timeline, *death, *shown) : timeline.Order(*death, *shown)) != std::partial_ordering::greater;
@@ -96,7 +112,7 @@ bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by,
 
 void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Finding>& findings) {
   for (Finding& what : findings) {
-    if (what.cause.empty()) continue;
+    if (what.cause.empty() || !what.explained_by.empty()) continue;
     for (const Finding& by : findings) {
       if (!by.explained_by.empty() || !Explains(timeline, book, by, what)) continue;
       // Two that name one another: the earlier explains; where clocks cannot tell, the surer.
@@ -109,6 +125,38 @@ void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Findin
       break;
     }
   }
+}
+
+/// A complaint that the work outlived is a note: its process neither ended nor stood still because of it. Not of the
+/// kernel or of a tool, whose lines are not in the job's order, and not where the line alone names the first cause.
+void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findings) {
+  std::map<std::string_view, EventIndex> last;
+  for (const LineMatch& match : evidence.matches) last[evidence.book.rules[match.rule].id] = match.event;
+  for (Finding& finding : findings) {
+    const auto line = last.find(finding.rule);
+    if (finding.cause.empty() || finding.strength == Strength::kDecisive || line == last.end()) continue;
+    const What& what = evidence.timeline.events[line->second].what;
+    if (!IsOfKernel(what) && !IsOfHost(what) && evidence.course.WentOn(line->second)) finding.explained_by = "work-went-on";
+  }
+}
+
+/// The only candidate, beside a sign of failure that is not older than it, decides: something has to be the cause.
+void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings) {
+  constexpr double kLone = 0.45;
+  if (!evidence.course.failed()) return;
+  Finding* lone = nullptr;
+  for (Finding& finding : findings) {
+    if (finding.cause.empty() || !finding.explained_by.empty()) continue;
+    // States of hosts beside the job's log are no rivals.
+    const bool elsewhere = !finding.citations.empty() && finding.citations.front().where.input != evidence.timeline.events[*evidence.course.since()].where.input;
+    if (finding.strength == Strength::kHint && elsewhere) continue;
+    if (evidence.book.FindRule(finding.rule) == nullptr) return;
+    if (lone != nullptr && lone->cause != finding.cause) return;
+    if (lone == nullptr || finding.confidence > lone->confidence) lone = &finding;
+  }
+  if (lone == nullptr || lone->confidence >= kLeastConfidence || lone->confidence < kLeastOfALone) return;
+  const auto event = FirstEvent(*lone);
+  if (event && evidence.timeline.Order(*evidence.course.since(), *event) != std::partial_ordering::less) lone->confidence = kLone;
 }
 
 bool AnyCommunicatorIsComplete(const Timeline& timeline) {
@@ -135,15 +183,15 @@ bool StuckInBootstrap(const Evidence& evidence, const Finding& hint) {
 /// for a hint about the interface.
 void LiftHints(const Evidence& evidence, std::vector<Finding>& findings) {
   for (Finding& finding : findings)
-    if (finding.strength == Strength::kHint && finding.cause == "interface-selection" && StuckInBootstrap(evidence, finding)) {
+    if (finding.strength == Strength::kHint && Is(evidence.book, finding, "wrong-path") && StuckInBootstrap(evidence, finding)) {
       finding.strength = Strength::kSupporting;
       finding.confidence = std::max(finding.confidence, 0.45);
     }
-  const auto stall = std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return IsOneOf(f.rule, {"all-in-nothing-moves", "all-gpus-spin", "silence-after-init"}); });
+  const auto stall = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return IsStall(evidence.book, f); });
   if (stall == findings.end()) return;
   for (Finding& finding : findings) {
     if (finding.strength != Strength::kHint || &finding == &*stall) continue;
-    if (!IsOneOf(finding.cause, {"version-incompatible", "p2p-transport"})) continue;
+    if (!Is(evidence.book, finding, "transport")) continue;
     finding.confidence = std::min(0.6, finding.confidence + 0.12);
     if (!finding.collective) finding.collective = stall->collective;
   }
@@ -151,9 +199,12 @@ void LiftHints(const Evidence& evidence, std::vector<Finding>& findings) {
 
 /// Slow starters make everybody wait a little; where a log holds nothing behind it, they never came.
 void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding>& findings) {
+  constexpr double kAlone = 0.45;
   if (failed || AnyWork(evidence)) return;
-  for (Finding& finding : findings)
-    if (finding.rule == "store-barrier-waiting" && finding.times > 1) finding.confidence = 0.45;
+  for (Finding& finding : findings) {
+    const Rule* rule = evidence.book.FindRule(finding.rule);
+    if (rule != nullptr && rule->alone && finding.times > 1) finding.confidence = std::max(finding.confidence, kAlone);
+  }
 }
 
 int Weight(Strength strength) { return static_cast<int>(strength); }
@@ -175,47 +226,29 @@ void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
     for (std::size_t j = i; j > 0 && before(causes[j], causes[j - 1]); --j) std::swap(causes[j], causes[j - 1]);
 }
 
-std::optional<EventIndex> LastEnding(const Evidence& evidence) {
-  std::optional<EventIndex> last;
-  for (const LineMatch& match : evidence.matches)
-    if (evidence.book.rules[match.rule].kind == Rule::Kind::kEnding) last = match.event;
-  return last;
-}
-
 /// Something went wrong for certain: a process ended badly, an operation timed out, an exception was not caught.
 bool Failed(const Evidence& evidence, const std::vector<Finding>& findings) {
-  for (const Event& event : evidence.timeline.events) {
-    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<ExceptionRaised>(event.what) ||
-        std::holds_alternative<HeartbeatLost>(event.what))
-      return true;
-    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return true;
-  }
-  return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return !f.cause.empty() ? f.strength != Strength::kHint : true; });
+  return evidence.course.failed() || std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.cause.empty() || f.strength != Strength::kHint; });
 }
 
-/// An ending after the last sign of failure: the program went on, so what looked bad was not fatal.
+/// Somebody said that the job ended well, and nothing that anybody complained of, be it a hint, is left that the work
+/// that went on did not undo. What survivors print when all is torn down comes behind the ending.
 bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
-  const auto ending = LastEnding(evidence);
-  if (!ending) return false;
+  const Course& course = evidence.course;
+  if (!course.ended_well()) return false;
   const Timeline& timeline = evidence.timeline;
-  // A weak hint about an exception says that the program caught it, or that another line tells what it was.
-  const bool caught = std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.rule == "uncaught-exception" && f.confidence < kLeastConfidence; });
-  const auto later = [&](EventIndex event) { return timeline.Order(event, *ending) == std::partial_ordering::greater || timeline.Order(event, *ending) == std::partial_ordering::unordered; };
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const Event& event = timeline.events[i];
-    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what)) return false;
-    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0)) return false;
-    if (std::holds_alternative<JobStopped>(event.what) && later(i)) return false;
-    if (std::holds_alternative<ExceptionRaised>(event.what) && !caught && later(i)) return false;
-  }
-  for (const Finding& finding : findings) {
-    if (finding.cause.empty() || finding.strength == Strength::kHint) continue;
-    const auto event = FirstEvent(finding);
-    // Trouble of a host that no line of the job complains of did the job no harm.
-    if (event && IsOfKernel(timeline.events[*event].what) && !evidence.scope.failed()) continue;
-    if (!event || *event == *ending || later(*event)) return false;
-  }
-  return true;
+  return std::all_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    if (finding.citations.empty()) return finding.strength == Strength::kHint && course.worked();
+    const EventIndex event = FirstEvent(finding).value_or(finding.citations.front().event);
+    if (IsAlone(evidence.book, finding) || IsStall(evidence.book, finding)) return course.WentOn(event);
+    // A hint in a file that is not the job's did it no harm.
+    const auto same_input = [&](EventIndex ending) { return timeline.events[ending].where.input == timeline.events[event].where.input; };
+    if (finding.strength == Strength::kHint && course.worked() && std::ranges::none_of(course.endings(), same_input)) return true;
+    // Trouble of a host that no line of a job at work complains of did the job no harm.
+    if (IsOfKernel(timeline.events[event].what) || IsOfHost(timeline.events[event].what)) return course.worked();
+    if (course.WentOn(event, finding.strength == Strength::kHint ? 1 : Course::kStepsThatUndo)) return true;
+    return finding.cause.empty() && timeline.Order(course.endings().front(), event) == std::partial_ordering::less;
+  });
 }
 
 std::string SymptomsInWords(const Timeline& timeline, const Verdict& verdict) {
@@ -267,7 +300,7 @@ void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::
 
 /// A finding that names nobody borrows from another one of the same cause: the line that says why and the report that
 /// says who are seldom the same. One that names hosts borrows their ranks only.
-std::vector<Culprit> Borrowed(const Finding& top, const std::vector<Finding>& findings) {
+std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const std::vector<Finding>& findings) {
   std::vector<Culprit> hosts;
   const auto there = [&](const Culprit& culprit) {
     return culprit.host && std::any_of(top.culprits.begin(), top.culprits.end(), [&](const Culprit& own) { return own.host == culprit.host; });
@@ -285,7 +318,7 @@ std::vector<Culprit> Borrowed(const Finding& top, const std::vector<Finding>& fi
   }
   // What befell a host befell the ranks there that the others waited for.
   for (const Finding& finding : findings) {
-    const bool waited_for = finding.cause == "rank-absent" && !finding.culprits.empty() && std::all_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return c.rank && there(c); });
+    const bool waited_for = Is(book, finding, "absence") && !finding.culprits.empty() && std::all_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return c.rank && there(c); });
     if (!waited_for || finding.explained_by != top.rule) continue;
     std::vector<Culprit> culprits = finding.culprits;
     for (Culprit& culprit : culprits) culprit.why += "; " + top.culprits.front().why;
@@ -294,11 +327,16 @@ std::vector<Culprit> Borrowed(const Finding& top, const std::vector<Finding>& fi
   return hosts;
 }
 
+/// An exception that a process did not catch is its own end.
+bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
+  return !finding.citations.empty() && std::holds_alternative<ExceptionRaised>(timeline.events[finding.citations.front().event].what);
+}
+
 /// What a process does to itself was done by the only one that ended with an error, as its parent saw it.
 std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings, const std::string& cause) {
   const auto did = [&](const Finding& finding) {
     const Rule* rule = book.FindRule(finding.rule);
-    return finding.cause == cause && (rule == nullptr ? finding.rule == "uncaught-exception" : rule->blames == Rule::Blames::kPrinter);
+    return finding.cause == cause && (rule == nullptr ? IsOfProcess(timeline, finding) : rule->blames == Rule::Blames::kPrinter);
   };
   if (std::none_of(findings.begin(), findings.end(), did)) return {};
   std::optional<GlobalRank> only;
@@ -320,7 +358,7 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
   verdict.culprits = top.culprits;
   const bool names_rank = std::any_of(top.culprits.begin(), top.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
   if (!names_rank)
-    if (std::vector<Culprit> borrowed = Borrowed(top, verdict.findings); !borrowed.empty()) verdict.culprits = std::move(borrowed);
+    if (std::vector<Culprit> borrowed = Borrowed(book, top, verdict.findings); !borrowed.empty()) verdict.culprits = std::move(borrowed);
   const bool names_any = names_rank || std::any_of(verdict.culprits.begin(), verdict.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
   if (!names_any)
     if (std::vector<Culprit> only = OnlyFailed(timeline, book, verdict.findings, top.cause); !only.empty()) verdict.culprits = std::move(only);
@@ -402,8 +440,8 @@ void FillHealthy(const Evidence& evidence, Verdict& verdict) {
   verdict.confidence = 0.9;
   verdict.summary = "The job ended well. Warnings that healthy runs print are not failures.";
   std::vector<Citation> endings;
-  for (auto match = evidence.matches.rbegin(); match != evidence.matches.rend() && endings.size() < 3; ++match)
-    if (evidence.book.rules[match->rule].kind == Rule::Kind::kEnding) endings.push_back(Cite(evidence.timeline, match->event, "cause"));
+  for (auto ending = evidence.course.endings().rbegin(); ending != evidence.course.endings().rend() && endings.size() < 3; ++ending)
+    endings.push_back(Cite(evidence.timeline, *ending, "cause"));
   AddEvidence(verdict, endings);
   if (const Cause* cause = evidence.book.FindCause("healthy")) {
     verdict.title = cause->title;
@@ -424,7 +462,7 @@ std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& cause
 /// Somebody stopped a job that was at work: its last sign of life is training, and nothing else is wrong. A stop of a
 /// job that stood still is the end of another story.
 const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Finding*>& causes) {
-  const bool only = !causes.empty() && std::all_of(causes.begin(), causes.end(), [](const Finding* f) { return f->cause == "interrupted"; });
+  const bool only = !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](const Finding* f) { return Is(evidence.book, *f, "stop"); });
   if (!only || !evidence.timeline.collectives.empty()) return nullptr;
   const PhaseSeen* last = nullptr;
   for (const PhaseSeen& phase : evidence.phases)
@@ -433,8 +471,8 @@ const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Fin
 }
 
 /// What was missing when a communicator was set up was not needed, where one was complete.
-bool SetUpRefutes(const Timeline& timeline, const Finding& hint) {
-  return IsOneOf(hint.cause, {"interface-selection", "plugin-fault"}) && AnyCommunicatorIsComplete(timeline);
+bool SetUpRefutes(const Timeline& timeline, const RuleBook& book, const Finding& hint) {
+  return Is(book, hint, "set-up") && AnyCommunicatorIsComplete(timeline);
 }
 
 /// Who hands over a few lines, one of which complains, has cut out what went wrong. States of hosts beside them count for
@@ -451,14 +489,16 @@ bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
   std::uint64_t lines = 0;
   for (std::size_t i = 0; i < timeline.inputs.size(); ++i)
     if (other[i] || !state[i]) lines += timeline.inputs[i].lines;
-  return lines <= kFewLines && hint.confidence >= kLeastOfALine && evidence.book.FindRule(hint.rule) != nullptr && !SetUpRefutes(timeline, hint);
+  return lines <= kFewLines && hint.confidence >= kLeastOfALine && evidence.book.FindRule(hint.rule) != nullptr && !SetUpRefutes(timeline, evidence.book, hint);
 }
 
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const Timeline& timeline = evidence.timeline;
+  NoteWhatWorkOutlived(evidence, findings);
   LiftHints(evidence, findings);
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
   SetAside(timeline, evidence.book, findings);
+  LiftLoneCandidate(evidence, findings);
   Verdict verdict;
   std::vector<const Finding*> causes, aside;
   for (const Finding& finding : findings)
@@ -486,9 +526,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
     return verdict;
   }
-  const bool hint_without_failure = !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [](const Finding* f) {
-    return IsOneOf(f->rule, {"silence-after-init", "silence-in-build", "idle-gpu-among-spinning", "calls-behind", "init-incomplete", "ras-rank-behind", "ras-rank-silent", "store-barrier-waiting", "members-missing"});
-  });
+  const bool hint_without_failure = !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [&](const Finding* f) { return IsAlone(evidence.book, *f); });
   if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
     FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
   else
@@ -522,11 +560,12 @@ std::string_view Name(Outcome outcome) {
 /// Findings of one detector. More say no more, and each is held against each.
 constexpr std::ptrdiff_t kMostFindings = 256;
 
-Verdict Decide(const Timeline& timeline, const RuleBook& book) {
-  const Evidence evidence = Gather(timeline, book);
+namespace {
+
+Verdict DecideOne(const Evidence& evidence) {
   std::vector<Finding> findings = MatchSignatures(evidence);
   for (const Detector* detector : Detectors()) {
-    std::vector<Finding> found = detector->run(evidence);
+    std::vector<Finding> found = FindingsOf(*detector, evidence);
     if (std::ssize(found) > kMostFindings) {
       std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) { return a.strength != b.strength ? a.strength > b.strength : a.confidence > b.confidence; });
       found.erase(found.begin() + kMostFindings, found.end());
@@ -534,6 +573,52 @@ Verdict Decide(const Timeline& timeline, const RuleBook& book) {
     findings.insert(findings.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
   return Judge(evidence, std::move(findings));
+}
+
+/// Earlier attempts that are looked at, the latest of them.
+constexpr std::size_t kEarlierJudged = 16;
+
+AttemptTold TellOf(const Timeline& timeline, const Attempt& attempt, std::size_t number) {
+  AttemptTold told;
+  told.number = number;
+  told.first = Cite(timeline, attempt.first, "context");
+  told.last = Cite(timeline, attempt.last, "context");
+  return told;
+}
+
+void Fill(AttemptTold& told, const Verdict& verdict) {
+  told.outcome = verdict.outcome;
+  told.cause = verdict.cause;
+  told.summary = verdict.summary;
+  told.confidence = verdict.confidence;
+}
+
+}  // namespace
+
+Verdict Decide(Timeline& timeline, const RuleBook& book, std::optional<std::size_t> number) {
+  const Evidence whole = Gather(timeline, book);
+  const std::vector<Attempt> attempts = FindAttempts(timeline, whole.told);
+  if (attempts.size() == 1) {
+    Verdict verdict = DecideOne(whole);
+    verdict.lifelines = DrawLifelines(timeline, whole.told);
+    return verdict;
+  }
+  const std::size_t judged = number && *number >= 1 && *number <= attempts.size() ? *number : attempts.size();
+  std::vector<AttemptTold> told;
+  for (std::size_t i = 1; i <= attempts.size(); ++i) {
+    told.push_back(TellOf(timeline, attempts[i - 1], i));
+    if (i == judged || i + kEarlierJudged < attempts.size()) continue;
+    const Timeline other = Only(timeline, attempts[i - 1]);
+    Fill(told.back(), DecideOne(Gather(other, book)));
+  }
+  timeline = Only(timeline, attempts[judged - 1]);
+  const Evidence evidence = Gather(timeline, book);
+  Verdict verdict = DecideOne(evidence);
+  verdict.lifelines = DrawLifelines(timeline, evidence.told);
+  told[judged - 1].judged = true;
+  Fill(told[judged - 1], verdict);
+  verdict.attempts = std::move(told);
+  return verdict;
 }
 
 }  // namespace inquest

@@ -1,33 +1,24 @@
-// Reads rules from YAML, with every mistake named at once; packs them into bytes and back. The only door to yaml-cpp.
+// Reads a folder of rules, with every mistake named at once.
 #include "rules/rule_book.h"
-
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <set>
 #include <sstream>
 #include <tuple>
 #include <utility>
 
 #include "core/pattern.h"
-#include "rules/detectors.h"
+#include "rules/finding_files.h"
+#include "rules/yaml_mapping.h"
 
 namespace inquest {
 namespace {
 
 namespace fs = std::filesystem;
 
-template <class T>
-struct Word {
-  std::string_view word;
-  T value;
-};
-constexpr Word<Strength> kStrengths[] = {
-    {"hint", Strength::kHint}, {"supporting", Strength::kSupporting}, {"decisive", Strength::kDecisive}};
 constexpr Word<Component> kComponents[] = {
     {"any", Component::kAny}, {"nccl", Component::kNccl}, {"c10", Component::kC10}, {"kernel", Component::kKernel}};
 constexpr Word<Rule::Blames> kBlames[] = {{"nobody", Rule::Blames::kNobody},
@@ -46,151 +37,14 @@ constexpr Word<ErrorCode::Class> kClasses[] = {{"application", ErrorCode::Class:
 constexpr Word<ErrorCode::Role> kRoles[] = {
     {"cause", ErrorCode::Role::kCause}, {"follows", ErrorCode::Role::kFollows}, {"notice", ErrorCode::Role::kNotice}};
 constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"};
-constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
+constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
-constexpr std::string_view kPhaseKinds[] = {"data-preparation", "checkpoint", "compile", "done",
-                                            "evaluation", "joining", "loading", "serving", "training"};
+constexpr std::string_view kPhaseKinds[] = {"bar", "data-preparation", "checkpoint", "compile", "done",
+                                            "evaluation", "joining", "loading", "progress", "recovered", "restart", "serving", "start", "training"};
 
-template <class Range>
-std::string Join(const Range& words) {
-  std::string joined;
-  for (std::string_view word : words) joined.append(joined.empty() ? "" : ", ").append(word);
-  return joined;
-}
-
-template <class T>
-std::string JoinWords(std::span<const Word<T>> table) {
-  std::vector<std::string_view> words;
-  for (const Word<T>& row : table) words.push_back(row.word);
-  return Join(words);
-}
-
-std::string At(const std::string& file, int line) { return file + ":" + std::to_string(line); }
-
-enum class Need { kRequired, kOptional };
-
-/// A YAML mapping of one file. What is wrong with it goes to `errors`, which outlives it.
-class Mapping {
- public:
-  Mapping(YAML::Node node, std::string file, int line, std::initializer_list<std::string_view> known,
-          RuleErrors* errors)
-      : node_(std::move(node)), file_(std::move(file)), line_(line), errors_(errors) {
-    if (!node_.IsMap()) {
-      Complain("", "not a mapping of keys to values", "known keys: " + Join(known));
-      return;
-    }
-    std::set<std::string> seen;
-    for (const auto& pair : node_) {
-      const std::string key = pair.first.Scalar();
-      if (std::find(known.begin(), known.end(), key) == known.end()) {
-        Complain(key, "unknown key '" + key + "'", "known keys: " + Join(known));
-      } else if (!seen.insert(key).second) {
-        errors_->push_back(
-            {"key '" + key + "' stands twice", "keep one of them", At(file_, pair.first.Mark().line + 1)});
-      }
-    }
-  }
-
-  bool Has(std::string_view key) const { return static_cast<bool>(Find(key)); }
-  std::string Where(std::string_view key) const {
-    const auto found = FindPair(key);
-    return At(file_, found ? found->first.Mark().line + 1 : line_);
-  }
-  void Complain(std::string_view key, std::string message, std::string hint) const {
-    errors_->push_back({std::move(message), std::move(hint), Where(key)});
-  }
-
-  std::string Text(std::string_view key, Need need, std::string_view hint = "") const {
-    const YAML::Node value = Find(key);
-    if (value && value.IsScalar() && !value.Scalar().empty()) return value.Scalar();
-    if (value) {
-      Complain(key, "'" + std::string(key) + "' is empty or not a text", std::string(hint));
-    } else if (need == Need::kRequired) {
-      Complain("", "no '" + std::string(key) + "'", hint.empty() ? "add the key" : std::string(hint));
-    }
-    return {};
-  }
-
-  std::vector<std::string> List(std::string_view key) const {
-    std::vector<std::string> items;
-    const YAML::Node value = Find(key);
-    if (!value || value.IsNull()) return items;
-    if (!value.IsSequence()) {
-      Complain(key, "'" + std::string(key) + "' is not a list", "write one '- item' a line");
-      return items;
-    }
-    for (const YAML::Node& item : value) {
-      if (item.IsScalar() && !item.Scalar().empty()) {
-        items.push_back(item.Scalar());
-      } else {
-        errors_->push_back({"an item of '" + std::string(key) + "' is empty or not a text", "quote it with ' '",
-                            At(file_, item.Mark().line + 1)});
-      }
-    }
-    return items;
-  }
-
-  template <class T, std::size_t n>
-  T Choose(std::string_view key, Need need, const Word<T> (&table)[n], T fallback) const {
-    const std::string hint = "one of " + JoinWords(std::span<const Word<T>>(table));
-    const std::string text = Text(key, need, hint);
-    if (text.empty()) return fallback;
-    for (const Word<T>& row : table) {
-      if (row.word == text) return row.value;
-    }
-    Complain(key, "bad " + std::string(key) + " '" + text + "'", hint);
-    return fallback;
-  }
-
-  std::string OneOf(std::string_view key, Need need, std::span<const std::string_view> words) const {
-    const std::string hint = "one of " + Join(words);
-    std::string text = Text(key, need, hint);
-    if (!text.empty() && std::find(words.begin(), words.end(), text) == words.end()) {
-      Complain(key, "bad " + std::string(key) + " '" + text + "'", hint);
-      text.clear();
-    }
-    return text;
-  }
-
-  std::vector<Remedy> Remedies(std::string_view key) const {
-    std::vector<Remedy> remedies;
-    const YAML::Node value = Find(key);
-    if (!value || value.IsNull()) return remedies;
-    if (!value.IsSequence()) {
-      Complain(key, "'" + std::string(key) + "' is not a list", "write '- text: ...' and below it 'command: ...'");
-      return remedies;
-    }
-    for (const YAML::Node& item : value) {
-      const Mapping row(item, file_, item.Mark().line + 1, {"text", "command"}, errors_);
-      remedies.push_back({row.Text("text", Need::kRequired), row.Text("command", Need::kOptional)});
-    }
-    return remedies;
-  }
-
-  Mapping Child(std::string_view key, std::initializer_list<std::string_view> known) const {
-    const auto found = FindPair(key);
-    return Mapping(found->second, file_, found->first.Mark().line + 1, known, errors_);
-  }
-
- private:
-  std::optional<std::pair<YAML::Node, YAML::Node>> FindPair(std::string_view key) const {
-    if (!node_.IsMap()) return std::nullopt;
-    for (const auto& pair : node_) {
-      if (pair.first.Scalar() == key) return std::pair<YAML::Node, YAML::Node>(pair.first, pair.second);
-    }
-    return std::nullopt;
-  }
-  YAML::Node Find(std::string_view key) const {
-    const auto found = FindPair(key);
-    return found ? found->second : YAML::Node(YAML::NodeType::Undefined);
-  }
-
-  YAML::Node node_;
-  std::string file_;
-  int line_;
-  RuleErrors* errors_;
-};
+constexpr std::string_view kTraits[] = {"absence", "aftermath", "lost-peer", "set-up", "stop", "transport", "wrong-path"};
+constexpr std::string_view kEndingKinds[] = {"launcher", "scheduler", "shell", "worker"};
 
 // What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
 Rule::Blames DefaultBlame(const Rule& rule) {
@@ -255,26 +109,27 @@ class Loader {
     if (errors_.empty()) book_.xids = ReadCodes("xids.yaml", base != nullptr ? base->xids : std::vector<ErrorCode>());
     if (errors_.empty()) book_.sxids = ReadCodes("sxids.yaml", base != nullptr ? base->sxids : std::vector<ErrorCode>());
     for (const fs::path& file : files) {
-      if (file != "causes.yaml" && file != "xids.yaml" && file != "sxids.yaml") ReadRule(file);
+      if (file == "causes.yaml" || file == "xids.yaml" || file == "sxids.yaml") continue;
+      *file.begin() == kFindingsFolder ? ReadFindingOf(file) : ReadRule(file);
     }
     if (base != nullptr) {
       for (const Rule& rule : base->rules) {
         if (!ids_.contains(rule.id)) book_.rules.push_back(rule);
       }
+      for (const FindingRule& rule : base->findings) {
+        if (!ids_.contains(rule.id)) book_.findings.push_back(rule);
+      }
     }
+    std::ranges::sort(book_.findings, {}, &FindingRule::id);
     std::sort(book_.rules.begin(), book_.rules.end(), [](const Rule& a, const Rule& b) {
       return std::pair(a.kind, std::string_view(a.id)) < std::pair(b.kind, std::string_view(b.id));
     });
-    CheckExplained();
+    CheckNames();
     if (!errors_.empty()) return std::move(errors_);
     return std::move(book_);
   }
 
  private:
-  struct Explained {
-    std::string name, where;
-  };
-
   std::vector<fs::path> ListFiles() {
     std::vector<fs::path> files;
     std::error_code error;
@@ -326,14 +181,17 @@ class Loader {
     std::set<std::string> codes;
     for (const YAML::Node& item : list) {
       const Mapping row(item, path, item.Mark().line + 1,
-                        {"code", "layer", "title", "meaning", "retry", "remedies", "collect"}, &errors_);
+                        {"code", "layer", "title", "meaning", "retry", "traits", "remedies", "collect"}, &errors_);
       Cause cause{.code = row.Text("code", Need::kRequired),
                   .layer = row.OneOf("layer", Need::kRequired, kLayers),
                   .title = row.Text("title", Need::kRequired),
                   .meaning = row.Text("meaning", Need::kRequired),
                   .retry = row.OneOf("retry", Need::kRequired, kRetries),
                   .remedies = row.Remedies("remedies"),
-                  .collect = row.List("collect")};
+                  .collect = row.List("collect"),
+                  .traits = row.List("traits")};
+      for (const std::string& trait : cause.traits)
+        if (std::find(std::begin(kTraits), std::end(kTraits), trait) == std::end(kTraits)) row.Complain("traits", "bad trait '" + trait + "'", "of " + Join(kTraits));
       if (!cause.code.empty() && !codes.insert(cause.code).second) {
         row.Complain("code", "cause '" + cause.code + "' stands twice", "a code is never reused; keep one row");
         continue;
@@ -413,7 +271,7 @@ class Loader {
       }
       return std::pair(folder.value, signature ? parts[1] : std::string());
     }
-    errors_.push_back({"a rule does not belong into this folder", "signatures/<cause>/, symptoms/, phases/ or endings/",
+    errors_.push_back({"a rule does not belong into this folder", "signatures/<cause>/, findings/<cause>/, symptoms/, phases/ or endings/",
                        At((dir_ / relative).string(), 1)});
     return std::nullopt;
   }
@@ -427,11 +285,11 @@ class Loader {
     rule.id = relative.stem().string();
     rule.file = (dir_ / relative).string();
     const Mapping map(node, rule.file, 1,
-                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "culprit", "explains", "remedies",
+                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "culprit", "alone", "explains", "remedies",
                        "collect", "retry", "references", "samples"},
                       &errors_);
     if (!node.IsMap()) return;
-    ReadId(rule, map);
+    ReadId(rule.id, rule.file);
     ReadText(rule, map);
     ReadWeight(rule, map);
     ReadAdvice(rule, map);
@@ -439,11 +297,29 @@ class Loader {
     book_.rules.push_back(std::move(rule));
   }
 
-  void ReadId(const Rule& rule, const Mapping& map) {
-    const bool kebab = rule.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
-    if (!kebab) map.Complain("", "the id '" + rule.id + "' is not kebab-case", "name the file with a-z, 0-9 and -");
-    const auto [first, added] = ids_.emplace(rule.id, rule.file);
-    if (!added) map.Complain("", "the id '" + rule.id + "' is taken by " + first->second, "rename one of the files");
+  /// `findings/<cause>/<id>.yaml`, or without a cause where the detector tells which.
+  void ReadFindingOf(const fs::path& relative) {
+    const std::vector<fs::path> parts(relative.begin(), relative.end());
+    const std::string path = (dir_ / relative).string();
+    if (parts.size() > 3) {
+      errors_.push_back({"a finding does not belong into this folder", "findings/<cause>/, or findings/ where its cause is not always the same", At(path, 1)});
+      return;
+    }
+    const std::string cause = parts.size() == 3 ? parts[1].string() : std::string();
+    if (!cause.empty() && book_.FindCause(cause) == nullptr) errors_.push_back({"the folder '" + cause + "' is no cause", "use a code of causes.yaml", At(path, 1)});
+    const YAML::Node node = ReadYaml(relative);
+    if (!node.IsDefined()) return;
+    FindingFile read = ReadFinding(node, {.id = relative.stem().string(), .cause = cause, .file = path}, &errors_);
+    names_.insert(names_.end(), read.names.begin(), read.names.end());
+    ReadId(read.rule.id, path);
+    book_.findings.push_back(std::move(read.rule));
+  }
+
+  void ReadId(const std::string& id, const std::string& file) {
+    const bool kebab = id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+    if (!kebab) errors_.push_back({"the id '" + id + "' is not kebab-case", "name the file with a-z, 0-9 and -", At(file, 1)});
+    const auto [first, added] = ids_.emplace(id, file);
+    if (!added) errors_.push_back({"the id '" + id + "' is taken by " + first->second, "rename one of the files", At(file, 1)});
   }
 
   void ReadText(Rule& rule, const Mapping& map) {
@@ -478,23 +354,18 @@ class Loader {
     if (!signature && map.Has("strength"))
       map.Complain("strength", "only signatures have a strength", "remove the key");
     rule.strength = map.Choose("strength", signature ? Need::kRequired : Need::kOptional, kStrengths, Strength::kHint);
-    rule.confidence = DefaultConfidence(rule.strength);
-    if (map.Has("confidence")) {
-      const std::string text = map.Text("confidence", Need::kRequired, "a number from 0 to 1");
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rule.confidence);
-      if (!text.empty() && (error != std::errc() || end != text.data() + text.size() ||
-                            !(rule.confidence >= 0 && rule.confidence <= 1))) {
-        map.Complain("confidence", "bad confidence '" + text + "'", "a number from 0 to 1");
-      }
-    }
+    rule.confidence = map.Fraction("confidence").value_or(DefaultConfidence(rule.strength));
+    if (!signature && map.Has("alone")) map.Complain("alone", "only signatures and findings decide alone", "remove the key");
+    rule.alone = map.Flag("alone");
     const bool phase = rule.kind == Rule::Kind::kPhase;
-    if (!phase && map.Has("kind")) map.Complain("kind", "only phases have a kind", "remove the key");
-    rule.phase_kind = map.OneOf("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds);
-    const bool scoped = phase || rule.kind == Rule::Kind::kEnding;
+    const bool ending = rule.kind == Rule::Kind::kEnding;
+    if (!phase && !ending && map.Has("kind")) map.Complain("kind", "only phases and endings have a kind", "remove the key");
+    rule.phase_kind = ending ? map.OneOf("kind", Need::kRequired, kEndingKinds) : map.OneOf("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds);
+    const bool scoped = phase || ending;
     if (!scoped && map.Has("scope")) map.Complain("scope", "only phases and endings have a scope", "remove the key");
     rule.scope = map.OneOf("scope", Need::kOptional, kScopes);
     rule.explains = map.List("explains");
-    for (const std::string& name : rule.explains) explained_.push_back({name, map.Where("explains")});
+    for (const std::string& name : rule.explains) names_.push_back({"explains", name, map.Where("explains")});
   }
 
   void ReadAdvice(Rule& rule, const Mapping& map) {
@@ -519,14 +390,13 @@ class Loader {
       samples.Complain("differ", "no sample under 'differ'", "add the nearest line that must not match");
   }
 
-  void CheckExplained() {
-    std::set<std::string_view> detectors;
-    for (const Detector* detector : Detectors()) detectors.insert(detector->findings.begin(), detector->findings.end());
-    for (const Explained& explained : explained_) {
-      if (detectors.contains(explained.name)) continue;
-      if (book_.FindRule(explained.name) != nullptr || book_.FindCause(explained.name) != nullptr) continue;
-      errors_.push_back({"'explains' names nothing known: '" + explained.name + "'",
-                         "use the id of a rule or detector, or a cause code", explained.where});
+  void CheckNames() {
+    for (const NameElsewhere& named : names_) {
+      if (named.key == "refuted_by" && named.name == "good-end") continue;
+      const bool cause = book_.FindCause(named.name) != nullptr;
+      if (cause || (named.key != "cause" && (book_.FindRule(named.name) != nullptr || book_.FindFinding(named.name) != nullptr))) continue;
+      errors_.push_back({"'" + named.key + "' names nothing known: '" + named.name + "'",
+                         named.key == "cause" ? "use a code of causes.yaml" : "use the id of a rule or finding, or a cause code", named.where});
     }
   }
 
@@ -534,7 +404,7 @@ class Loader {
   RuleBook book_;
   RuleErrors errors_;
   std::map<std::string, std::string> ids_;  ///< id -> file
-  std::vector<Explained> explained_;
+  std::vector<NameElsewhere> names_;
 };
 
 }  // namespace
@@ -546,6 +416,11 @@ const Rule* RuleBook::FindRule(std::string_view id) const {
     if (found != rules.end() && found->kind == folder.value && found->id == id) return &*found;
   }
   return nullptr;
+}
+
+const FindingRule* RuleBook::FindFinding(std::string_view id) const {
+  const auto found = std::ranges::lower_bound(findings, id, {}, [](const FindingRule& rule) { return std::string_view(rule.id); });
+  return found != findings.end() && found->id == id ? &*found : nullptr;
 }
 
 std::string_view Name(ErrorCode::Class origin) { return kClasses[static_cast<std::size_t>(origin)].word; }

@@ -1,6 +1,7 @@
 // The rules as data: read from YAML, or from the copy embedded in the binary. Language: docs/rules.md.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
@@ -32,16 +33,69 @@ struct Rule {
   std::string retry;
   std::vector<std::string> references;
   std::vector<std::string> match, differ;  ///< samples
-  std::string phase_kind;                  ///< phases only
+  std::string phase_kind;                  ///< of a phase: which work; of an ending: whose word it is
   std::string scope;                       ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
   std::string file;                        ///< where it was read
+  bool alone = false;                      ///< signatures: decides although nothing else says that the job failed
 };
+
+/// A remedy of a finding. Its texts may hold words of the detector.
+struct Advice {
+  Remedy remedy;
+  std::string when;  ///< a word: given only where the detector says it; empty: always
+};
+
+/// How much a finding weighs, and what else it means, in one of the ways in which its relation may hold. What a grade does
+/// not say is the finding's.
+struct Grade {
+  std::string name;
+  bool by_catalogue = false;  ///< strength and confidence are those of the numbered error's row
+  Strength strength = Strength::kHint;
+  double confidence = 0;      ///< 0..1, of a verdict that rests on it alone
+  std::string claim, why;     ///< with `{words}` of the detector; why: of each culprit whom the detector says nothing of
+  std::vector<std::string> explains;
+  std::vector<Advice> remedies;
+  std::vector<std::string> collect;
+};
+
+/// One YAML file under rules/findings/: what it means that a relation holds which a detector looks for.
+struct FindingRule {
+  enum class Blames : std::uint8_t { kNobody, kRank, kHost, kDevice, kLink, kProcessGroup };
+  /// Which cause it is depends on what the detector saw.
+  struct KindCause {
+    std::string kind, cause;
+  };
+  std::string id, detector, summary;
+  std::string cause;              ///< the folder; empty: by kind, or of a catalogue's row
+  std::vector<KindCause> causes;  ///< of a file without a folder
+  std::vector<Grade> grades;      ///< at least one
+  Blames blames = Blames::kNobody;
+  std::vector<std::string> refuted_by;  ///< ids, cause codes, `good-end`
+  bool alone = false;  ///< decides although nothing else says that the job failed
+  bool stall = false;  ///< everybody is in and nothing moves
+  std::string retry;
+  std::vector<std::string> references;
+  std::string file;    ///< where it was read
+};
+std::string_view Name(FindingRule::Blames blames);
+
+/// A piece of a finding's text: as it stands, or the name of a word.
+struct TextPart {
+  bool word = false;
+  std::string_view text;
+};
+/// `{name}` is a word; every other brace stands for itself.
+std::vector<TextPart> PartsOf(std::string_view text);
+/// The word that every claim may hold: the finding's own `why`.
+inline constexpr std::string_view kWhyWord = "why";
 
 /// A row of rules/causes.yaml.
 struct Cause {
   std::string code, layer, title, meaning, retry;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect;
+  std::vector<std::string> traits;  ///< what the judge must know of it, see docs/rules.md
+  bool Is(std::string_view trait) const { return std::find(traits.begin(), traits.end(), trait) != traits.end(); }
 };
 
 /// A row of rules/xids.yaml or rules/sxids.yaml: what a numbered error of the driver, or of a NVSwitch, means.
@@ -65,11 +119,13 @@ Strength StrengthOf(const ErrorCode& code);
 
 struct RuleBook {
   std::vector<Rule> rules;    ///< by kind, then id; an index into it is the rule's number
+  std::vector<FindingRule> findings;  ///< of detectors, by id
   std::vector<Cause> causes;  ///< in the order of causes.yaml
   std::vector<ErrorCode> xids, sxids;  ///< by number
   const ErrorCode* FindXid(int number) const;
   const ErrorCode* FindSxid(int number) const;
-  const Rule* FindRule(std::string_view id) const;
+  const Rule* FindRule(std::string_view id) const;  ///< no finding of a detector
+  const FindingRule* FindFinding(std::string_view id) const;
   const Cause* FindCause(std::string_view code) const;
 };
 
@@ -78,6 +134,10 @@ using RuleErrors = std::vector<Error>;
 
 /// Reads `dir` (causes.yaml optional there if `base` has causes). A rule of an id that `base` has replaces it.
 std::variant<RuleBook, RuleErrors> LoadRules(const std::string& dir, const RuleBook* base);
+
+/// What the detectors and the files of their findings lack of each other: a finding without its file, a grade or a word
+/// that only one side knows. Of a whole set of rules; a folder that adds to ours need not have them all.
+RuleErrors CheckFindings(const RuleBook& book);
 
 /// Bytes for embedding, and back. Aborts on bytes that are not ours.
 std::string Serialize(const RuleBook& book);

@@ -8,7 +8,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kMagic = "inquest-rules-2\n";
+constexpr std::string_view kMagic = "inquest-rules-3\n";
 
 class Writer {
  public:
@@ -88,8 +88,38 @@ void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.strength);
   archive.Value(rule.confidence);
   archive.Value(rule.blames);
+  archive.Value(rule.alone);
   archive.Value(rule.remedies);
   for (auto* list : {&rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ}) archive.Value(*list);
+}
+template <class Archive>
+void Fields(Archive& archive, Advice& advice) {
+  Fields(archive, advice.remedy);
+  archive.Value(advice.when);
+}
+template <class Archive>
+void Fields(Archive& archive, Grade& grade) {
+  for (std::string* text : {&grade.name, &grade.claim, &grade.why}) archive.Value(*text);
+  archive.Value(grade.by_catalogue);
+  archive.Value(grade.strength);
+  archive.Value(grade.confidence);
+  archive.Value(grade.remedies);
+  for (auto* list : {&grade.explains, &grade.collect}) archive.Value(*list);
+}
+template <class Archive>
+void Fields(Archive& archive, FindingRule::KindCause& row) {
+  archive.Value(row.kind);
+  archive.Value(row.cause);
+}
+template <class Archive>
+void Fields(Archive& archive, FindingRule& rule) {
+  for (std::string* text : {&rule.id, &rule.detector, &rule.summary, &rule.cause, &rule.retry, &rule.file}) archive.Value(*text);
+  archive.Value(rule.causes);
+  archive.Value(rule.grades);
+  archive.Value(rule.blames);
+  for (auto* list : {&rule.refuted_by, &rule.references}) archive.Value(*list);
+  archive.Value(rule.alone);
+  archive.Value(rule.stall);
 }
 template <class Archive>
 void Fields(Archive& archive, Cause& cause) {
@@ -97,6 +127,7 @@ void Fields(Archive& archive, Cause& cause) {
     archive.Value(*text);
   archive.Value(cause.remedies);
   archive.Value(cause.collect);
+  archive.Value(cause.traits);
 }
 template <class Archive>
 void Fields(Archive& archive, ErrorCode& code) {
@@ -125,6 +156,7 @@ std::string Serialize(const RuleBook& book) {
   RuleBook copy = book;
   Writer writer;
   writer.Value(copy.rules);
+  writer.Value(copy.findings);
   writer.Value(copy.causes);
   writer.Value(copy.xids);
   writer.Value(copy.sxids);
@@ -135,6 +167,7 @@ RuleBook Deserialize(std::string_view bytes) {
   RuleBook book;
   Reader reader(bytes);
   reader.Value(book.rules);
+  reader.Value(book.findings);
   reader.Value(book.causes);
   reader.Value(book.xids);
   reader.Value(book.sxids);

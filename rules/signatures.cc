@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kCitedPerRule = 6;
 constexpr std::size_t kCulpritsPerRule = 4096;
+constexpr double kOfAWarning = 0.35;
 
 /// Compiled when first needed: most rules never meet a line.
 class Patterns {
@@ -112,6 +113,15 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
   return out;
 }
 
+/// A line that its own logger calls a warning. NCCL's WARN is its word for an error.
+bool IsWarning(const Event& event) {
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  if (message == nullptr || message->component != Component::kAny) return false;
+  constexpr std::size_t kHead = 160;
+  const std::string_view head = std::string_view(event.text).substr(0, kHead);
+  return head.find("[WARNING]") != std::string_view::npos || head.find(" WARNING ") != std::string_view::npos || head.find("Warning: ") != std::string_view::npos;
+}
+
 Finding FindingOf(const Rule& rule) {
   Finding finding;
   finding.rule = rule.id;
@@ -129,8 +139,26 @@ Finding FindingOf(const Rule& rule) {
 
 }  // namespace
 
+namespace {
+
+/// What a rule that held on an event tells of the event's process.
+Told ToldBy(const Rule& rule, EventIndex event) {
+  if (rule.kind == Rule::Kind::kPhase) {
+    if (rule.phase_kind == "start") return {.event = event, .what = Told::What::kStart, .kind = rule.id};
+    if (rule.phase_kind == "restart") return {.event = event, .what = Told::What::kRestart, .kind = rule.id};
+    return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
+  }
+  if (rule.kind == Rule::Kind::kEnding) return {.event = event, .what = Told::What::kEnding, .kind = rule.phase_kind};
+  return {.event = event, .what = Told::What::kComplaint, .kind = rule.id, .heavy = rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint};
+}
+
+/// Work that a rank can be late at; that some counter moved says only that the job lived.
+bool IsWork(const Told& told) { return told.what == Told::What::kWork && told.kind != "progress" && told.kind != "bar" && told.kind != "recovered"; }
+
+}  // namespace
+
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
-  Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book)};
+  Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book), {}, Course(timeline, {})};
   Patterns patterns(book);
   std::vector<std::uint32_t> last_lines;
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
@@ -150,16 +178,22 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
         for (const auto& [name, value] : line.groups)
           if (name == "percent" && !Numbers(value).empty()) phase.percent = Numbers(value).front();
-        evidence.phases.push_back(phase);
+        Told told = ToldBy(held, i);
+        told.percent = phase.percent;
+        if (IsWork(told)) evidence.phases.push_back(phase);
+        evidence.told.push_back(told);
+      } else {
+        evidence.told.push_back(ToldBy(held, i));
       }
       evidence.matches.push_back(std::move(line));
     }
   }
+  evidence.course = Course(timeline, evidence.told);
   return evidence;
 }
 
 std::vector<Finding> MatchSignatures(const Evidence& evidence) {
-  struct Held { Finding finding; Blame blame; std::set<std::pair<std::uint32_t, int>> cited; };
+  struct Held { Finding finding; bool warned = true; Blame blame; std::set<std::pair<std::uint32_t, int>> cited; };
   std::map<std::uint32_t, Held> held;
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
@@ -168,6 +202,7 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
     Held& h = it->second;
     if (is_new) h.finding = FindingOf(rule);
     ++h.finding.times;
+    h.warned = h.warned && IsWarning(evidence.timeline.events[match.event]);
     // A kernel's line on a device or process of a rank blames the rank, not only its host.
     const bool joined = evidence.timeline.process_by_kernel_line.contains(evidence.timeline.events[match.event].where);
     if (rule.blames == Rule::Blames::kPrinter || (rule.blames == Rule::Blames::kHost && joined)) AddPrinter(evidence.timeline, match, h.blame);
@@ -180,6 +215,11 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
   }
   std::vector<Finding> findings;
   for (auto& [rule, h] : held) {
+    // What a program logs as a warning, it survives.
+    if (h.warned && h.finding.strength == Strength::kSupporting) {
+      h.finding.strength = Strength::kHint;
+      h.finding.confidence = std::min(h.finding.confidence, kOfAWarning);
+    }
     h.finding.culprits = CulpritsOf(evidence.timeline, h.blame, h.finding.claim);
     findings.push_back(std::move(h.finding));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "timeline/collective_ref.h"
+#include "timeline/lifelines.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -66,6 +67,16 @@ struct Alternative {
   std::string why;
 };
 
+/// One start of a job that was started several times.
+struct AttemptTold {
+  std::size_t number = 1;  ///< from 1
+  bool judged = false;     ///< the verdict is of this one
+  Citation first, last;    ///< its first and last line that is kept
+  Outcome outcome = Outcome::kUndecided;
+  std::string cause, summary;  ///< empty: not looked at, there are too many
+  double confidence = 0;
+};
+
 struct Verdict {
   Outcome outcome = Outcome::kUndecided;
   std::string cause;    ///< code
@@ -81,6 +92,8 @@ struct Verdict {
   std::string retry;    ///< yes | after-fix | elsewhere | no
   std::vector<Alternative> alternatives;
   std::vector<Finding> findings;  ///< all, symptoms included, in order of weight
+  std::vector<AttemptTold> attempts;  ///< in order; empty: one
+  std::vector<Lifeline> lifelines;    ///< of the attempt judged
 };
 
 }  // namespace inquest

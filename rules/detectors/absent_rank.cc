@@ -19,6 +19,13 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"rank-at-other-work", "by-its-lines by-nobodys-lines of-nobody", "who work waiting", "data-preparation checkpoint compile evaluation loading"},
+    {"rank-behind", "counted", "ranks waiting"},
+    {"rank-absent", "everybody-known by-gap one-way majority", "ranks how waiting which"},
+};
+using Found = FoundIn<kFindings>;
+
 /// Data of a broadcast or a reduction goes one way: who stands before the place where it stops is through with it, goes
 /// on, and times out in something later or not at all.
 bool OneWay(const CollectiveRow& row) { return row.work.op == "BROADCAST" || row.work.op == "REDUCE"; }
@@ -111,12 +118,13 @@ std::string Waiting(const CollectiveRow& row, const Members& members) {
                      row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
 }
 
-void Common(const Timeline& timeline, const CollectiveRow& row, const Members& members, Finding& finding) {
-  finding.collective = RefOf(timeline, row);
-  finding.collective->ranks_absent.assign(members.absent.begin(), members.absent.end());
-  if (finding.citations.empty() || finding.citations.front().role != "cause") finding.citations.insert(finding.citations.begin(), Cite(timeline, row.waiters.front().event, "cause"));
+void Common(const Timeline& timeline, const CollectiveRow& row, const Members& members, Found& found) {
+  found.collective = RefOf(timeline, row);
+  found.collective->ranks_absent.assign(members.absent.begin(), members.absent.end());
+  if (found.citations.empty() || found.citations.front().role != "cause") found.citations.insert(found.citations.begin(), Cite(timeline, row.waiters.front().event, "cause"));
   for (const auto& waiter : row.waiters)
-    if (finding.citations.size() < 4 && waiter.event != row.waiters.front().event) finding.citations.push_back(Cite(timeline, waiter.event, "symptom"));
+    if (found.citations.size() < 4 && waiter.event != row.waiters.front().event) found.citations.push_back(Cite(timeline, waiter.event, "symptom"));
+  found.Say("waiting", Waiting(row, members));
 }
 
 /// The absent rank itself by its prefix, or lines that name no rank, which in a job of "main process first" are rank 0's.
@@ -130,59 +138,55 @@ AtWork WhoWorks(const Evidence& evidence, const Members& members) {
 
 /// Somebody was at work that takes long. Where nobody is known to be absent, and not all are known to be there either,
 /// the work is all there is to go by, and no rank can be named.
-std::optional<Finding> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
+std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
   const Timeline& timeline = evidence.timeline;
   if (members.absent.empty() && members.complete) return std::nullopt;
   const AtWork work = WhoWorks(evidence, members);
   if (!work.doing) return std::nullopt;
-  Finding finding;
-  finding.rule = "rank-at-other-work";
-  finding.cause = CauseOf(*work.doing);
-  finding.strength = members.absent.empty() ? Strength::kHint : Strength::kSupporting;
-  finding.confidence = members.absent.empty() ? 0.5 : work.named ? 0.8 : 0.65;
-  finding.claim = fmt::format("{} still at other work ({}) while {}.", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)),
-                              InWords(*work.doing), Waiting(row, members));
+  Found found({"rank-at-other-work", "of-nobody"});
+  if (!members.absent.empty() && work.named) found.Grade({"rank-at-other-work", "by-its-lines"});
+  else if (!members.absent.empty()) found.Grade({"rank-at-other-work", "by-nobodys-lines"});
+  found.kind = work.doing->kind;
+  found.Say("who", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
+  found.Say("work", InWords(*work.doing));
   for (const int rank : work.ranks)
-    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
-  finding.citations.push_back(Cite(timeline, work.doing->event, "cause"));
-  Common(timeline, row, members, finding);
-  return finding;
+    found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
+  found.citations.push_back(Cite(timeline, work.doing->event, "cause"));
+  Common(timeline, row, members, found);
+  return found;
 }
 
-std::optional<Finding> FromAbsence(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
+std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
   const Timeline& timeline = evidence.timeline;
   if (members.absent.empty() || members.waiting.empty()) return std::nullopt;
   const bool heard = std::any_of(members.absent.begin(), members.absent.end(), [&](int rank) { return LogHoldsRank(timeline, rank); });
   const bool minority = members.absent.size() < members.waiting.size();
   if (!minority && !heard) return std::nullopt;
   const bool one_way = OneWay(row) && members.absent.size() > 1;
-  const bool firm = minority && !one_way;
-  Finding finding;
-  finding.rule = "rank-absent";
-  finding.cause = "rank-absent";
-  finding.strength = firm ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = firm ? (members.complete || heard ? 0.75 : 0.6) : 0.4;
+  Found found({"rank-absent", "majority"});
+  if (one_way) found.Grade({"rank-absent", "one-way"});
+  else if (minority && (members.complete || heard)) found.Grade({"rank-absent", "everybody-known"});
+  else if (minority) found.Grade({"rank-absent", "by-gap"});
   const std::vector<int> absent(members.absent.begin(), members.absent.end());
-  finding.claim = fmt::format("Rank{} {} {}, while {}.", absent.size() > 1 ? "s" : "", FoldRanks(absent), one_way ? "never entered it, or were through with it" : "never entered it",
-                              Waiting(row, members));
+  found.Say("ranks", RanksInWords(absent));
+  found.Say("which", RanksWithin(absent));
+  found.Say("how", one_way ? "never entered it, or were through with it" : "never entered it");
   const GroupRow& group = timeline.groups[row.group];
   for (const int rank : absent) {
     std::string why = "did not time out with the others";
     const auto member = group.members.find(GlobalRank{rank});
     if (member != group.members.end() && member->second.last_enqueued) why = fmt::format("its last enqueued work is {}", *member->second.last_enqueued);
-    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, why));
-    if (member != group.members.end() && member->second.status_event) finding.citations.push_back(Cite(timeline, *member->second.status_event, "cause"));
+    found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, why));
+    if (member != group.members.end() && member->second.status_event) found.citations.push_back(Cite(timeline, *member->second.status_event, "cause"));
     const RankRow* seen = timeline.FindRank(GlobalRank{rank});
-    if (seen != nullptr && seen->last_event && finding.citations.size() < 3) finding.citations.push_back(Cite(timeline, *seen->last_event, "context"));
+    if (seen != nullptr && seen->last_event && found.citations.size() < 3) found.citations.push_back(Cite(timeline, *seen->last_event, "context"));
   }
-  Common(timeline, row, members, finding);
-  finding.collect = {fmt::format("the whole output of rank{} {}, and py-spy dump of its process if it still runs", absent.size() > 1 ? "s" : "", FoldRanks(absent)),
-                     "the kernel log of its host (OOM killer, Xid)", "Flight Recorder dumps: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
-  return finding;
+  Common(timeline, row, members, found);
+  return found;
 }
 
 // A rank whose last enqueued work of the group is below the one that failed never entered it, whatever else it printed.
-std::optional<Finding> FromStatus(const Timeline& timeline, const CollectiveRow& row) {
+std::optional<Found> FromStatus(const Timeline& timeline, const CollectiveRow& row) {
   if (!row.work.seq) return std::nullopt;
   Members members;
   for (const auto& waiter : row.waiters) members.waiting.insert(waiter.rank.value);
@@ -191,28 +195,24 @@ std::optional<Finding> FromStatus(const Timeline& timeline, const CollectiveRow&
         !StuckInEarlier(timeline, row, rank))
       members.absent.insert(rank.value);
   if (members.absent.empty() || members.absent.size() >= members.waiting.size() + 1) return std::nullopt;
-  Finding finding;
-  finding.rule = "rank-behind";
-  finding.cause = "rank-absent";
-  finding.strength = Strength::kSupporting;
-  finding.confidence = 0.85;
+  Found found({"rank-behind", "counted"});
   const std::vector<int> absent(members.absent.begin(), members.absent.end());
-  finding.claim = fmt::format("Rank{} {} had enqueued less than the others, while {}.", absent.size() > 1 ? "s" : "", FoldRanks(absent), Waiting(row, members));
+  found.Say("ranks", RanksInWords(absent));
   for (const int rank : absent) {
     const auto& member = timeline.groups[row.group].members.at(GlobalRank{rank});
-    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("its last enqueued work is {}", *member.last_enqueued)));
-    if (member.status_event) finding.citations.push_back(Cite(timeline, *member.status_event, "cause"));
+    found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("its last enqueued work is {}", *member.last_enqueued)));
+    if (member.status_event) found.citations.push_back(Cite(timeline, *member.status_event, "cause"));
   }
-  Common(timeline, row, members, finding);
-  return finding;
+  Common(timeline, row, members, found);
+  return found;
 }
 
 /// Each is held against all others. A job hangs in one, or in one of each of its groups.
 constexpr std::size_t kMostRows = 1024;
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out;
-  std::optional<Finding> somebody;  // of a group of which nobody is known to be missing
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
+  std::optional<Found> somebody;  // of a group of which nobody is known to be missing
   for (const CollectiveRow& row : std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
     const Members members = MembersOf(evidence.timeline, row);
     // What the absent rank was at says more than that it was absent.
@@ -229,8 +229,6 @@ std::vector<Finding> Run(const Evidence& evidence) {
   if (out.empty() && somebody) out.push_back(std::move(*somebody));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"rank-at-other-work", "rank-behind", "rank-absent"};
 
 }  // namespace
 

@@ -15,6 +15,11 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"all-in-nothing-moves", "only-peer-to-peer any-path", "ranks operation seconds first"},
+};
+using Found = FoundIn<kFindings>;
+
 constexpr auto kTogether = std::chrono::seconds(30);
 constexpr double kStallBytesPerSecond = 0.1e9;
 
@@ -54,41 +59,32 @@ bool OnlyPeerToPeer(const Timeline& timeline) {
   return seen && timeline.hosts.size() <= 1;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
-  std::vector<Finding> out;
+  std::vector<Relation> out;
   for (const CollectiveRow& row : timeline.collectives) {
     if (!AllIn(timeline, row) || !Together(row)) continue;
     const std::int64_t elements = std::max(row.work.numel_in.value_or(0), row.work.numel_out.value_or(0));
     const double seconds = static_cast<double>(row.work.timeout_ms.value_or(600000)) / 1000;
     const double rate = static_cast<double>(elements) * 4 / seconds;
     if (rate > kStallBytesPerSecond) continue;
-    Finding finding;
-    finding.rule = "all-in-nothing-moves";
-    finding.cause = "p2p-transport";
-    finding.strength = Strength::kHint;
+    Found found({"all-in-nothing-moves", "any-path"});
     const bool first = NothingEverCompleted(timeline, row);
-    finding.confidence = first && OnlyPeerToPeer(timeline) ? 0.5 : 0.35;
+    if (first && OnlyPeerToPeer(timeline)) found.Grade({"all-in-nothing-moves", "only-peer-to-peer"});
     std::vector<int> ranks;
     for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
-    finding.claim = fmt::format("All of ranks {} entered {}{} together and no byte arrived in {:.0f} s{}: transport or set-up, not program order.", FoldRanks(ranks),
-                                row.work.op.empty() ? "the operation" : row.work.op, row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "", seconds,
-                                first ? "; nothing had ever completed on this communicator" : "");
-    finding.collective = RefOf(timeline, row);
+    found.Say("ranks", FoldRanks(ranks));
+    found.Say("operation", fmt::format("{}{}", row.work.op.empty() ? "the operation" : row.work.op, row.work.seq ? fmt::format(" #{}", row.work.seq->value) : ""));
+    found.Say("seconds", fmt::format("{:.0f}", seconds));
+    found.Say("first", first ? "; nothing had ever completed on this communicator" : "");
+    found.collective = RefOf(timeline, row);
     for (const auto& waiter : row.waiters)
-      if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, waiter.event, "cause"));
-    finding.remedies = {{"Test, not repair: traffic between the GPUs of a host by shared memory instead of peer-to-peer. If the same job then runs, it is the peer-to-peer path.",
-                         "NCCL_P2P_DISABLE=1 <command>"},
-                        {"Raising the time-out cannot help: the operation needs less than a second. NCCL_BLOCKING_WAIT and NCCL_ASYNC_ERROR_HANDLING do not raise it either.", ""}};
-    finding.collect = {"NCCL_DEBUG=INFO of all ranks (does it end in `via P2P/...` and then silence?)", "nvidia-smi, nvidia-smi topo -m",
-                       "dmesg | grep -iE 'NVRM|Xid|AMD-Vi|DMAR|IOMMU'", "cat /proc/cmdline; sudo lspci -vvv | grep -i acsctl; df -h /dev/shm"};
-    out.push_back(std::move(finding));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, waiter.event, "cause"));
+    out.push_back(std::move(found));
     break;
   }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"all-in-nothing-moves"};
 
 }  // namespace
 

@@ -14,6 +14,12 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"call-divergence", "whole-history", "number communicator first-call first-ranks other-call other-ranks"},
+    {"calls-behind", "others-waited counted-only", "ranks calls ahead they"},
+};
+using Found = FoundIn<kFindings>;
+
 CollectiveRef RefOfCall(const CommunicatorRow& row, const CallDescriptor& call) {
   CollectiveRef ref;
   ref.op = call.op;
@@ -45,26 +51,26 @@ std::optional<GlobalRank> GlobalOf(const Timeline& timeline, const CommunicatorR
   return std::nullopt;
 }
 
-Finding FromDivergence(const Timeline& timeline, const CommunicatorRow& row) {
+Found FromDivergence(const Timeline& timeline, const CommunicatorRow& row) {
   const auto& sides = row.divergence->sides;
-  Finding finding;
-  finding.rule = "call-divergence";
-  finding.cause = "collective-mismatch";
-  finding.strength = Strength::kDecisive;
-  finding.confidence = 0.9;
-  finding.claim = fmt::format("Call {} on communicator {} was {} of {} elements on ranks {} and {} of {} elements on ranks {}.", row.divergence->number + 1,
-                              row.comm_id ? fmt::format("0x{:x}", row.comm_id->value) : "without id", sides[0].call.op, sides[0].call.count,
-                              FoldRanks(sides[0].ranks), sides[1].call.op, sides[1].call.count, FoldRanks(sides[1].ranks));
-  finding.collective = RefOfCall(row, sides[0].call);
-  for (std::size_t i = sides.size(); i-- > 0;) finding.citations.push_back(CiteCall(timeline, row, sides[i].ranks.empty() ? -1 : sides[i].ranks.front(), sides[i].where, sides[i].text));
+  Found found({"call-divergence", "whole-history"});
+  const auto in_words = [](const CallDescriptor& call) { return fmt::format("{} of {} elements", call.op, call.count); };
+  found.Say("number", std::to_string(row.divergence->number + 1));
+  found.Say("communicator", row.comm_id ? fmt::format("0x{:x}", row.comm_id->value) : "without id");
+  found.Say("first-call", in_words(sides[0].call));
+  found.Say("first-ranks", FoldRanks(sides[0].ranks));
+  found.Say("other-call", in_words(sides[1].call));
+  found.Say("other-ranks", FoldRanks(sides[1].ranks));
+  found.collective = RefOfCall(row, sides[0].call);
+  for (std::size_t i = sides.size(); i-- > 0;) found.citations.push_back(CiteCall(timeline, row, sides[i].ranks.empty() ? -1 : sides[i].ranks.front(), sides[i].where, sides[i].text));
   if (sides[0].ranks.size() > sides[1].ranks.size())
     for (const auto& member : row.members) {
       const bool majority = std::find(sides[0].ranks.begin(), sides[0].ranks.end(), member.rank.value) != sides[0].ranks.end();
       const bool took_part = member.calls > row.divergence->number;
       const auto global = GlobalOf(timeline, member);
-      if (!majority && took_part && global) finding.culprits.push_back(BlameRank(timeline, *global, "made another call than the majority"));
+      if (!majority && took_part && global) found.culprits.push_back(BlameRank(timeline, *global, "made another call than the majority"));
     }
-  return finding;
+  return found;
 }
 
 /// Members whose count of calls is below that of the majority.
@@ -88,7 +94,7 @@ bool SomethingWaited(const Evidence& evidence) {
   return false;
 }
 
-std::optional<Finding> FromCounts(const Evidence& evidence, const CommunicatorRow& row) {
+std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow& row) {
   const Timeline& timeline = evidence.timeline;
   if (!row.whole_history || row.members.size() < 2 || static_cast<int>(row.members.size()) < row.nranks) return std::nullopt;
   const bool all_ended = std::all_of(row.members.begin(), row.members.end(), [](const auto& member) { return member.ended && !member.aborted; });
@@ -98,53 +104,55 @@ std::optional<Finding> FromCounts(const Evidence& evidence, const CommunicatorRo
   const auto cut = [&](const auto* member) { return timeline.inputs[member->last_call_at.input].damaged > 0; };
   if (std::any_of(behind.begin(), behind.end(), cut)) return std::nullopt;
   if (all_ended || behind.empty() || behind.size() * 2 >= row.members.size() + 1) return std::nullopt;
-  const bool waited = SomethingWaited(evidence);
   std::vector<int> ranks;
-  Finding finding;
+  Found found({"calls-behind", "counted-only"});
+  if (SomethingWaited(evidence)) found.Grade({"calls-behind", "others-waited"});
   for (const auto* member : behind) {
     const auto global = GlobalOf(timeline, *member);
     ranks.push_back(global ? global->value : member->rank.value);
-    if (global) finding.culprits.push_back(BlameRank(timeline, *global, fmt::format("made {} calls where the others made {}", member->calls, ahead)));
+    if (global) found.culprits.push_back(BlameRank(timeline, *global, fmt::format("made {} calls where the others made {}", member->calls, ahead)));
   }
-  finding.rule = "calls-behind";
-  finding.cause = "rank-absent";
-  finding.strength = waited ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = waited ? 0.75 : 0.45;
-  finding.claim = fmt::format("Rank{} {} made {} calls on the communicator and the others {}: {} never entered the last one.", ranks.size() > 1 ? "s" : "", FoldRanks(ranks),
-                              behind.front()->calls, ahead, ranks.size() > 1 ? "they" : "it");
+  found.Say("ranks", RanksInWords(ranks));
+  found.Say("calls", std::to_string(behind.front()->calls));
+  found.Say("ahead", std::to_string(ahead));
+  found.Say("they", ranks.size() > 1 ? "they" : "it");
   for (const auto* member : behind)
-    if (finding.citations.size() < 3 && member->last_op_count) finding.citations.push_back(CiteCall(timeline, row, member->rank.value, member->last_call_at, member->last_call_text));
+    if (found.citations.size() < 3 && member->last_op_count) found.citations.push_back(CiteCall(timeline, row, member->rank.value, member->last_call_at, member->last_call_text));
   for (const auto& member : row.members)
     if (member.calls == ahead && member.last_op_count) {
-      finding.collective = RefOfCall(row, member.last_call);
-      finding.collective->op_count = static_cast<std::int64_t>(*member.last_op_count);
-      finding.citations.push_back(CiteCall(timeline, row, member.rank.value, member.last_call_at, member.last_call_text));
-      finding.citations.back().role = "symptom";
+      found.collective = RefOfCall(row, member.last_call);
+      found.collective->op_count = static_cast<std::int64_t>(*member.last_op_count);
+      found.citations.push_back(CiteCall(timeline, row, member.rank.value, member.last_call_at, member.last_call_text));
+      found.citations.back().role = "symptom";
       break;
     }
-  if (finding.collective) {
-    finding.collective->ranks_absent = ranks;
+  if (found.collective) {
+    found.collective->ranks_absent = ranks;
     for (const auto& member : row.members) {
       const auto global = GlobalOf(timeline, member);
-      if (global && member.calls >= ahead) finding.collective->ranks_waiting.push_back(global->value);
+      if (global && member.calls >= ahead) found.collective->ranks_waiting.push_back(global->value);
     }
   }
-  finding.collect = {"py-spy dump --pid <pid of that rank> while it hangs", "the kernel log of its host", "its own standard error, whole"};
-  return finding;
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out;
+/// Calls that differ hang, or corrupt what follows at once. Where all went on for long and left in order, some line of a
+/// call was lost, and the numbers are off by it.
+bool WentOnAndLeft(const CommunicatorRow& row) {
+  constexpr std::uint64_t kLong = 16;
+  return std::all_of(row.members.begin(), row.members.end(), [&](const auto& member) { return member.ended && !member.aborted && member.calls > row.divergence->number + kLong; });
+}
+
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
   for (const CommunicatorRow& row : evidence.timeline.communicators) {
-    if (row.divergence && row.whole_history && row.divergence->sides.size() > 1)
+    if (row.divergence && row.whole_history && row.divergence->sides.size() > 1 && !WentOnAndLeft(row))
       out.push_back(FromDivergence(evidence.timeline, row));
-    else if (auto finding = FromCounts(evidence, row))
-      out.push_back(std::move(*finding));
+    else if (auto found = row.divergence ? std::nullopt : FromCounts(evidence, row))
+      out.push_back(std::move(*found));
   }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"call-divergence", "calls-behind"};
 
 }  // namespace
 

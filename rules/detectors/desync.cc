@@ -15,6 +15,12 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"desync-two-operations", "at-one-number at-two-numbers", "first-side other-side"},
+    {"desync-ranks-behind", "reported", "ranks"},
+};
+using Found = FoundIn<kFindings>;
+
 struct Report {
   std::set<int> behind;
   /// The last operation that each rank started and did not finish.
@@ -84,44 +90,34 @@ std::vector<Side> SidesOf(const Report& report) {
 
 std::string Describe(const Side& side) { return fmt::format("ranks {} started {} #{}", FoldRanks({side.ranks.begin(), side.ranks.end()}), side.op, side.number); }
 
-Finding Mismatch(const Timeline& timeline, const std::vector<Side>& sides) {
+Found Mismatch(const Timeline& timeline, const std::vector<Side>& sides) {
   const bool at_one_number = std::all_of(sides.begin(), sides.end(), [&](const Side& side) { return side.number == sides.front().number; });
-  Finding finding;
-  finding.rule = "desync-two-operations";
-  finding.cause = "collective-mismatch";
-  finding.strength = Strength::kDecisive;
-  finding.confidence = at_one_number ? 0.88 : 0.75;
-  finding.claim = fmt::format("Nobody is missing: {} and {}, and neither operation ends.", Describe(sides[0]), Describe(sides[1]));
+  Found found(at_one_number ? Found::Held{"desync-two-operations", "at-one-number"} : Found::Held{"desync-two-operations", "at-two-numbers"});
+  found.Say("first-side", Describe(sides[0]));
+  found.Say("other-side", Describe(sides[1]));
   if (sides[0].ranks.size() > sides[1].ranks.size())
     for (std::size_t i = 1; i < sides.size(); ++i)
-      for (const int rank : sides[i].ranks) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("started {} #{}", sides[i].op, sides[i].number)));
-  finding.citations = {Cite(timeline, sides[1].event, "cause"), Cite(timeline, sides[0].event, "cause")};
-  finding.explains = {"rank-absent"};
-  return finding;
+      for (const int rank : sides[i].ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("started {} #{}", sides[i].op, sides[i].number)));
+  found.citations = {Cite(timeline, sides[1].event, "cause"), Cite(timeline, sides[0].event, "cause")};
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const Report report = Read(timeline);
-  std::vector<Finding> out;
+  std::vector<Relation> out;
   if (const std::vector<Side> sides = SidesOf(report); !sides.empty()) {
     out.push_back(Mismatch(timeline, sides));
   } else if (!report.behind.empty()) {
-    Finding finding;
-    finding.rule = "desync-ranks-behind";
-    finding.cause = "rank-absent";
-    finding.strength = Strength::kDecisive;
-    finding.confidence = 0.85;
-    finding.claim = fmt::format("PyTorch's desync report names rank{} {} as behind the others.", report.behind.size() > 1 ? "s" : "", FoldRanks({report.behind.begin(), report.behind.end()}));
-    for (const int rank : report.behind) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "named by the desync report"));
-    finding.citations = {Cite(timeline, *report.behind_at, "cause")};
-    out.push_back(std::move(finding));
+    Found found({"desync-ranks-behind", "reported"});
+    found.Say("ranks", RanksWithin({report.behind.begin(), report.behind.end()}));
+    for (const int rank : report.behind) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
+    found.citations = {Cite(timeline, *report.behind_at, "cause")};
+    out.push_back(std::move(found));
   }
-  for (Finding& finding : out) finding.collective = RefFor(timeline, report);
+  for (Relation& found : out) found.collective = RefFor(timeline, report);
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"desync-two-operations", "desync-ranks-behind"};
 
 }  // namespace
 

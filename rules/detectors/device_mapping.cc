@@ -16,6 +16,13 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"processes-share-gpu", "working", "count gpu"},
+    {"process-on-other-gpu", "by-pid", "rank given used"},
+    {"guessed-device-differs", "guessed", "rank own guessed"},
+};
+using Found = FoundIn<kFindings>;
+
 /// A process on a GPU.
 struct Row {
   const GpuSeen* gpu;
@@ -31,37 +38,31 @@ std::map<std::string, std::vector<Row>> ByProgram(const GpuHost& host) {
   return programs;
 }
 
-Finding Crowd(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, const GpuSeen& gpu, const std::vector<const Row*>& crowd) {
+Found Crowd(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, const GpuSeen& gpu, const std::vector<const Row*>& crowd) {
   const Timeline& timeline = evidence.timeline;
-  Finding finding;
-  finding.rule = "processes-share-gpu";
-  finding.cause = "device-mapping";
-  finding.strength = Strength::kDecisive;
-  finding.confidence = 0.88;
+  Found found({"processes-share-gpu", "working"});
   GpuSeen nobodys = gpu;
   nobodys.rank.reset();
-  finding.claim = fmt::format("{} processes of one program work on {} while other GPUs of the job hold no working memory of theirs.", crowd.size(), NameOf(host, nobodys));
+  found.Say("count", std::to_string(crowd.size()));
+  found.Say("gpu", NameOf(host, nobodys));
   std::set<std::int64_t> elsewhere;
   for (const Row& row : rows)
     if (row.gpu != &gpu) elsewhere.insert(row.process->pid);
   for (const Row* row : crowd) {
-    finding.citations.push_back(Cite(timeline, row->event, "cause"));
+    found.citations.push_back(Cite(timeline, row->event, "cause"));
     if (elsewhere.count(row->process->pid) == 0 && !elsewhere.empty()) continue;  // this one is where it belongs
     Culprit culprit;
     culprit.pid = row->process->pid;
     culprit.gpu_index = gpu.state.id.index;
-    culprit.why = "its working memory is on another rank's GPU";
     for (const ProcessRow& process : timeline.processes)
       if (process.pid == culprit.pid && process.rank) culprit.rank = process.rank->value;
-    finding.culprits.push_back(std::move(culprit));
+    found.culprits.push_back(std::move(culprit));
   }
-  if (gpu.event) finding.citations.push_back(Cite(timeline, *gpu.event, "context"));
-  finding.remedies = {{"Set the device once per process, from the local rank, before anything is allocated, and never again to a constant.", ""},
-                      {"Check that every pid has its memory on one GPU of its own.", "nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memory --format=csv"}};
-  return finding;
+  if (gpu.event) found.citations.push_back(Cite(timeline, *gpu.event, "context"));
+  return found;
 }
 
-void FindCrowds(const Evidence& evidence, const GpuHost& host, std::vector<Finding>& out) {
+void FindCrowds(const Evidence& evidence, const GpuHost& host, std::vector<Relation>& out) {
   for (const auto& [program, rows] : ByProgram(host)) {
     std::map<const GpuSeen*, std::vector<const Row*>> by_gpu;
     std::map<std::int64_t, std::int64_t> largest;
@@ -89,7 +90,7 @@ void FindCrowds(const Evidence& evidence, const GpuHost& host, std::vector<Findi
 }
 
 /// A rank's process holds its memory on another GPU than the one whose address its NCCL printed.
-void FindStrays(const Evidence& evidence, const GpuHost& host, std::vector<Finding>& out) {
+void FindStrays(const Evidence& evidence, const GpuHost& host, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
   for (const ProcessRow& rank : timeline.processes) {
     if (!rank.rank || !rank.pid || !rank.bus_id || (rank.host && host.host && *rank.host != *host.host)) continue;
@@ -105,23 +106,20 @@ void FindStrays(const Evidence& evidence, const GpuHost& host, std::vector<Findi
         works_on = &gpu;
       }
     if (most == nullptr || is_at_home || SameDevice(works_on->state.id.bus_id, *rank.bus_id)) continue;
-    Finding finding;
-    finding.rule = "process-on-other-gpu";
-    finding.cause = "device-mapping";
-    finding.strength = Strength::kSupporting;
-    finding.confidence = 0.74;
-    finding.claim = fmt::format("Rank {} gave NCCL the GPU {} and holds its memory on {}.", rank.rank->value.value, *rank.bus_id, works_on->state.id.bus_id);
-    finding.culprits = {BlameRank(timeline, rank.rank->value, "its memory is on another GPU than the one that it gave NCCL")};
-    finding.citations = {Cite(timeline, most->event, "cause")};
-    if (works_on->event) finding.citations.push_back(Cite(timeline, *works_on->event, "context"));
-    finding.remedies = {{"Set the device once per process, from the local rank, before anything is allocated.", ""}};
-    out.push_back(std::move(finding));
+    Found found({"process-on-other-gpu", "by-pid"});
+    found.Say("rank", std::to_string(rank.rank->value.value));
+    found.Say("given", *rank.bus_id);
+    found.Say("used", works_on->state.id.bus_id);
+    found.culprits = {BlameRank(timeline, rank.rank->value, "")};
+    found.citations = {Cite(timeline, most->event, "cause")};
+    if (works_on->event) found.citations.push_back(Cite(timeline, *works_on->event, "context"));
+    out.push_back(std::move(found));
     return;
   }
 }
 
 // The guess of barrier() is harmless while it is the rank's own device.
-void FindWrongGuess(const Evidence& evidence, std::vector<Finding>& out) {
+void FindWrongGuess(const Evidence& evidence, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
   std::map<int, int> own;
   for (const Event& event : timeline.events)
@@ -131,32 +129,27 @@ void FindWrongGuess(const Evidence& evidence, std::vector<Finding>& out) {
     if (guess == nullptr) continue;
     const auto rank = timeline.RankOf(timeline.events[i]);
     if (!rank || own.count(rank->value.value) == 0 || own[rank->value.value] == guess->device) continue;
-    Finding finding;
-    finding.rule = "guessed-device-differs";
-    finding.cause = "device-mapping";
-    finding.strength = Strength::kSupporting;
-    finding.confidence = 0.7;
-    finding.claim = fmt::format("Rank {} reports device {} as its own, and barrier() used device {}.", rank->value.value, own[rank->value.value], guess->device);
-    finding.culprits.push_back(BlameRank(timeline, rank->value, "barrier() guessed another device"));
-    finding.citations.push_back(Cite(timeline, i, "cause"));
-    finding.remedies = {{"Name the device.", "init_process_group(..., device_id=torch.device('cuda', local_rank))"}};
-    out.push_back(std::move(finding));
+    Found found({"guessed-device-differs", "guessed"});
+    found.Say("rank", std::to_string(rank->value.value));
+    found.Say("own", std::to_string(own[rank->value.value]));
+    found.Say("guessed", std::to_string(guess->device));
+    found.culprits.push_back(BlameRank(timeline, rank->value, ""));
+    found.citations.push_back(Cite(timeline, i, "cause"));
+    out.push_back(std::move(found));
     return;
   }
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out;
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
   for (const GpuHost& host : ReadGpus(evidence.timeline)) {
     if (std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.mig; })) continue;
     FindCrowds(evidence, host, out);
-    if (!NothingWrong(evidence)) FindStrays(evidence, host, out);
+    if (!evidence.course.ended_well()) FindStrays(evidence, host, out);
   }
   FindWrongGuess(evidence, out);
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"processes-share-gpu", "process-on-other-gpu", "guessed-device-differs"};
 
 }  // namespace
 

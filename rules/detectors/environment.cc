@@ -17,17 +17,22 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"environment-differs", "failed-so stalled seen-only", "name value first other-value other", "meeting transport cutting"},
+};
+using Found = FoundIn<kFindings>;
+
 /// What must be alike, and what it is where it is not.
 struct Row {
-  std::string_view cause;
+  std::string_view kind;
   std::initializer_list<std::string_view> names;
   std::initializer_list<std::string_view> failures;  ///< causes whose lines this makes
 };
 
 const Row kRows[] = {
-    {"rendezvous", {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"}, {"rendezvous", "peer-unreachable"}},
-    {"interface-selection", {"NCCL_IB_DISABLE", "NCCL_NET", "NCCL_SOCKET_FAMILY"}, {"interface-selection", "peer-unreachable", "ib-fault", "plugin-fault", "nccl-internal"}},
-    {"collective-mismatch",
+    {"meeting", {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"}, {"rendezvous", "peer-unreachable"}},
+    {"transport", {"NCCL_IB_DISABLE", "NCCL_NET", "NCCL_SOCKET_FAMILY"}, {"interface-selection", "peer-unreachable", "ib-fault", "plugin-fault", "nccl-internal"}},
+    {"cutting",
      {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "NCCL_NTHREADS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE",
       "NCCL_COLLNET_ENABLE", "NCCL_NVLS_ENABLE"},
      {"collective-mismatch", "nccl-internal", "ib-fault"}},
@@ -68,7 +73,7 @@ bool EverybodyWaits(const Timeline& timeline) {
   return !timeline.collectives.empty() && timeline.world_size && static_cast<int>(timeline.collectives.front().waiters.size()) >= timeline.world_size->value;
 }
 
-std::optional<Finding> JudgeRow(const Evidence& evidence, const Row& row, std::string_view name) {
+std::optional<Found> JudgeRow(const Evidence& evidence, const Row& row, std::string_view name) {
   const Timeline& timeline = evidence.timeline;
   const auto latest = Latest(timeline, name);
   const auto value = [&](EventIndex event) -> const std::string& { return std::get<EnvironmentSet>(timeline.events[event].what).value; };
@@ -77,38 +82,35 @@ std::optional<Finding> JudgeRow(const Evidence& evidence, const Row& row, std::s
   const auto other = std::find_if(latest.begin(), latest.end(), [&](const auto& entry) { return Differ(name, value(first_event), value(entry.second)); });
   if (other == latest.end()) return std::nullopt;
   const auto failure = FirstLineFor(evidence, row.failures);
-  const bool stall = row.cause != "rendezvous" && EverybodyWaits(timeline);
+  const bool stall = row.kind != "meeting" && EverybodyWaits(timeline);
   if (!failure && !stall && SawEnding(evidence)) return std::nullopt;
-  Finding finding;
-  finding.rule = "environment-differs";
-  finding.cause = std::string(row.cause);
-  finding.strength = failure || stall ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = failure ? 0.74 : stall ? 0.62 : 0.3;
-  finding.explains = {"nccl-error", "remote-error", "connection-closed"};
-  if (finding.strength != Strength::kHint) finding.explains.insert(finding.explains.end(), {"collective-timeout", "peer-unreachable", "p2p-transport", "ib-fault", "rank-absent"});
-  finding.claim = fmt::format("{} is `{}` on {} and `{}` on {}: all ranks must have it alike.", name, value(first_event).substr(0, 64), first, value(other->second).substr(0, 64), other->first);
-  if (failure) finding.citations.push_back(Cite(timeline, *failure, "cause"));
-  else if (stall) finding.citations.push_back(Cite(timeline, timeline.collectives.front().waiters.front().event, "cause"));
-  finding.citations.push_back(Cite(timeline, first_event, "cause"));
-  finding.citations.push_back(Cite(timeline, other->second, "cause"));
-  finding.remedies = {{"Give all ranks the same environment, from one file or from the launcher, and look for /etc/nccl.conf and ~/.nccl.conf.", "srun env | grep -E \"^NCCL_|^MASTER_\" | sort | uniq -c"}};
-  finding.retry = "after-fix";
-  return finding;
+  Found found({"environment-differs", "seen-only"});
+  if (failure) found.Grade({"environment-differs", "failed-so"});
+  else if (stall) found.Grade({"environment-differs", "stalled"});
+  found.kind = row.kind;
+  found.Say("name", std::string(name));
+  found.Say("value", value(first_event).substr(0, 64));
+  found.Say("first", first);
+  found.Say("other-value", value(other->second).substr(0, 64));
+  found.Say("other", other->first);
+  if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
+  else if (stall) found.citations.push_back(Cite(timeline, timeline.collectives.front().waiters.front().event, "cause"));
+  found.citations.push_back(Cite(timeline, first_event, "cause"));
+  found.citations.push_back(Cite(timeline, other->second, "cause"));
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   if (!SawFailure(evidence)) return {};
-  std::vector<Finding> out;
+  std::vector<Relation> out;
   for (const Row& row : kRows)
     for (const std::string_view name : row.names)
-      if (auto finding = JudgeRow(evidence, row, name)) {
-        out.push_back(std::move(*finding));
+      if (auto found = JudgeRow(evidence, row, name)) {
+        out.push_back(std::move(*found));
         break;  // one that differs is enough for its cause
       }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"environment-differs"};
 
 }  // namespace
 

@@ -16,6 +16,11 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"uncaught-exception", "uncaught doubtful told-elsewhere", "who type where"},
+};
+using Found = FoundIn<kFindings>;
+
 constexpr std::uint64_t kMessageLines = 8;  ///< lines of a message below its exception that still belong to it
 
 std::string_view LastName(std::string_view type) {
@@ -144,45 +149,42 @@ std::vector<bool> Messages(const Evidence& evidence, Rule::Kind kind, Strength l
   return out;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom), signatures = Messages(evidence, Rule::Kind::kSignature);
   const std::vector<bool> strong = Messages(evidence, Rule::Kind::kSignature, Strength::kSupporting);
-  std::vector<Finding> out;
+  std::vector<Relation> out;
   std::map<std::string, std::size_t> seen;  ///< its finding
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (raised == nullptr || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
+    if (raised == nullptr || raised->ignored || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
     const auto rank = RankOfException(timeline, i);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
     const auto [same, is_new] = seen.try_emplace(key, out.size());
     if (!is_new) {
-      Finding& finding = out[same->second];
-      ++finding.times;
-      const bool known = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return rank && c.rank == rank->value; });
-      if (rank && !known) finding.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
+      Relation& found = out[same->second];
+      ++found.times;
+      const bool known = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& c) { return rank && c.rank == rank->value; });
+      if (rank && !known) found.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
       continue;
     }
     const EventIndex end = EndOfChain(timeline, i);
     const auto tells = [&](const std::vector<bool>& rules) { return MessageIs(rules, timeline, i) || (end != i && MessageIs(rules, timeline, end)); };
     const bool named = tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) || Caught(evidence, i);
-    Finding finding;
-    finding.rule = "uncaught-exception";
-    finding.cause = "python-exception";
     // A signature says it better, but for a hint; one line without its stack may have been caught; Ray's quotes another.
     const bool doubtful = tells(signatures) || raised->stack.empty() || LastName(raised->type).starts_with("RayTaskError");
-    finding.strength = named || doubtful ? Strength::kHint : Strength::kSupporting;
-    finding.confidence = named ? 0.3 : doubtful ? 0.42 : 0.7;
-    finding.claim = fmt::format("{} an uncaught {}{}.", rank ? fmt::format("Rank {} died of", rank->value.value) : std::string("A process died of"),
-                                LastName(raised->type), raised->frame.empty() ? "" : " raised at " + raised->frame);
-    if (rank) finding.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
-    finding.citations.push_back(Cite(timeline, i, "cause"));
-    out.push_back(std::move(finding));
+    Found found({"uncaught-exception", "uncaught"});
+    if (named) found.Grade({"uncaught-exception", "told-elsewhere"});
+    else if (doubtful) found.Grade({"uncaught-exception", "doubtful"});
+    found.Say("who", rank ? fmt::format("Rank {} died of", rank->value.value) : std::string("A process died of"));
+    found.Say("type", std::string(LastName(raised->type)));
+    found.Say("where", raised->frame.empty() ? "" : " raised at " + raised->frame);
+    if (rank) found.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
+    found.citations.push_back(Cite(timeline, i, "cause"));
+    out.push_back(std::move(found));
   }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"uncaught-exception"};
 
 }  // namespace
 

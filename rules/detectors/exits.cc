@@ -14,23 +14,34 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"ended-by-sigsegv", "reported", "who signal"},
+    {"ended-by-sigill", "reported", "who signal"},
+    {"ended-by-sigfpe", "reported", "who signal"},
+    {"ended-by-sigbus", "reported", "who signal"},
+    {"ended-by-sigkill", "reported", "who signal"},
+    {"ended-by-sigabrt", "reported", "who signal"},
+    {"ended-by-sigint", "reported", "who signal"},
+    {"ended-by-sighup", "reported", "who signal"},
+    {"ended-by-sigterm", "reported", "who signal"},
+};
+using Found = FoundIn<kFindings>;
+
 struct Meaning {
   int signal;
-  std::string_view name, cause, claim;
-  Strength strength;
-  double confidence;
+  Found::Held held;
 };
 
 constexpr Meaning kMeanings[] = {
-    {11, "sigsegv", "native-crash", "crashed with a segmentation fault (SIGSEGV)", Strength::kSupporting, 0.65},
-    {4, "sigill", "native-crash", "ran an illegal instruction (SIGILL)", Strength::kSupporting, 0.65},
-    {8, "sigfpe", "native-crash", "died of an arithmetic fault (SIGFPE)", Strength::kSupporting, 0.65},
-    {7, "sigbus", "shm-exhausted", "died of a bus error (SIGBUS), which is what a full /dev/shm gives", Strength::kSupporting, 0.55},
-    {9, "sigkill", "host-oom", "was killed by SIGKILL, most often the kernel's OOM killer", Strength::kSupporting, 0.5},
-    {6, "sigabrt", "native-crash", "aborted (SIGABRT)", Strength::kHint, 0.35},
-    {2, "sigint", "interrupted", "was interrupted (SIGINT)", Strength::kHint, 0.45},
-    {1, "sighup", "interrupted", "was hung up on (SIGHUP): its terminal or session went away", Strength::kSupporting, 0.6},
-    {15, "sigterm", "interrupted", "was told to stop (SIGTERM)", Strength::kHint, 0.3},
+    {11, {"ended-by-sigsegv", "reported"}},
+    {4, {"ended-by-sigill", "reported"}},
+    {8, {"ended-by-sigfpe", "reported"}},
+    {7, {"ended-by-sigbus", "reported"}},
+    {9, {"ended-by-sigkill", "reported"}},
+    {6, {"ended-by-sigabrt", "reported"}},
+    {2, {"ended-by-sigint", "reported"}},
+    {1, {"ended-by-sighup", "reported"}},
+    {15, {"ended-by-sigterm", "reported"}},
 };
 
 const Meaning* MeaningOf(int signal) {
@@ -38,50 +49,46 @@ const Meaning* MeaningOf(int signal) {
   return it == std::end(kMeanings) ? nullptr : it;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   std::map<int, std::vector<EventIndex>> by_signal;
-  bool timed_out = false, killed_by_agent = false;
+  bool timed_out = false, killed_by_agent = false, other_end = false;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     timed_out = timed_out || std::holds_alternative<WorkTimedOut>(timeline.events[i].what);
     killed_by_agent = killed_by_agent || std::holds_alternative<SignalSent>(timeline.events[i].what);
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    // A launcher that ends its children though none of them had failed was told to stop itself.
+    other_end = other_end || std::holds_alternative<ExceptionRaised>(timeline.events[i].what) || std::holds_alternative<HeartbeatLost>(timeline.events[i].what) ||
+                (exit != nullptr && exit->signal.value_or(15) != 15) || (exit != nullptr && !exit->signal && exit->exit_code.value_or(0) != 0);
     if (exit != nullptr && exit->signal) by_signal[*exit->signal].push_back(i);
   }
-  std::vector<Finding> out;
+  std::vector<Relation> out;
   for (const auto& [signal, events] : by_signal) {
     const Meaning* meaning = MeaningOf(signal);
-    if (meaning == nullptr || (signal == 15 && killed_by_agent) || (signal == 6 && timed_out)) continue;
-    Finding finding;
-    finding.rule = fmt::format("ended-by-{}", meaning->name);
-    finding.cause = meaning->cause;
-    finding.strength = meaning->strength;
-    finding.confidence = meaning->confidence;
-    finding.times = events.size();
+    if (meaning == nullptr || (signal == 15 && killed_by_agent && (other_end || timed_out)) || (signal == 6 && timed_out)) continue;
+    Found found(meaning->held);
+    found.times = events.size();
     std::vector<int> ranks;
     for (const EventIndex i : events) {
       const auto rank = RankOfExit(timeline, timeline.events[i]);
       if (rank && std::find(ranks.begin(), ranks.end(), rank->value) == ranks.end()) ranks.push_back(rank->value);
-      if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, i, "cause"));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
     }
     std::sort(ranks.begin(), ranks.end());
-    for (const int rank : ranks) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("ended by signal {}", signal)));
+    for (const int rank : ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
     if (ranks.empty()) {
       const auto& exit = std::get<ProcessExit>(timeline.events[events.front()].what);
       Culprit culprit;
       culprit.host = exit.host;
       culprit.pid = exit.pid;
-      culprit.why = fmt::format("ended by signal {}", signal);
-      if (culprit.host || culprit.pid) finding.culprits.push_back(std::move(culprit));
+      if (culprit.host || culprit.pid) found.culprits.push_back(std::move(culprit));
     }
-    finding.claim = ranks.empty() ? fmt::format("A process {}.", meaning->claim)
-                                  : fmt::format("Rank{} {} {}.", ranks.size() > 1 ? "s" : "", FoldRanks(ranks), meaning->claim);
-    out.push_back(std::move(finding));
+    found.Say("who", ranks.empty() ? "A process" : RanksInWords(ranks));
+    found.Say("signal", std::to_string(signal));
+    out.push_back(std::move(found));
   }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"ended-by-sigsegv", "ended-by-sigill", "ended-by-sigfpe", "ended-by-sigbus", "ended-by-sigkill", "ended-by-sigabrt", "ended-by-sigint", "ended-by-sighup", "ended-by-sigterm"};
 
 }  // namespace
 

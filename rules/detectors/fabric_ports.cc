@@ -18,6 +18,14 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"port-down", "named in-use down-here-only stalled beside-others", "port on-host state use unconfigured without-link"},
+    {"port-slow", "network-error stalled", "port on-host rate others-rate"},
+    {"gid-index", "absent old-version", "index on-host port"},
+    {"no-port-up", "no-log", "ports port"},
+};
+using Found = FoundIn<kFindings>;
+
 /// A port of a host: `mlx5_0:1`.
 using PortKey = std::pair<std::string, std::string>;
 
@@ -74,14 +82,6 @@ std::optional<EventIndex> ErrorNaming(const Evidence& evidence, const std::strin
   return std::nullopt;
 }
 
-Finding NewFinding(const std::string& rule) {
-  Finding finding;
-  finding.rule = rule;
-  finding.cause = "ib-fault";
-  finding.explains = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "nccl-return-trace", "nccl-proxy-fallout", "peer-unreachable", "rank-absent"};
-  return finding;
-}
-
 bool AnyActiveOn(const Fabric& fabric, const std::string& host) {
   return std::any_of(fabric.up.begin(), fabric.up.end(), [&](const auto& entry) { return entry.first.first == host; });
 }
@@ -90,52 +90,47 @@ bool ActiveElsewhere(const Fabric& fabric, const PortKey& key) {
   return std::any_of(fabric.up.begin(), fabric.up.end(), [&](const auto& entry) { return entry.first.second == key.second && entry.first.first != key.first; });
 }
 
-std::optional<Finding> JudgeDown(const Evidence& evidence, const Fabric& fabric, const PortKey& key, EventIndex shown) {
+/// In order of weight: of several ports the one that weighs most is told.
+constexpr Found::Held kDown[] = {{"port-down", "beside-others"}, {"port-down", "stalled"}, {"port-down", "down-here-only"}, {"port-down", "in-use"}, {"port-down", "named"}};
+struct Down {
+  std::size_t weight;  ///< into kDown
+  Found found;
+};
+
+std::optional<Down> JudgeDown(const Evidence& evidence, const Fabric& fabric, const PortKey& key, EventIndex shown) {
   const Timeline& timeline = evidence.timeline;
   const auto& [host, name] = key;
   const LinkPort& port = PortOf(timeline, shown);
   const auto named = ErrorNaming(evidence, host, port.device);
   const auto error = named ? named : FirstLineFor(evidence, {"ib-fault"});
-  const auto stall = FirstTimeOutOf(timeline);
+  const auto stall = evidence.course.first_time_out();
   const auto used = fabric.used.find(host);
   const bool in_use = named || (used != fabric.used.end() && used->second.contains(name));
   if (!error && !(stall && in_use)) return std::nullopt;
   if (used != fabric.used.end() && !in_use) return std::nullopt;
-  Finding finding = NewFinding("port-down");
-  if (in_use && error) {
-    finding.strength = Strength::kDecisive;
-    finding.confidence = named ? 0.93 : 0.9;
-  } else if (in_use) {
-    finding.strength = Strength::kSupporting;
-    finding.confidence = 0.62;
-  } else if (ActiveElsewhere(fabric, key) || !AnyActiveOn(fabric, host)) {
-    finding.strength = Strength::kSupporting;
-    finding.confidence = 0.64;
-  } else {
-    finding.strength = Strength::kHint;
-    finding.confidence = 0.3;
-  }
+  std::size_t weight = 0;
+  if (in_use) weight = named ? 4 : error ? 3 : 1;
+  else if (ActiveElsewhere(fabric, key) || !AnyActiveOn(fabric, host)) weight = 2;
+  Found found(kDown[weight]);
   const bool is_init = port.state == LinkPort::State::kInit;
-  finding.claim = fmt::format("Port {}{} is {}{}, and {}.", name, OnHost(host), is_init ? "not configured by a subnet manager" : "down",
-                              port.phys_state.empty() ? std::string() : fmt::format(" ({})", port.phys_state),
-                              in_use ? "the job talks over it" : "the job's traffic over InfiniBand failed");
-  finding.culprits = BlameHost(host, fmt::format("its port {} is {}", name, is_init ? "not configured" : "down"));
-  finding.citations.push_back(Cite(timeline, error ? *error : *stall, "cause"));
-  finding.citations.push_back(Cite(timeline, shown, "cause"));
-  finding.retry = "elsewhere";
-  if (is_init)
-    finding.remedies = {{"Start a subnet manager, or ask why it does not see this port.", "sminfo; systemctl status opensm"}};
-  else
-    finding.remedies = {{"Look at cable, optics and switch port of that adapter.", "ibstat; mlxlink -d <hca> -m -c; dmesg -T | grep -iE \"mlx5.*(link|module)\""}};
-  return finding;
+  found.Say("port", name);
+  found.Say("on-host", OnHost(host));
+  found.Say("state", (is_init ? "not configured by a subnet manager" : "down") + (port.phys_state.empty() ? std::string() : fmt::format(" ({})", port.phys_state)));
+  found.Say("use", in_use ? "the job talks over it" : "the job's traffic over InfiniBand failed");
+  if (is_init) found.Say("unconfigured", "yes");
+  else found.Say("without-link", "yes");
+  found.culprits = BlameHost(host, fmt::format("its port {} is {}", name, is_init ? "not configured" : "down"));
+  found.citations.push_back(Cite(timeline, error ? *error : *stall, "cause"));
+  found.citations.push_back(Cite(timeline, shown, "cause"));
+  return Down{weight, std::move(found)};
 }
 
 // A port that runs slower than those beside it that the job uses as well: a cable or a lane that is bad. It makes a job
 // slow, and is no more than a hint where one failed.
-std::optional<Finding> JudgeSlow(const Evidence& evidence, const Fabric& fabric) {
+std::optional<Found> JudgeSlow(const Evidence& evidence, const Fabric& fabric) {
   const Timeline& timeline = evidence.timeline;
   const auto error = FirstLineFor(evidence, {"ib-fault"});
-  const auto shown = error ? error : FirstTimeOutOf(timeline);
+  const auto shown = error ? error : evidence.course.first_time_out();
   if (!shown || SawEnding(evidence)) return std::nullopt;
   std::map<std::string, double> fastest;  // by link layer
   const auto rate_of = [&](const PortKey& key, EventIndex event) {
@@ -148,21 +143,20 @@ std::optional<Finding> JudgeSlow(const Evidence& evidence, const Fabric& fabric)
   for (const auto& [key, event] : fabric.up) {
     const auto rate = rate_of(key, event);
     if (!rate || *rate >= fastest[PortOf(timeline, event).link_layer]) continue;
-    Finding finding = NewFinding("port-slow");
-    finding.explains.clear();
-    finding.strength = Strength::kHint;
-    finding.confidence = error ? 0.38 : 0.3;
-    finding.claim = fmt::format("Port {}{} runs at {} Gb/s, the others that the job uses at {}.", key.second, OnHost(key.first), *rate, fastest[PortOf(timeline, event).link_layer]);
-    finding.culprits = BlameHost(key.first, fmt::format("its port {} is slower than the others", key.second));
-    finding.citations = {Cite(timeline, *shown, "cause"), Cite(timeline, event, "cause")};
-    finding.remedies = {{"Look at cable and optics of that adapter.", "mlxlink -d <hca> -m -c -e"}};
-    return finding;
+    Found found(error ? Found::Held{"port-slow", "network-error"} : Found::Held{"port-slow", "stalled"});
+    found.Say("port", key.second);
+    found.Say("on-host", OnHost(key.first));
+    found.Say("rate", fmt::format("{}", *rate));
+    found.Say("others-rate", fmt::format("{}", fastest[PortOf(timeline, event).link_layer]));
+    found.culprits = BlameHost(key.first, "");
+    found.citations = {Cite(timeline, *shown, "cause"), Cite(timeline, event, "cause")};
+    return found;
   }
   return std::nullopt;
 }
 
 // The table is only judged where it was shown: NCCL from 2.21 on finds a fitting entry by itself, unless it is told one.
-std::optional<Finding> JudgeGid(const Evidence& evidence, const Fabric& fabric, const std::string& host, EventIndex asked) {
+std::optional<Found> JudgeGid(const Evidence& evidence, const Fabric& fabric, const std::string& host, EventIndex asked) {
   const Timeline& timeline = evidence.timeline;
   const auto error = FirstLineFor(evidence, {"ib-fault"});
   const auto table = fabric.gids.find(host);
@@ -187,64 +181,57 @@ std::optional<Finding> JudgeGid(const Evidence& evidence, const Fabric& fabric, 
     const bool absent = gid.index != index, old_version = !absent && gid.roce_version == 1 && with_version_2.contains(name);
     // Without a version it is InfiniBand, or a tool that shows only a part of the table.
     if (!(absent && with_version_2.contains(name)) && !old_version) continue;
-    Finding finding = NewFinding("gid-index");
-    finding.strength = Strength::kDecisive;
-    finding.confidence = absent ? 0.88 : 0.82;
-    finding.claim = fmt::format("NCCL_IB_GID_INDEX asks for entry {} of the GID table{}, and {} {}.", index, OnHost(host), name,
-                                absent ? "has none such" : "has there one of RoCE version 1, which routers do not carry");
-    finding.culprits = BlameHost(host, absent ? "its GID table has no such entry" : "the entry is of RoCE version 1");
-    finding.citations = {Cite(timeline, *error, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, row.first, "cause")};
-    finding.remedies = {{"Leave it to NCCL (2.21 and later), or choose the entry of version 2 with the address of this network, which may differ from host to host.",
-                         "unset NCCL_IB_GID_INDEX; show_gids"}};
-    finding.retry = "after-fix";
-    return finding;
+    Found found(absent ? Found::Held{"gid-index", "absent"} : Found::Held{"gid-index", "old-version"});
+    found.Say("index", std::to_string(index));
+    found.Say("on-host", OnHost(host));
+    found.Say("port", name);
+    found.culprits = BlameHost(host, "");
+    found.citations = {Cite(timeline, *error, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, row.first, "cause")};
+    return found;
   }
   return std::nullopt;
 }
 
 // No log, and of all ports that are shown none is up: why else would they be shown? A port that nobody uses looks the same.
-std::optional<Finding> JudgeAllDown(const Evidence& evidence, const Fabric& fabric) {
+std::optional<Found> JudgeAllDown(const Evidence& evidence, const Fabric& fabric) {
   if (evidence.timeline.logs > 0 || !fabric.up.empty() || fabric.down.empty()) return std::nullopt;
-  Finding finding = NewFinding("no-port-up");
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.4;
-  finding.claim = fmt::format("Of the {} that {} shown none is active.", fabric.down.size() == 1 ? "one port" : fmt::format("{} ports", fabric.down.size()), fabric.down.size() == 1 ? "is" : "are");
+  Found found({"no-port-up", "no-log"});
+  found.Say("ports", fabric.down.size() == 1 ? "one port that is" : fmt::format("{} ports that are", fabric.down.size()));
   const auto& [host, name] = fabric.down.begin()->first;
-  finding.culprits = BlameHost(host, fmt::format("its port {} is not active", name));
+  found.Say("port", name);
+  found.culprits = BlameHost(host, "");
   for (const auto& [key, shown] : fabric.down)
-    if (finding.citations.size() < 6) finding.citations.push_back(Cite(evidence.timeline, shown, "cause"));
-  finding.remedies = {{"Look at cable, optics and switch port of that adapter, and at the subnet manager.", "ibstat; mlxlink -d <hca> -m -c; sminfo"}};
-  return finding;
+    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, shown, "cause"));
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Fabric fabric = Read(evidence.timeline);
-  std::vector<Finding> out;
-  std::optional<Finding> best;
+  std::vector<Relation> out;
+  std::optional<Down> best;
   for (const auto& [key, shown] : fabric.down) {
-    auto finding = JudgeDown(evidence, fabric, key, shown);
-    if (finding && best && finding->strength == best->strength && finding->confidence == best->confidence) {
+    auto down = JudgeDown(evidence, fabric, key, shown);
+    if (down && best && down->weight == best->weight) {
       // Several ports alike: one finding that blames each host.
-      const auto same = [&](const Culprit& culprit) { return !finding->culprits.empty() && culprit.host == finding->culprits.front().host; };
-      if (!finding->culprits.empty() && std::none_of(best->culprits.begin(), best->culprits.end(), same)) best->culprits.push_back(finding->culprits.front());
-      if (best->citations.size() < 6) best->citations.push_back(finding->citations.back());
-      ++best->times;
-    } else if (finding && (!best || std::pair(finding->strength, finding->confidence) > std::pair(best->strength, best->confidence))) {
-      best = std::move(finding);
+      const Found& found = down->found;
+      const auto same = [&](const Culprit& culprit) { return !found.culprits.empty() && culprit.host == found.culprits.front().host; };
+      if (!found.culprits.empty() && std::none_of(best->found.culprits.begin(), best->found.culprits.end(), same)) best->found.culprits.push_back(found.culprits.front());
+      if (best->found.citations.size() < 6) best->found.citations.push_back(found.citations.back());
+      ++best->found.times;
+    } else if (down && (!best || down->weight > best->weight)) {
+      best = std::move(down);
     }
   }
-  if (best) out.push_back(std::move(*best));
+  if (best) out.push_back(std::move(best->found));
   if (auto all = JudgeAllDown(evidence, fabric)) out.push_back(std::move(*all));
   if (auto slow = JudgeSlow(evidence, fabric)) out.push_back(std::move(*slow));
   for (const auto& [host, asked] : fabric.asked_gid)
-    if (auto finding = JudgeGid(evidence, fabric, host, asked)) {
-      out.push_back(std::move(*finding));
+    if (auto found = JudgeGid(evidence, fabric, host, asked)) {
+      out.push_back(std::move(*found));
       break;
     }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"port-down", "port-slow", "gid-index", "no-port-up"};
 
 }  // namespace
 

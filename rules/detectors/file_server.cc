@@ -14,6 +14,11 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"file-server-silent", "still over moment", "servers hosts"},
+};
+using Found = FoundIn<kFindings>;
+
 using std::chrono::seconds;
 constexpr auto kHarmless = seconds(60);
 
@@ -60,38 +65,31 @@ bool IsHarmless(const Evidence& evidence, const Outage& outage) {
   return !size || *size < kHarmless;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Outage> outages = OutagesOf(evidence);
   if (outages.empty()) return {};
   const bool harmless = std::all_of(outages.begin(), outages.end(), [&](const Outage& outage) { return IsHarmless(evidence, outage); });
   if (!harmless) std::erase_if(outages, [&](const Outage& outage) { return IsHarmless(evidence, outage); });
   const bool over = std::all_of(outages.begin(), outages.end(), [](const Outage& outage) { return outage.ended.has_value(); });
-  Finding finding;
-  finding.rule = "file-server-silent";
-  finding.cause = "storage-stall";
-  finding.strength = harmless ? Strength::kHint : over ? Strength::kSupporting : Strength::kDecisive;
-  finding.confidence = harmless ? 0.3 : over ? 0.65 : 0.85;
-  finding.times = 0;
-  if (!harmless) finding.explains = {"collective-timeout", "stuck-on-storage", "stuck-in-kernel", "long-data-preparation", "rank-absent", "slow-rank", "heartbeat"};
+  Found found({"file-server-silent", "still"});
+  if (harmless) found.Grade({"file-server-silent", "moment"});
+  else if (over) found.Grade({"file-server-silent", "over"});
+  found.times = 0;
   std::set<std::string> hosts, servers;
   for (const Outage& outage : outages) {
-    finding.times += outage.times;
+    found.times += outage.times;
     if (!outage.server.empty()) servers.insert(outage.server);
-    if (finding.citations.size() < 4) finding.citations.push_back(Cite(evidence.timeline, outage.began, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, outage.began, "cause"));
     if (outage.host.empty() || !hosts.insert(outage.host).second) continue;
     Culprit culprit;
     culprit.host = outage.host;
     culprit.why = fmt::format("{} did not answer it", outage.server.empty() ? "a file server" : "file server " + outage.server);
-    finding.culprits.push_back(std::move(culprit));
+    found.culprits.push_back(std::move(culprit));
   }
-  finding.claim = fmt::format("{} stopped answering{}{}.", servers.size() == 1 ? "File server " + *servers.begin() : "File servers", hosts.empty() ? "" : fmt::format(" {}", fmt::join(hosts, ", ")),
-                              harmless ? " for a moment" : over ? " for more than a minute" : ", and nothing says that it answered again");
-  finding.remedies.push_back({"Tell the storage team the host and the time; every process that touches the mount hangs in state D until it answers, and neither a timeout setting nor SIGKILL helps.",
-                              "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /D/'"});
-  return {std::move(finding)};
+  found.Say("servers", servers.size() == 1 ? "File server " + *servers.begin() : "File servers");
+  found.Say("hosts", hosts.empty() ? "" : fmt::format(" {}", fmt::join(hosts, ", ")));
+  return {std::move(found)};
 }
-
-constexpr std::string_view kFindings[] = {"file-server-silent"};
 
 }  // namespace
 

@@ -12,9 +12,20 @@
 
 #include "rules/detectors.h"
 #include "rules/gpu_view.h"
+#include "rules/host_states.h"
 
 namespace inquest {
 namespace {
+
+constexpr FindingRow kFindings[] = {
+    {"pcie-width-reduced", "job-failed seen-only", "gpu value"},
+    {"pcie-speed-reduced", "job-failed seen-only", "gpu value"},
+    {"nvlink-inactive", "job-failed seen-only", "gpu what"},
+    {"nvlink-counts-errors", "counted", "gpu value"},
+    {"nvlink-missing-in-topology", "job-failed seen-only", "gpus whom usual"},
+    {"p2p-missing-in-topology", "job-failed seen-only", "gpus whom usual"},
+};
+using Found = FoundIn<kFindings>;
 
 constexpr int kUnderLoad = 30;  ///< percent of utilisation
 
@@ -23,29 +34,32 @@ struct Lacking {
   EventIndex event;
 };
 
-Finding FindingOf(const Evidence& evidence, const GpuHost& host, const std::vector<Lacking>& lacking, std::string_view rule, std::string_view cause, const std::string& why) {
-  Finding finding;
-  finding.rule = rule;
-  finding.cause = cause;
+Found FoundOf(const Evidence& evidence, const GpuHost& host, const std::vector<Lacking>& lacking, Found::Held held) {
+  Found found(held);
   std::set<const GpuSeen*> blamed;
   for (const Lacking& l : lacking) {
-    if (blamed.insert(l.gpu).second) finding.culprits.push_back(BlameGpu(evidence.timeline, host, *l.gpu, why));
-    if (finding.citations.size() < 6) finding.citations.push_back(Cite(evidence.timeline, l.event, "cause"));
+    if (blamed.insert(l.gpu).second) found.culprits.push_back(BlameGpu(evidence.timeline, host, *l.gpu, ""));
+    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, l.event, "cause"));
   }
-  finding.claim = fmt::format("{}: {}.", NameOf(host, *lacking.front().gpu), why);
-  return finding;
+  found.Say("gpu", NameOf(host, *lacking.front().gpu));
+  return found;
 }
 
-void Weigh(Finding& finding, bool failed, double supporting, double hint) {
-  finding.strength = failed ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = failed ? supporting : hint;
-}
+struct Weight {
+  Found::Held job_failed, seen_only;
+};
+constexpr Weight kWidth{{"pcie-width-reduced", "job-failed"}, {"pcie-width-reduced", "seen-only"}};
+constexpr Weight kSpeed{{"pcie-speed-reduced", "job-failed"}, {"pcie-speed-reduced", "seen-only"}};
+constexpr Weight kInactive{{"nvlink-inactive", "job-failed"}, {"nvlink-inactive", "seen-only"}};
+constexpr Weight kNoNvlink{{"nvlink-missing-in-topology", "job-failed"}, {"nvlink-missing-in-topology", "seen-only"}};
+constexpr Weight kNoPeers{{"p2p-missing-in-topology", "job-failed"}, {"p2p-missing-in-topology", "seen-only"}};
+Found::Held Of(const Weight& weight, bool failed) { return failed ? weight.job_failed : weight.seen_only; }
 
 // ---- PCIe ------------------------------------------------------------------------------------------------------
 
 bool IsUnderLoad(const GpuSnapshot& gpu) { return gpu.utilization_percent.value_or(0) >= kUnderLoad; }
 
-void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Finding>& out) {
+void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Relation>& out) {
   for (const std::string_view property : {"pcie.link.width.current", "pcie.link.gen.current"}) {
     const bool width = property == "pcie.link.width.current";
     std::vector<Lacking> lacking;
@@ -65,12 +79,9 @@ void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::v
           }
     }
     if (lacking.empty() || lacking.size() > whole) continue;  // where most are so, the board is built so
-    Finding finding = FindingOf(evidence, host, lacking, width ? "pcie-width-reduced" : "pcie-speed-reduced", "pcie-fault",
-                                fmt::format("its PCIe link runs at {} {}, while other GPUs of the host have theirs in full", width ? "width" : "generation", value));
-    Weigh(finding, failed, width ? 0.55 : 0.48, 0.36);
-    finding.remedies = {{"Reseat the card and its riser; look for PCIe errors of its port in the kernel log.", "lspci -vv -s <bus id> | grep -E 'LnkCap:|LnkSta:'; dmesg -T | grep -iE 'AER|pcieport'"}};
-    finding.explains = {"slow-rank"};
-    out.push_back(std::move(finding));
+    Found found = FoundOf(evidence, host, lacking, Of(width ? kWidth : kSpeed, failed));
+    found.Say("value", value);
+    out.push_back(std::move(found));
   }
 }
 
@@ -83,7 +94,7 @@ bool AllLinksWired(std::string_view name) {
   return has("A100-SXM") || has("A800-SXM") || has("H100") || has("H800") || has("H200") || has("H20") || has("B200") || has("B300");
 }
 
-void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Finding>& out) {
+void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Relation>& out) {
   std::map<std::string, int> most;
   for (const GpuSeen& gpu : host.gpus)
     if (gpu.state.nvlinks_active) most[gpu.state.name] = std::max(most[gpu.state.name], *gpu.state.nvlinks_active);
@@ -99,14 +110,12 @@ void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed
   }
   const bool wired = !lacking.empty() && std::all_of(lacking.begin(), lacking.end(), [](const Lacking& l) { return l.gpu->state.nvlinks_active.value_or(0) > 0 && AllLinksWired(l.gpu->state.name); });
   if (lacking.empty() || (whole == 0 && !wired)) return;
-  Finding finding = FindingOf(evidence, host, lacking, "nvlink-inactive", "nvlink-fault",
-                              whole > 0 ? "NVLinks of it are inactive that are active on other GPUs of the host" : "some of its NVLinks are inactive, and a board of its kind uses them all");
-  Weigh(finding, failed, 0.64, 0.43);
-  finding.explains = {"collective-timeout", "remote-error", "nccl-error"};
-  out.push_back(std::move(finding));
+  Found found = FoundOf(evidence, host, lacking, Of(kInactive, failed));
+  found.Say("what", whole > 0 ? "NVLinks of it are inactive that are active on other GPUs of the host" : "some of its NVLinks are inactive, and a board of its kind uses them all");
+  out.push_back(std::move(found));
 }
 
-void FindNvlinkErrors(const Evidence& evidence, const GpuHost& host, std::vector<Finding>& out) {
+void FindNvlinkErrors(const Evidence& evidence, const GpuHost& host, std::vector<Relation>& out) {
   std::vector<Lacking> lacking;
   std::string value;
   for (const GpuSeen& gpu : host.gpus)
@@ -116,11 +125,9 @@ void FindNvlinkErrors(const Evidence& evidence, const GpuHost& host, std::vector
         lacking.push_back({&gpu, condition.event});
       }
   if (lacking.empty()) return;
-  Finding finding = FindingOf(evidence, host, lacking, "nvlink-counts-errors", "nvlink-fault", fmt::format("its NVLinks count errors ({})", value));
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.42;
-  finding.collect = {"nvidia-smi nvlink -e twice, a minute apart: a counter that stands still is old"};
-  out.push_back(std::move(finding));
+  Found found = FoundOf(evidence, host, lacking, {"nvlink-counts-errors", "counted"});
+  found.Say("value", value);
+  out.push_back(std::move(found));
 }
 
 // ---- topology --------------------------------------------------------------------------------------------------
@@ -143,7 +150,7 @@ std::vector<int> Outsiders(const std::map<std::pair<int, int>, std::string>& pai
   return lacking == 1 || out.size() == 1 ? out : std::vector<int>();
 }
 
-void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Finding>& out) {
+void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Relation>& out) {
   std::map<std::pair<int, int>, std::string> nvlink, p2p;
   std::map<int, EventIndex> rows;
   for (const auto& row : host.topology)
@@ -170,33 +177,30 @@ void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, st
         outsiders = Outsiders(pairs, kind);
       }
     if (outsiders.empty()) return;
-    Finding finding;
-    finding.rule = of_nvlink ? "nvlink-missing-in-topology" : "p2p-missing-in-topology";
-    finding.cause = of_nvlink ? "nvlink-fault" : "p2p-transport";
+    Found found(Of(of_nvlink ? kNoNvlink : kNoPeers, failed));
     for (const int index : outsiders) {
       const auto gpu = std::find_if(host.gpus.begin(), host.gpus.end(), [&](const GpuSeen& g) { return g.state.id.index == index; });
       Culprit culprit;
-      if (gpu != host.gpus.end()) culprit = BlameGpu(evidence.timeline, host, *gpu, of_nvlink ? "it lacks NVLinks that the others have" : "it has no peer-to-peer");
+      if (gpu != host.gpus.end()) culprit = BlameGpu(evidence.timeline, host, *gpu, "");
       else culprit.why = "the topology lacks its link";
       if (!culprit.host) culprit.host = host.host;
       culprit.gpu_index = index;
-      finding.culprits.push_back(std::move(culprit));
-      finding.citations.push_back(Cite(evidence.timeline, rows.at(index), "cause"));
+      found.culprits.push_back(std::move(culprit));
+      found.citations.push_back(Cite(evidence.timeline, rows.at(index), "cause"));
     }
-    finding.claim = fmt::format("GPU{} {} {} to {}, and all other pairs of the host have {}.", outsiders.size() > 1 ? "s" : "", FoldRanks(outsiders), of_nvlink ? "lacks NVLink" : "has no peer-to-peer",
-                                outsiders.size() > 1 ? "each other" : "the others", usual);
-    Weigh(finding, failed, of_nvlink ? 0.62 : 0.5, 0.42);
-    if (of_nvlink) finding.explains = {"collective-timeout", "remote-error", "nccl-error"};
-    out.push_back(std::move(finding));
+    found.Say("gpus", fmt::format("GPU{} {}", PluralS(outsiders.size()), FoldRanks(outsiders)));
+    found.Say("whom", outsiders.size() > 1 ? "each other" : "the others");
+    found.Say("usual", usual);
+    out.push_back(std::move(found));
   };
   judge(nvlink, true);
   judge(p2p, false);
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out;
-  if (NothingWrong(evidence)) return out;
-  const bool failed = FailureSeen(evidence);
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
+  if (evidence.course.ended_well()) return out;
+  const bool failed = SawFailure(evidence);
   for (const GpuHost& host : ReadGpus(evidence.timeline)) {
     FindPcie(evidence, host, failed, out);
     FindNvlinkStates(evidence, host, failed, out);
@@ -205,8 +209,6 @@ std::vector<Finding> Run(const Evidence& evidence) {
   }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"pcie-width-reduced", "pcie-speed-reduced", "nvlink-inactive", "nvlink-counts-errors", "nvlink-missing-in-topology", "p2p-missing-in-topology"};
 
 }  // namespace
 

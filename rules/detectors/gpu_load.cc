@@ -16,6 +16,12 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"all-gpus-spin", "by-processes by-processes-one-absent by-load by-load-one-absent", "count gpus"},
+    {"idle-gpu-among-spinning", "by-processes by-load", "gpu count spinning pid"},
+};
+using Found = FoundIn<kFindings>;
+
 using Row = std::pair<const GpuSeen*, const GpuSeen::Of<GpuProcess>*>;
 
 bool SpinsAtLowPower(const GpuSnapshot& gpu) {
@@ -44,9 +50,9 @@ bool LookedTooLate(const Timeline& timeline, const GpuHost& host) {
   return taken && end && taken->date == Timestamp::Date::kFull && taken->at > end->at + std::chrono::seconds(30);
 }
 
-void CiteGpus(const Evidence& evidence, const std::vector<const GpuSeen*>& gpus, Finding& finding) {
+void CiteGpus(const Evidence& evidence, const std::vector<const GpuSeen*>& gpus, Relation& found) {
   for (const GpuSeen* gpu : gpus)
-    if (finding.citations.size() < 3) finding.citations.push_back(Cite(evidence.timeline, *gpu->event, "cause"));
+    if (found.citations.size() < 3) found.citations.push_back(Cite(evidence.timeline, *gpu->event, "cause"));
 }
 
 /// The time-outs already tell that somebody was not in the operation: then the path is not the question.
@@ -55,7 +61,7 @@ bool SomebodyIsAbsent(const Timeline& timeline) {
   return static_cast<int>(timeline.collectives.front().waiters.size()) < timeline.world_size->value;
 }
 
-void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, std::vector<Finding>& out) {
+void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, std::vector<Relation>& out) {
   std::set<const GpuSeen*> seen;
   std::set<std::int64_t> pids;
   std::vector<const GpuSeen*> gpus;
@@ -66,26 +72,15 @@ void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vect
   if (std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.error; })) return;
   if (gpus.size() < 2 || pids.size() != gpus.size() || rows.size() != gpus.size()) return;
   if (!std::all_of(gpus.begin(), gpus.end(), [](const GpuSeen* gpu) { return SpinsAtLowPower(gpu->state); })) return;
-  Finding finding;
-  finding.rule = "all-gpus-spin";
-  finding.cause = "p2p-transport";
-  finding.strength = Strength::kSupporting;
-  finding.confidence = 0.6;
-  finding.claim = fmt::format("All {} GPUs of the job run at full utilisation and low power, one process each: every rank is inside a collective and the bytes do not arrive.", gpus.size());
-  if (SomebodyIsAbsent(evidence.timeline)) {
-    finding.strength = Strength::kHint;
-    finding.confidence = 0.35;
-  }
-  CiteGpus(evidence, gpus, finding);
-  finding.citations.push_back(Cite(evidence.timeline, rows.front().second->event, "context"));
-  finding.remedies = {{"Test and stopgap: shared memory instead of peer-to-peer. It costs bandwidth between GPUs, so it is no repair.", "NCCL_P2P_DISABLE=1 <command>"},
-                      {"If that helps: on bare metal look at ACS and the IOMMU, in a guest at the hypervisor's peer-to-peer support, else at the driver branch. NCCL_SOCKET_IFNAME and NCCL_IB_DISABLE have no part in traffic inside one host.",
-                       "cat /proc/cmdline; systemd-detect-virt; sudo lspci -vvv | grep -i acsctl"}};
-  finding.collect = {"NCCL_DEBUG=INFO of all ranks (does it end in `via P2P/...` and then silence?)", "nvidia-smi topo -m; nvidia-smi topo -p2p r", "dmesg"};
-  out.push_back(std::move(finding));
+  Found found({"all-gpus-spin", "by-processes"});
+  if (SomebodyIsAbsent(evidence.timeline)) found.Grade({"all-gpus-spin", "by-processes-one-absent"});
+  found.Say("count", std::to_string(gpus.size()));
+  CiteGpus(evidence, gpus, found);
+  found.citations.push_back(Cite(evidence.timeline, rows.front().second->event, "context"));
+  out.push_back(std::move(found));
 }
 
-void FindIdleAmongSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, std::vector<Finding>& out) {
+void FindIdleAmongSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, std::vector<Relation>& out) {
   std::vector<Row> idle;
   std::size_t spinning = 0;
   for (const Row& row : rows) {
@@ -93,24 +88,21 @@ void FindIdleAmongSpinning(const Evidence& evidence, const GpuHost& host, const 
     else if (row.first->state.utilization_percent.value_or(100) < 10) idle.push_back(row);
   }
   if (idle.empty() || idle.size() >= spinning || spinning + idle.size() != rows.size()) return;
-  Finding finding;
-  finding.rule = "idle-gpu-among-spinning";
-  finding.cause = "rank-absent";
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.42;
-  finding.claim = fmt::format("{} of the job stands idle while {} others spin in a collective: its process has not entered it.", NameOf(host, *idle.front().first), spinning);
+  Found found({"idle-gpu-among-spinning", "by-processes"});
+  found.Say("gpu", NameOf(host, *idle.front().first));
+  found.Say("count", std::to_string(spinning));
+  found.Say("pid", std::to_string(idle.front().second->what->pid));
   for (const auto& [gpu, process] : idle) {
-    finding.culprits.push_back(BlameGpu(evidence.timeline, host, *gpu, "its GPU is idle while the others wait"));
-    finding.culprits.back().pid = process->what->pid;
-    finding.citations.push_back(Cite(evidence.timeline, *gpu->event, "cause"));
-    finding.citations.push_back(Cite(evidence.timeline, process->event, "cause"));
+    found.culprits.push_back(BlameGpu(evidence.timeline, host, *gpu, ""));
+    found.culprits.back().pid = process->what->pid;
+    found.citations.push_back(Cite(evidence.timeline, *gpu->event, "cause"));
+    found.citations.push_back(Cite(evidence.timeline, process->event, "cause"));
   }
-  finding.collect = {fmt::format("py-spy dump --pid {}", idle.front().second->what->pid)};
-  out.push_back(std::move(finding));
+  out.push_back(std::move(found));
 }
 
 // Without processes the GPUs alone tell, and less surely: they may be another job's.
-void FindSpinningAlone(const Evidence& evidence, const GpuHost& host, std::vector<Finding>& out) {
+void FindSpinningAlone(const Evidence& evidence, const GpuHost& host, std::vector<Relation>& out) {
   std::vector<const GpuSeen*> spinning, idle;
   bool others_work = false;
   for (const GpuSeen& gpu : host.gpus) {
@@ -121,29 +113,25 @@ void FindSpinningAlone(const Evidence& evidence, const GpuHost& host, std::vecto
   }
   const bool broken = std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.error; });
   if (others_work || broken || spinning.size() < 2) return;
-  Finding finding;
-  finding.strength = Strength::kHint;
+  Found found({"all-gpus-spin", "by-load"});
   std::vector<int> indexes;
   for (const GpuSeen* gpu : spinning) indexes.push_back(gpu->state.id.index.value_or(0));
   if (idle.size() == 1) {
-    finding.rule = "idle-gpu-among-spinning";
-    finding.cause = "rank-absent";
-    finding.confidence = 0.42;
-    finding.claim = fmt::format("{} holds memory and stands idle while GPUs {} spin in a collective: its process has not entered it.", NameOf(host, *idle.front()), FoldRanks(indexes));
-    finding.culprits = {BlameGpu(evidence.timeline, host, *idle.front(), "its GPU is idle while the others wait")};
-    CiteGpus(evidence, idle, finding);
+    found.Grade({"idle-gpu-among-spinning", "by-load"});
+    found.Say("gpu", NameOf(host, *idle.front()));
+    found.Say("spinning", FoldRanks(indexes));
+    found.culprits = {BlameGpu(evidence.timeline, host, *idle.front(), "")};
+    CiteGpus(evidence, idle, found);
   } else {
-    finding.rule = "all-gpus-spin";
-    finding.cause = "p2p-transport";
-    finding.confidence = SomebodyIsAbsent(evidence.timeline) ? 0.3 : 0.4;
-    finding.claim = fmt::format("GPUs {} run at full utilisation and low power: what uses them is inside a collective that does not move.", FoldRanks(indexes));
+    if (SomebodyIsAbsent(evidence.timeline)) found.Grade({"all-gpus-spin", "by-load-one-absent"});
+    found.Say("gpus", FoldRanks(indexes));
   }
-  CiteGpus(evidence, spinning, finding);
-  out.push_back(std::move(finding));
+  CiteGpus(evidence, spinning, found);
+  out.push_back(std::move(found));
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out;
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
   for (const GpuHost& host : ReadGpus(evidence.timeline)) {
     const bool split = std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.mig; });
     if (split || LookedTooLate(evidence.timeline, host)) continue;
@@ -156,8 +144,6 @@ std::vector<Finding> Run(const Evidence& evidence) {
   }
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"all-gpus-spin", "idle-gpu-among-spinning"};
 
 }  // namespace
 

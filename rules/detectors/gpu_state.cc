@@ -14,70 +14,74 @@
 
 #include "rules/detectors.h"
 #include "rules/gpu_view.h"
+#include "rules/host_states.h"
 
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"gpu-unreadable", "unreadable", "gpus persistence-off"},
+    {"gpu-needs-reset", "required recommended recommended-seen-only recovery", "gpus persistence-off"},
+    {"gpu-memory-worn", "not-remapped sram sram-seen-only", "gpus persistence-off"},
+    {"gpu-memory-errors", "counted counted-seen-only row-waits row-waits-seen-only page-waits page-waits-seen-only pages-retired", "gpus persistence-off"},
+    {"gpu-slowed-by-hardware", "heat power-brake heat-or-power", "gpus"},
+    {"gpu-warm", "driver-slows passed-limit", "gpus"},
+    {"fabric-incomplete", "not-finished not-joined not-joined-seen-only", "gpus persistence-off"},
+    {"fabric-unhealthy", "drain summary route bandwidth", "gpus persistence-off"},
+    {"gpu-vanished", "lost", "gpu rank count"},
+    {"host-lists-fewer-gpus", "fewer", "host count others-count"},
+    {"drivers-differ", "shown", "versions"},
+    {"mig-under-nccl", "split", "gpu"},
+};
+using Found = FoundIn<kFindings>;
+
 constexpr std::size_t kCited = 6;
 
-/// What a condition says of the job's failure.
+/// What a condition says of the job's failure: where the job failed, or no job runs on such a GPU; and where only its state
+/// was seen, which it may live with.
 struct Meaning {
-  std::string_view property, rule, cause, says;
-  Strength strength;
-  double confidence;
-  bool alone;  ///< no job runs on such a GPU, whether or not anything else was seen to fail
+  std::string_view property;
+  Found::Held failed, seen_only;
+  bool grave;  ///< no job runs on such a GPU, whether or not anything else was seen to fail
 };
 
-constexpr Strength kHint = Strength::kHint, kSupporting = Strength::kSupporting;
-constexpr Meaning kMeanings[] = {
-    {"error", "gpu-unreadable", "gpu-fault", "nvidia-smi cannot read it any more", kSupporting, 0.74, true},
-    {"reset_status.reset_required", "gpu-needs-reset", "gpu-fault", "it must be reset before it works again", kSupporting, 0.74, true},
-    {"reset_status.drain_and_reset_recommended", "gpu-needs-reset", "gpu-fault", "it should be drained and reset", kSupporting, 0.58, false},
-    {"gpu_recovery_action", "gpu-needs-reset", "gpu-fault", "the driver asks for a recovery", kSupporting, 0.72, true},
-    {"remapped_rows.failure", "gpu-memory-worn", "gpu-fault", "a faulty memory row could not be remapped", kSupporting, 0.72, true},
-    {"ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "gpu-memory-worn", "gpu-fault", "its uncorrectable SRAM errors passed the limit", kSupporting, 0.62, false},
-    {"ecc.errors.uncorrected.volatile.total", "gpu-memory-errors", "gpu-fault", "it counts uncorrectable memory errors since the driver was loaded", kSupporting, 0.6, false},
-    {"remapped_rows.pending", "gpu-memory-errors", "gpu-fault", "a faulty memory row waits for a reset to be remapped", kSupporting, 0.56, false},
-    {"retired_pages.pending", "gpu-memory-errors", "gpu-fault", "a faulty memory page waits for a reset to be retired", kSupporting, 0.54, false},
-    {"retired_pages.cause", "gpu-memory-errors", "gpu-fault", "pages of its memory were retired for double bit errors", kHint, 0.3, false},
-    {"clocks_event_reasons.hw_thermal_slowdown", "gpu-slowed-by-hardware", "thermal-power", "its hardware slows it down for heat", kSupporting, 0.72, true},
-    {"clocks_event_reasons.hw_power_brake_slowdown", "gpu-slowed-by-hardware", "thermal-power", "the power supply's brake slows it down", kSupporting, 0.72, true},
-    {"clocks_event_reasons.hw_slowdown", "gpu-slowed-by-hardware", "thermal-power", "its hardware slows it down for heat or power", kSupporting, 0.7, true},
-    {"clocks_event_reasons.sw_thermal_slowdown", "gpu-warm", "thermal-power", "the driver lowers its clocks for heat", kHint, 0.35, false},
-    {"violations.thermal", "gpu-warm", "thermal-power", "it passed a limit of temperature", kHint, 0.35, false},
-    {"fabric.state", "fabric-incomplete", "fabric-manager", "it has not finished joining the NVLink fabric", kSupporting, 0.66, true},
-    {"fabric.status", "fabric-incomplete", "fabric-manager", "it could not join the NVLink fabric", kSupporting, 0.62, false},
-    {"fabric.health.summary", "fabric-unhealthy", "nvlink-fault", "its part of the NVLink fabric is unhealthy", kHint, 0.46, false},
-    {"fabric.health.route_unhealthy", "fabric-unhealthy", "nvlink-fault", "a route of its NVLink fabric is unhealthy", kHint, 0.46, false},
-    {"fabric.health.degraded_bandwidth", "fabric-unhealthy", "nvlink-fault", "its NVLink fabric has lost bandwidth", kHint, 0.44, false},
+constexpr Meaning Grave(std::string_view property, Found::Held held) { return {property, held, held, true}; }
+/// A hint, and said only where something failed.
+constexpr Meaning Slight(std::string_view property, Found::Held held) { return {property, held, held, false}; }
+
+const Meaning kMeanings[] = {
+    Grave("error", {"gpu-unreadable", "unreadable"}),
+    Grave("reset_status.reset_required", {"gpu-needs-reset", "required"}),
+    {"reset_status.drain_and_reset_recommended", {"gpu-needs-reset", "recommended"}, {"gpu-needs-reset", "recommended-seen-only"}, false},
+    Grave("gpu_recovery_action", {"gpu-needs-reset", "recovery"}),
+    Grave("remapped_rows.failure", {"gpu-memory-worn", "not-remapped"}),
+    {"ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", {"gpu-memory-worn", "sram"}, {"gpu-memory-worn", "sram-seen-only"}, false},
+    {"ecc.errors.uncorrected.volatile.total", {"gpu-memory-errors", "counted"}, {"gpu-memory-errors", "counted-seen-only"}, false},
+    {"remapped_rows.pending", {"gpu-memory-errors", "row-waits"}, {"gpu-memory-errors", "row-waits-seen-only"}, false},
+    {"retired_pages.pending", {"gpu-memory-errors", "page-waits"}, {"gpu-memory-errors", "page-waits-seen-only"}, false},
+    Slight("retired_pages.cause", {"gpu-memory-errors", "pages-retired"}),
+    Grave("clocks_event_reasons.hw_thermal_slowdown", {"gpu-slowed-by-hardware", "heat"}),
+    Grave("clocks_event_reasons.hw_power_brake_slowdown", {"gpu-slowed-by-hardware", "power-brake"}),
+    Grave("clocks_event_reasons.hw_slowdown", {"gpu-slowed-by-hardware", "heat-or-power"}),
+    Slight("clocks_event_reasons.sw_thermal_slowdown", {"gpu-warm", "driver-slows"}),
+    Slight("violations.thermal", {"gpu-warm", "passed-limit"}),
+    Grave("fabric.state", {"fabric-incomplete", "not-finished"}),
+    {"fabric.status", {"fabric-incomplete", "not-joined"}, {"fabric-incomplete", "not-joined-seen-only"}, false},
+    Slight("fabric.health.summary", {"fabric-unhealthy", "summary"}),
+    Slight("fabric.health.route_unhealthy", {"fabric-unhealthy", "route"}),
+    Slight("fabric.health.degraded_bandwidth", {"fabric-unhealthy", "bandwidth"}),
 };
-
-std::vector<std::string> ExplainedBy(std::string_view cause) {
-  if (cause == "fabric-manager") return {"system-not-initialized", "nvls-bind-failed"};
-  if (cause == "thermal-power") return {"slow-rank", "collective-timeout"};
-  if (cause == "nvlink-fault") return {"collective-timeout", "remote-error"};
-  return {"cuda-context-error", "collective-timeout", "remote-error"};
-}
-
-std::vector<Remedy> RemediesFor(std::string_view rule) {
-  if (rule == "fabric-incomplete")
-    return {{"Wait a minute after the driver was loaded; if it stays, restart the fabric manager.", "nvidia-smi -q | grep -A 3 -w Fabric; systemctl restart nvidia-fabricmanager"}};
-  if (rule == "gpu-slowed-by-hardware" || rule == "gpu-warm")
-    return {{"Power brake: the power supply or its budget. Thermal: air flow, dust, fans, or the coolant. A software power cap is normal and not this.", ""}};
-  if (rule == "fabric-unhealthy") return {{"Look at the links of the GPU and at the fabric manager's log.", "nvidia-smi nvlink -s; nvidia-smi nvlink -e"}};
-  return {{"Read the kernel log of the host for the Xid, drain the host, then reset the GPU.", "dmesg -T | grep -E 'NVRM: Xid' | tail -20; nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"}};
-}
 
 struct Held {
   const Meaning* meaning;
+  const Grade* grade;  ///< where the job failed
   const GpuHost* host;
   const GpuSeen* gpu;
   EventIndex event;
-  std::string value;
 };
 
 const Meaning* MeaningOf(std::string_view property, std::string_view value) {
-  static constexpr Meaning kDrain{"gpu_recovery_action", "fabric-unhealthy", "nvlink-fault", "the driver asks to drain its peer-to-peer traffic", kSupporting, 0.58, true};
+  static const Meaning kDrain = Grave("gpu_recovery_action", {"fabric-unhealthy", "drain"});
   if (property == "gpu_recovery_action" && value == "Drain P2P") return &kDrain;
   const auto* found = std::find_if(std::begin(kMeanings), std::end(kMeanings), [&](const Meaning& meaning) { return meaning.property == property; });
   return found == std::end(kMeanings) ? nullptr : found;
@@ -94,51 +98,46 @@ bool OnlyStates(const Timeline& timeline) {
 
 std::vector<Held> FindHeld(const Evidence& evidence, const std::vector<GpuHost>& hosts, bool failed) {
   std::vector<Held> held;
+  const auto add = [&](const Meaning& meaning, const GpuHost& host, const GpuSeen& gpu, EventIndex event) {
+    held.push_back({&meaning, &GradeOf(evidence.book, meaning.failed.id, meaning.failed.grade), &host, &gpu, event});
+  };
   for (const GpuHost& host : hosts)
     for (const GpuSeen& gpu : host.gpus) {
       if (IsOfOtherJob(evidence.timeline, host, gpu)) continue;
-      if (gpu.state.error && gpu.event) held.push_back({MeaningOf("error", ""), &host, &gpu, *gpu.event, {}});
+      if (gpu.state.error && gpu.event) add(*MeaningOf("error", ""), host, gpu, *gpu.event);
       for (const auto& condition : gpu.conditions)
-        if (const Meaning* meaning = MeaningOf(condition.what->property, condition.what->value)) held.push_back({meaning, &host, &gpu, condition.event, condition.what->value});
+        if (const Meaning* meaning = MeaningOf(condition.what->property, condition.what->value)) add(*meaning, host, gpu, condition.event);
     }
   const bool asked = failed || OnlyStates(evidence.timeline);
-  std::erase_if(held, [&](const Held& h) { return !h.meaning->alone && !(h.meaning->strength == kHint ? failed : asked); });
+  std::erase_if(held, [&](const Held& h) { return !h.meaning->grave && !(h.grade->strength == Strength::kHint ? failed : asked); });
   return held;
 }
 
-Finding FindingOf(const Evidence& evidence, const std::vector<Held>& held, bool failed) {
-  constexpr double kOfAStateAlone = 0.5;  // a job may live with it
+Found FoundOf(const Evidence& evidence, const std::vector<Held>& held, bool failed) {
   // The GPU that holds the gravest state is named first; those in the same state are blamed with it.
-  const Held& first = *std::max_element(held.begin(), held.end(), [](const Held& a, const Held& b) { return std::pair(a.meaning->confidence, b.event) < std::pair(b.meaning->confidence, a.event); });
-  Finding finding;
-  finding.rule = first.meaning->rule;
-  finding.cause = first.meaning->cause;
-  finding.strength = first.meaning->strength;
-  finding.confidence = failed || first.meaning->alone ? first.meaning->confidence : std::min(first.meaning->confidence, kOfAStateAlone);
-  finding.explains = ExplainedBy(first.meaning->cause);
-  finding.remedies = RemediesFor(first.meaning->rule);
+  const Held& first = *std::max_element(held.begin(), held.end(), [](const Held& a, const Held& b) { return std::pair(a.grade->confidence, b.event) < std::pair(b.grade->confidence, a.event); });
+  Found found(failed ? first.meaning->failed : first.meaning->seen_only);
   std::set<const GpuSeen*> blamed;
   std::set<std::pair<const GpuSeen*, std::string_view>> cited;
   for (const Held& h : held)
-    if (h.meaning->property == first.meaning->property && blamed.insert(h.gpu).second) finding.culprits.push_back(BlameGpu(evidence.timeline, *h.host, *h.gpu, std::string(h.meaning->says)));
+    if (h.meaning->property == first.meaning->property && blamed.insert(h.gpu).second) found.culprits.push_back(BlameGpu(evidence.timeline, *h.host, *h.gpu, ""));
   const auto cite = [&](const Held& h, const char* role) {
-    if (finding.citations.size() < kCited && cited.insert({h.gpu, h.meaning->property}).second) finding.citations.push_back(Cite(evidence.timeline, h.event, role));
+    if (found.citations.size() < kCited && cited.insert({h.gpu, h.meaning->property}).second) found.citations.push_back(Cite(evidence.timeline, h.event, role));
   };
   cite(first, "cause");
   for (const Held& h : held)
     if (blamed.count(h.gpu) != 0) cite(h, "cause");
-  finding.times = held.size();
-  finding.claim = blamed.size() > 1 ? fmt::format("{} GPUs, the first of them {}: {}.", blamed.size(), NameOf(*first.host, *first.gpu), first.meaning->says)
-                                    : fmt::format("{}: {}.", NameOf(*first.host, *first.gpu), first.meaning->says);
-  if (first.gpu->state.persistence == false && first.meaning->cause != "thermal-power")
-    finding.remedies.push_back({"Persistence mode is off: the driver forgets its state, fabric and counters included, whenever the last program closes the GPU.", "systemctl enable --now nvidia-persistenced"});
-  return finding;
+  found.times = held.size();
+  const std::string name = NameOf(*first.host, *first.gpu);
+  found.Say("gpus", blamed.size() > 1 ? fmt::format("{} GPUs, the first of them {}", blamed.size(), name) : name);
+  if (first.gpu->state.persistence == false) found.Say("persistence-off", "yes");
+  return found;
 }
 
 // ---- what is not there -----------------------------------------------------------------------------------------
 
 /// A GPU that a rank had when it started and that its host no longer lists, while it lists other ranks' GPUs.
-std::optional<Finding> FindVanished(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
+std::optional<Found> FindVanished(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
   const Timeline& timeline = evidence.timeline;
   for (const GpuHost& host : hosts) {
     std::set<std::string> listed;
@@ -152,26 +151,22 @@ std::optional<Finding> FindVanished(const Evidence& evidence, const std::vector<
       else lost.push_back(&row);
     }
     if (!host.whole || lost.empty() || there < 2 || lost.size() > there) continue;
-    Finding finding;
-    finding.rule = "gpu-vanished";
-    finding.cause = "gpu-fault";
-    finding.strength = kSupporting;
-    finding.confidence = 0.76;
-    finding.claim = fmt::format("The GPU {} of rank {} is not among the {} that nvidia-smi lists on its host any more.", *lost.front()->bus_id, lost.front()->rank->value.value, listed.size());
-    finding.explains = ExplainedBy("gpu-fault");
-    for (const ProcessRow* row : lost) finding.culprits.push_back(BlameRank(timeline, row->rank->value, "nvidia-smi no longer lists its GPU"));
+    Found found({"gpu-vanished", "lost"});
+    found.Say("gpu", *lost.front()->bus_id);
+    found.Say("rank", std::to_string(lost.front()->rank->value.value));
+    found.Say("count", std::to_string(listed.size()));
+    for (const ProcessRow* row : lost) found.culprits.push_back(BlameRank(timeline, row->rank->value, ""));
     for (const GpuSeen& gpu : host.gpus)
-      if (gpu.event && finding.citations.size() < 2) finding.citations.push_back(Cite(timeline, *gpu.event, "cause"));
-    for (EventIndex i = 0; i < timeline.events.size() && finding.citations.size() < 4; ++i)
-      if (const auto* init = std::get_if<CommInit>(&timeline.events[i].what); init != nullptr && init->bus_id && *init->bus_id == *lost.front()->bus_id) finding.citations.push_back(Cite(timeline, i, "context"));
-    finding.remedies = RemediesFor("gpu-vanished");
-    return finding;
+      if (gpu.event && found.citations.size() < 2) found.citations.push_back(Cite(timeline, *gpu.event, "cause"));
+    for (EventIndex i = 0; i < timeline.events.size() && found.citations.size() < 4; ++i)
+      if (const auto* init = std::get_if<CommInit>(&timeline.events[i].what); init != nullptr && init->bus_id && *init->bus_id == *lost.front()->bus_id) found.citations.push_back(Cite(timeline, i, "context"));
+    return found;
   }
   return std::nullopt;
 }
 
 /// A host that lists fewer GPUs than each of the others.
-std::optional<Finding> FindFewer(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
+std::optional<Found> FindFewer(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
   const auto count = [](const GpuHost& host) { return std::count_if(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.event.has_value(); }); };
   std::vector<const GpuHost*> whole;
   for (const GpuHost& host : hosts)
@@ -182,73 +177,58 @@ std::optional<Finding> FindFewer(const Evidence& evidence, const std::vector<Gpu
   for (const GpuHost* host : whole)
     if (host != fewest) others.insert(count(*host));
   if (others.size() != 1 || *others.begin() <= count(*fewest)) return std::nullopt;
-  Finding finding;
-  finding.rule = "host-lists-fewer-gpus";
-  finding.cause = "gpu-fault";
-  finding.strength = kSupporting;
-  finding.confidence = 0.55;
-  finding.claim = fmt::format("{} lists {} GPUs, the other hosts {} each: one is lost to its driver.", *fewest->host, count(*fewest), *others.begin());
-  finding.explains = ExplainedBy("gpu-fault");
+  Found found({"host-lists-fewer-gpus", "fewer"});
+  found.Say("host", *fewest->host);
+  found.Say("count", std::to_string(count(*fewest)));
+  found.Say("others-count", std::to_string(*others.begin()));
   Culprit culprit;
   culprit.host = fewest->host;
-  culprit.why = "a GPU of it is missing";
-  finding.culprits.push_back(std::move(culprit));
+  found.culprits.push_back(std::move(culprit));
   for (const GpuSeen& gpu : fewest->gpus)
-    if (gpu.event && finding.citations.size() < 2) finding.citations.push_back(Cite(evidence.timeline, *gpu.event, "cause"));
-  finding.remedies = RemediesFor("host-lists-fewer-gpus");
-  return finding;
+    if (gpu.event && found.citations.size() < 2) found.citations.push_back(Cite(evidence.timeline, *gpu.event, "cause"));
+  return found;
 }
 
 // ---- what does not fit together --------------------------------------------------------------------------------
 
-std::optional<Finding> FindDrivers(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
+std::optional<Found> FindDrivers(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
   std::map<std::string, std::pair<std::string, EventIndex>> by_version;
   for (const GpuHost& host : hosts)
     for (const GpuSeen& gpu : host.gpus)
       if (host.host && gpu.event && !gpu.state.driver.empty()) by_version.try_emplace(gpu.state.driver, *host.host, *gpu.event);
   if (by_version.size() < 2) return std::nullopt;
-  Finding finding;
-  finding.rule = "drivers-differ";
-  finding.cause = "version-incompatible";
-  finding.strength = kHint;
-  finding.confidence = 0.33;
+  Found found({"drivers-differ", "shown"});
   std::vector<std::string> said;
   for (const auto& [version, where] : by_version) {
     said.push_back(fmt::format("{} on {}", version, where.first));
-    if (finding.citations.size() < kCited) finding.citations.push_back(Cite(evidence.timeline, where.second, "cause"));
+    if (found.citations.size() < kCited) found.citations.push_back(Cite(evidence.timeline, where.second, "cause"));
   }
-  finding.claim = fmt::format("The hosts run different drivers: {}.", fmt::join(said, ", "));
-  finding.remedies = {{"Bring all hosts to one driver before looking further.", ""}};
-  return finding;
+  found.Say("versions", fmt::format("{}", fmt::join(said, ", ")));
+  return found;
 }
 
 /// NCCL sees the instances of one GPU as one device, and they have no peer-to-peer.
-std::optional<Finding> FindMig(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
+std::optional<Found> FindMig(const Evidence& evidence, const std::vector<GpuHost>& hosts) {
   const bool several = std::any_of(evidence.timeline.communicators.begin(), evidence.timeline.communicators.end(), [](const CommunicatorRow& row) { return row.nranks > 1; });
   for (const GpuHost& host : hosts)
     for (const GpuSeen& gpu : host.gpus) {
       if (!several || !gpu.state.mig || !gpu.event || !gpu.rank) continue;
-      Finding finding;
-      finding.rule = "mig-under-nccl";
-      finding.cause = "device-mapping";
-      finding.strength = kHint;
-      finding.confidence = 0.41;
-      finding.claim = fmt::format("{} is split by MIG: NCCL takes instances of one GPU for one device, and they have no peer-to-peer.", NameOf(host, gpu));
-      finding.citations = {Cite(evidence.timeline, *gpu.event, "cause")};
-      finding.remedies = {{"Switch MIG off for jobs of several GPUs.", "nvidia-smi -i <index> -mig 0"}};
-      return finding;
+      Found found({"mig-under-nccl", "split"});
+      found.Say("gpu", NameOf(host, gpu));
+      found.citations = {Cite(evidence.timeline, *gpu.event, "cause")};
+      return found;
     }
   return std::nullopt;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const std::vector<GpuHost> hosts = ReadGpus(evidence.timeline);
-  if (hosts.empty() || NothingWrong(evidence)) return {};
-  const bool failed = FailureSeen(evidence);
+  if (hosts.empty() || evidence.course.ended_well()) return {};
+  const bool failed = SawFailure(evidence);
   std::map<std::string_view, std::vector<Held>> by_cause;
-  for (Held& held : FindHeld(evidence, hosts, failed)) by_cause[held.meaning->cause].push_back(std::move(held));
-  std::vector<Finding> out;
-  for (const auto& [cause, held] : by_cause) out.push_back(FindingOf(evidence, held, failed));
+  for (Held& held : FindHeld(evidence, hosts, failed)) by_cause[evidence.book.FindFinding(held.meaning->failed.id)->cause].push_back(held);
+  std::vector<Relation> out;
+  for (const auto& [cause, held] : by_cause) out.push_back(FoundOf(evidence, held, failed));
   if (auto vanished = FindVanished(evidence, hosts)) out.push_back(std::move(*vanished));
   if (!failed) return out;
   if (auto fewer = FindFewer(evidence, hosts)) out.push_back(std::move(*fewer));
@@ -256,9 +236,6 @@ std::vector<Finding> Run(const Evidence& evidence) {
   if (auto mig = FindMig(evidence, hosts)) out.push_back(std::move(*mig));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"gpu-unreadable", "gpu-needs-reset", "gpu-memory-worn", "gpu-memory-errors", "gpu-slowed-by-hardware", "gpu-warm", "fabric-incomplete",
-                                          "fabric-unhealthy", "gpu-vanished", "host-lists-fewer-gpus", "drivers-differ", "mig-under-nccl"};
 
 }  // namespace
 

@@ -17,6 +17,14 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"memlock-too-low", "ran-into", "on-host value"},
+    {"open-files-too-low", "ran-into", "on-host value"},
+    {"processes-too-low", "ran-into", "on-host value"},
+    {"shm-too-small", "ran-out seen-only", "size"},
+};
+using Found = FoundIn<kFindings>;
+
 using Of = HostLimit::Of;
 
 constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
@@ -30,17 +38,15 @@ std::string InBytes(std::int64_t bytes) {
 struct Row {
   Of of;
   std::int64_t below;
-  std::string_view finding, cause, what;
+  Found::Held held;
   std::vector<std::string_view> failures;  ///< rules
-  std::string_view remedy, command;
 };
 
 const std::vector<Row>& Rows() {
   static const std::vector<Row> kRows = {
-      {Of::kLockedMemory, 256 * kMiB, "memlock-too-low", "resource-limit", "locked memory", {"memlock", "ib-verbs-setup-failed", "memlock-warning"},
-       "Set the limit to unlimited where the job is started: the scheduler's unit file, the container, or limits.conf.", "docker run --ulimit memlock=-1 ...   # systemd: LimitMEMLOCK=infinity"},
-      {Of::kOpenFiles, 65536, "open-files-too-low", "resource-limit", "open files", {"too-many-open-files"}, "Raise the limit where the job is started.", "ulimit -n 1048576"},
-      {Of::kProcesses, 65536, "processes-too-low", "resource-limit", "processes", {"fork-refused"}, "Raise the limit where the job is started; containers have one of their own (pids).", "ulimit -u unlimited"},
+      {Of::kLockedMemory, 256 * kMiB, {"memlock-too-low", "ran-into"}, {"memlock", "ib-verbs-setup-failed", "memlock-warning"}},
+      {Of::kOpenFiles, 65536, {"open-files-too-low", "ran-into"}, {"too-many-open-files"}},
+      {Of::kProcesses, 65536, {"processes-too-low", "ran-into"}, {"fork-refused"}},
   };
   return kRows;
 }
@@ -73,7 +79,7 @@ std::optional<EventIndex> LowLimit(const Timeline& timeline, const Row& row, con
   return low;
 }
 
-std::optional<Finding> JudgeLimit(const Evidence& evidence, const Row& row) {
+std::optional<Found> JudgeLimit(const Evidence& evidence, const Row& row) {
   const Timeline& timeline = evidence.timeline;
   const auto failure = FailureOf(evidence, row.failures);
   if (!failure) return std::nullopt;
@@ -81,19 +87,12 @@ std::optional<Finding> JudgeLimit(const Evidence& evidence, const Row& row) {
   const auto shown = LowLimit(timeline, row, host);
   if (!shown) return std::nullopt;
   const HostLimit& limit = std::get<HostLimit>(timeline.events[*shown].what);
-  Finding finding;
-  finding.rule = std::string(row.finding);
-  finding.cause = std::string(row.cause);
-  finding.strength = Strength::kDecisive;
-  finding.confidence = 0.93;
-  finding.explains = {"collective-timeout", "nccl-error", "nccl-return-trace", "remote-error", "connection-closed", "python-exception", "ib-fault"};
-  finding.claim = fmt::format("The limit for {}{} is {}, and the job ran into it.", row.what, OnHost(host.value_or("")),
-                              row.of == Of::kLockedMemory ? InBytes(limit.value) : std::to_string(limit.value));
-  finding.culprits = BlameHost(host.value_or(""), fmt::format("its limit for {} is too low", row.what));
-  finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, *shown, "cause")};
-  finding.remedies = {{std::string(row.remedy), std::string(row.command)}};
-  finding.retry = "after-fix";
-  return finding;
+  Found found(row.held);
+  found.Say("on-host", OnHost(host.value_or("")));
+  found.Say("value", row.of == Of::kLockedMemory ? InBytes(limit.value) : std::to_string(limit.value));
+  found.culprits = BlameHost(host.value_or(""), "");
+  found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, *shown, "cause")};
+  return found;
 }
 
 // ---- /dev/shm --------------------------------------------------------------------------------------------------
@@ -117,7 +116,7 @@ bool TooSmall(const ShmSize& shm, std::int64_t asked) {
   return shm.total_bytes < kLeastTotal || (shm.free_bytes && *shm.free_bytes < 16 * kMiB);
 }
 
-std::optional<Finding> JudgeShm(const Evidence& evidence) {
+std::optional<Found> JudgeShm(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::set<std::string> hosts = JobHosts(timeline);
   const auto failure = FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus"});
@@ -129,39 +128,26 @@ std::optional<Finding> JudgeShm(const Evidence& evidence) {
     if (failure)
       if (const auto where = JobHostOf(timeline, hosts, timeline.events[*failure]); where && *where != *host) continue;
     if (!TooSmall(*shm, failure ? AskedBytes(timeline.events[*failure].text) : 0)) continue;
-    Finding finding;
-    finding.rule = "shm-too-small";
-    finding.cause = "shm-exhausted";
-    const std::string size = fmt::format("/dev/shm{} holds {}{}", OnHost(*host), InBytes(shm->total_bytes), shm->free_bytes ? fmt::format(", {} of it free", InBytes(*shm->free_bytes)) : std::string());
-    finding.remedies = {{"Give the container more shared memory; remove what dead jobs left there.", "docker run --shm-size=64g ...; ls -l /dev/shm | head"}};
-    finding.retry = "after-fix";
+    Found found(failure ? Found::Held{"shm-too-small", "ran-out"} : Found::Held{"shm-too-small", "seen-only"});
+    found.Say("size", fmt::format("/dev/shm{} holds {}{}", OnHost(*host), InBytes(shm->total_bytes), shm->free_bytes ? fmt::format(", {} of it free", InBytes(*shm->free_bytes)) : std::string()));
     if (!failure) {
-      finding.strength = Strength::kHint;
-      finding.confidence = 0.2;
-      finding.claim = size + "; nothing shows that the job ran out of it.";
-      finding.citations = {Cite(timeline, i, "context")};
-      return finding;
+      found.citations = {Cite(timeline, i, "context")};
+      return found;
     }
-    finding.strength = Strength::kDecisive;
-    finding.confidence = 0.94;
-    finding.explains = {"collective-timeout", "nccl-error", "nccl-return-trace", "nccl-proxy-fallout", "remote-error", "connection-closed", "python-exception", "native-crash", "host-oom"};
-    finding.claim = size + ", and the job ran out of it.";
-    finding.culprits = BlameHost(*host, "its shared memory is too small");
-    finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, i, "cause")};
-    return finding;
+    found.culprits = BlameHost(*host, "");
+    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, i, "cause")};
+    return found;
   }
   return std::nullopt;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out;
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
   for (const Row& row : Rows())
-    if (auto finding = JudgeLimit(evidence, row)) out.push_back(std::move(*finding));
-  if (auto finding = JudgeShm(evidence)) out.push_back(std::move(*finding));
+    if (auto found = JudgeLimit(evidence, row)) out.push_back(std::move(*found));
+  if (auto found = JudgeShm(evidence)) out.push_back(std::move(*found));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"memlock-too-low", "open-files-too-low", "processes-too-low", "shm-too-small"};
 
 }  // namespace
 

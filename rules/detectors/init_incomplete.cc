@@ -14,7 +14,12 @@
 namespace inquest {
 namespace {
 
-std::vector<Finding> Run(const Evidence& evidence) {
+constexpr FindingRow kFindings[] = {
+    {"init-incomplete", "most-heard", "begun size absent"},
+};
+using Found = FoundIn<kFindings>;
+
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   for (const CommunicatorRow& row : timeline.communicators) {
     std::set<int> begun;
@@ -28,25 +33,19 @@ std::vector<Finding> Run(const Evidence& evidence) {
     std::vector<int> absent;
     for (int rank = 0; rank < row.nranks; ++rank)
       if (begun.count(rank) == 0) absent.push_back(rank);
-    Finding finding;
-    finding.rule = "init-incomplete";
-    finding.cause = "rank-absent";
-    finding.strength = Strength::kSupporting;
-    finding.confidence = 0.6;
-    finding.claim = fmt::format("Ranks {} began a communicator of {} and none finished: rank{} {} never began it.", FoldRanks({begun.begin(), begun.end()}), row.nranks,
-                                absent.size() > 1 ? "s" : "", FoldRanks(absent));
+    Found found({"init-incomplete", "most-heard"});
+    found.Say("begun", FoldRanks({begun.begin(), begun.end()}));
+    found.Say("size", std::to_string(row.nranks));
+    found.Say("absent", RanksWithin(absent));
     const bool job_wide = !timeline.world_size || timeline.world_size->value == row.nranks;
     if (job_wide)
-      for (const int rank : absent) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "never began the communicator"));
+      for (const int rank : absent) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
     for (const auto& member : row.members)
-      if (member.init_event && finding.citations.size() < 3) finding.citations.push_back(Cite(timeline, *member.init_event, "cause"));
-    finding.collect = {"the whole output of the rank that is missing, and py-spy dump of its process", "the kernel log of its host"};
-    return {finding};
+      if (member.init_event && found.citations.size() < 3) found.citations.push_back(Cite(timeline, *member.init_event, "cause"));
+    return {found};
   }
   return {};
 }
-
-constexpr std::string_view kFindings[] = {"init-incomplete"};
 
 }  // namespace
 

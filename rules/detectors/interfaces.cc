@@ -17,6 +17,14 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"interface-missing", "listed", "asked on-host names"},
+    {"interface-down", "shown", "name on-host"},
+    {"hosts-on-different-networks", "unreachable failed", "first-host first-network other-host other-network"},
+    {"mtu-differs", "shown", "small small-host large large-host"},
+};
+using Found = FoundIn<kFindings>;
+
 struct Shown {
   std::map<std::string, EventIndex> names;  ///< interfaces, by name: the line to cite
   std::set<std::string> down;
@@ -64,19 +72,7 @@ bool Fits(std::string_view asked, const std::string& name) {
   return found != without;
 }
 
-Finding NewFinding(const std::string& rule, Strength strength, double confidence) {
-  Finding finding;
-  finding.rule = rule;
-  finding.cause = "interface-selection";
-  finding.strength = strength;
-  finding.confidence = confidence;
-  finding.explains = {"nccl-error", "connection-closed", "collective-timeout", "peer-unreachable", "remote-error"};
-  finding.remedies = {{"Choose the interface that the hosts share; a prefix such as en or ^lo,docker is more portable than a name.", "export NCCL_SOCKET_IFNAME=^lo,docker,virbr; ip -br addr"}};
-  finding.retry = "after-fix";
-  return finding;
-}
-
-void FindMissing(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+void FindMissing(const Evidence& evidence, const Job& job, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
   const auto failure = FirstLineFor(evidence, {"interface-selection", "peer-unreachable", "rendezvous"});
   if (!failure) return;
@@ -85,19 +81,21 @@ void FindMissing(const Evidence& evidence, const Job& job, std::vector<Finding>&
     const std::string& value = std::get<EnvironmentSet>(timeline.events[asked].what).value;
     if (shown == job.shown.end() || !shown->second.names.contains("lo") || shown->second.names.size() < 2) continue;
     if (std::any_of(shown->second.names.begin(), shown->second.names.end(), [&](const auto& name) { return Fits(value, name.first); })) continue;
-    Finding finding = NewFinding("interface-missing", Strength::kDecisive, 0.93);
+    Found found({"interface-missing", "listed"});
     std::vector<std::string> names;
     for (const auto& [name, event] : shown->second.names)
       if (names.size() < 8) names.push_back(name);
-    finding.claim = fmt::format("NCCL_SOCKET_IFNAME asks for `{}`, and the interfaces{} are {}.", value.substr(0, 64), OnHost(host), fmt::join(names, ", "));
-    finding.culprits = BlameHost(host, "it has no such interface");
-    finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, shown->second.names.begin()->second, "context")};
-    out.push_back(std::move(finding));
+    found.Say("asked", value.substr(0, 64));
+    found.Say("on-host", OnHost(host));
+    found.Say("names", fmt::format("{}", fmt::join(names, ", ")));
+    found.culprits = BlameHost(host, "");
+    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, shown->second.names.begin()->second, "context")};
+    out.push_back(std::move(found));
     return;
   }
 }
 
-void FindDown(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+void FindDown(const Evidence& evidence, const Job& job, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable", "interface-selection", "rendezvous"});
   if (!failure) return;
@@ -105,11 +103,12 @@ void FindDown(const Evidence& evidence, const Job& job, std::vector<Finding>& ou
     const std::string& name = std::get<NetworkUsed>(timeline.events[chosen].what).devices.front();
     const auto shown = job.shown.find(host);
     if (shown == job.shown.end() || !shown->second.down.contains(name)) continue;
-    Finding finding = NewFinding("interface-down", Strength::kSupporting, 0.7);
-    finding.claim = fmt::format("NCCL bootstraps over {}{}, which is down.", name, OnHost(host));
-    finding.culprits = BlameHost(host, fmt::format("its interface {} is down", name));
-    finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, chosen, "cause"), Cite(timeline, shown->second.names.at(name), "cause")};
-    out.push_back(std::move(finding));
+    Found found({"interface-down", "shown"});
+    found.Say("name", name);
+    found.Say("on-host", OnHost(host));
+    found.culprits = BlameHost(host, "");
+    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, chosen, "cause"), Cite(timeline, shown->second.names.at(name), "cause")};
+    out.push_back(std::move(found));
     return;
   }
 }
@@ -128,7 +127,7 @@ std::string_view NetworkOf(const std::string& address) {
   return a == 127 ? "127.0.0.0/8" : std::string_view();
 }
 
-void FindApart(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+void FindApart(const Evidence& evidence, const Job& job, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
   std::map<std::string_view, std::pair<std::string, EventIndex>> networks;
   for (const auto& [host, chosen] : job.chosen) {
@@ -141,19 +140,22 @@ void FindApart(const Evidence& evidence, const Job& job, std::vector<Finding>& o
   });
   if (networks.size() < 2 || complete || !SawFailure(evidence) || SawEnding(evidence)) return;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
-  Finding finding = NewFinding("hosts-on-different-networks", failure ? Strength::kSupporting : Strength::kHint, failure ? 0.66 : 0.42);
+  Found found(failure ? Found::Held{"hosts-on-different-networks", "unreachable"} : Found::Held{"hosts-on-different-networks", "failed"});
   const auto& [first, second] = std::pair(*networks.begin(), *std::next(networks.begin()));
-  finding.claim = fmt::format("NCCL bootstraps{} in {} and{} in {}: the two need not reach each other.", OnHost(first.second.first), first.first, OnHost(second.second.first), second.first);
-  if (failure) finding.citations.push_back(Cite(timeline, *failure, "cause"));
-  for (const auto& [network, chosen] : networks) finding.citations.push_back(Cite(timeline, chosen.second, "cause"));
-  out.push_back(std::move(finding));
+  found.Say("first-host", OnHost(first.second.first));
+  found.Say("first-network", std::string(first.first));
+  found.Say("other-host", OnHost(second.second.first));
+  found.Say("other-network", std::string(second.first));
+  if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
+  for (const auto& [network, chosen] : networks) found.citations.push_back(Cite(timeline, chosen.second, "cause"));
+  out.push_back(std::move(found));
 }
 
 // Hosts whose interfaces let packets of different sizes through: what one sends large the other never gets, if the path
 // does not cut it. Most networks do, so it is a hint.
-void FindMtu(const Evidence& evidence, const Job& job, std::vector<Finding>& out) {
+void FindMtu(const Evidence& evidence, const Job& job, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
-  const auto stall = FirstTimeOutOf(timeline);
+  const auto stall = evidence.course.first_time_out();
   const auto failure = stall ? stall : FirstLineFor(evidence, {"peer-unreachable"});
   std::map<int, std::pair<std::string, EventIndex>> by_mtu;
   for (const auto& [host, chosen] : job.chosen) {
@@ -164,27 +166,26 @@ void FindMtu(const Evidence& evidence, const Job& job, std::vector<Finding>& out
     if (const auto mtu = std::get<LinkPort>(timeline.events[event->second].what).mtu) by_mtu.emplace(*mtu, std::pair(host, event->second));
   }
   if (!failure || by_mtu.size() < 2 || SawEnding(evidence)) return;
-  Finding finding = NewFinding("mtu-differs", Strength::kHint, 0.3);
-  finding.explains.clear();
+  Found found({"mtu-differs", "shown"});
   const auto& [small, one] = *by_mtu.begin();
   const auto& [large, other] = *by_mtu.rbegin();
-  finding.claim = fmt::format("The interface that NCCL uses has an MTU of {}{} and of {}{}.", small, OnHost(one.first), large, OnHost(other.first));
-  finding.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, one.second, "cause"), Cite(timeline, other.second, "cause")};
-  finding.remedies = {{"Give all hosts and the switches between them one MTU, and try it with a packet that may not be cut.", "ping -M do -s 8972 <host>"}};
-  out.push_back(std::move(finding));
+  found.Say("small", std::to_string(small));
+  found.Say("small-host", OnHost(one.first));
+  found.Say("large", std::to_string(large));
+  found.Say("large-host", OnHost(other.first));
+  found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, one.second, "cause"), Cite(timeline, other.second, "cause")};
+  out.push_back(std::move(found));
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Job job = Read(evidence.timeline);
-  std::vector<Finding> out;
+  std::vector<Relation> out;
   FindMissing(evidence, job, out);
   FindDown(evidence, job, out);
   FindApart(evidence, job, out);
   FindMtu(evidence, job, out);
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"interface-missing", "interface-down", "hosts-on-different-networks", "mtu-differs"};
 
 }  // namespace
 

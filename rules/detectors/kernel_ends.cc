@@ -15,6 +15,13 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"rank-killed-for-memory", "of-rank of-job of-others", "who what"},
+    {"rank-crashed-in-kernel-log", "of-rank of-job of-others", "who what"},
+    {"rank-lost-memory-page", "of-rank of-job of-others", "who what"},
+};
+using Found = FoundIn<kFindings>;
+
 bool RaisedBefore(const Timeline& timeline, GlobalRank rank) {
   return std::any_of(timeline.events.begin(), timeline.events.end(), [&](const Event& event) {
     const auto who = std::holds_alternative<ExceptionRaised>(event.what) ? timeline.RankOf(event) : std::nullopt;
@@ -64,14 +71,11 @@ struct Ends {
 };
 
 struct Kind {
-  std::string_view rule, cause;
-  double of_rank;  ///< confidence
-  Strength of_job;
-  double of_job_confidence;
+  Found::Held of_rank, of_job, of_others;
 };
-constexpr Kind kKilled{"rank-killed-for-memory", "host-oom", 0.94, Strength::kDecisive, 0.9};
-constexpr Kind kCrashed{"rank-crashed-in-kernel-log", "native-crash", 0.88, Strength::kSupporting, 0.7};
-constexpr Kind kLostPage{"rank-lost-memory-page", "native-crash", 0.92, Strength::kDecisive, 0.85};
+constexpr Kind kKilled{{"rank-killed-for-memory", "of-rank"}, {"rank-killed-for-memory", "of-job"}, {"rank-killed-for-memory", "of-others"}};
+constexpr Kind kCrashed{{"rank-crashed-in-kernel-log", "of-rank"}, {"rank-crashed-in-kernel-log", "of-job"}, {"rank-crashed-in-kernel-log", "of-others"}};
+constexpr Kind kLostPage{{"rank-lost-memory-page", "of-rank"}, {"rank-lost-memory-page", "of-job"}, {"rank-lost-memory-page", "of-others"}};
 
 std::string WhatOf(const What& what) {
   if (const auto* kill = std::get_if<KernelKill>(&what)) {
@@ -100,60 +104,53 @@ void AddEnd(const Timeline& timeline, EventIndex i, Ends& ends) {
   }
 }
 
-void CiteEnd(const Timeline& timeline, EventIndex event, Finding& finding) {
-  if (finding.citations.size() >= 4) return;
-  if (const auto opening = OpeningOf(timeline, event)) finding.citations.push_back(Cite(timeline, *opening, "cause"));
-  finding.citations.push_back(Cite(timeline, event, "cause"));
+void CiteEnd(const Timeline& timeline, EventIndex event, Found& found) {
+  if (found.citations.size() >= 4) return;
+  if (const auto opening = OpeningOf(timeline, event)) found.citations.push_back(Cite(timeline, *opening, "cause"));
+  found.citations.push_back(Cite(timeline, event, "cause"));
 }
 
-void BlameHosts(const Timeline& timeline, const std::vector<EventIndex>& events, Finding& finding) {
+void BlameHosts(const Timeline& timeline, const std::vector<EventIndex>& events, Found& found) {
   for (const EventIndex i : events) {
     const Event& event = timeline.events[i];
-    CiteEnd(timeline, i, finding);
+    CiteEnd(timeline, i, found);
     Culprit culprit;
     culprit.host = timeline.HostOf(event);
     culprit.why = ProcessName(event.what) + " " + WhatOf(event.what);
-    const bool known = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& other) { return other.host == culprit.host; });
-    if (culprit.host && !known) finding.culprits.push_back(std::move(culprit));
+    const bool known = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& other) { return other.host == culprit.host; });
+    if (culprit.host && !known) found.culprits.push_back(std::move(culprit));
   }
 }
 
-std::optional<Finding> FindingOf(const Evidence& evidence, const Ends& ends, const Kind& kind) {
+std::optional<Found> FoundOf(const Evidence& evidence, const Ends& ends, const Kind& kind) {
   const Timeline& timeline = evidence.timeline;
-  Finding finding;
-  finding.rule = kind.rule;
-  finding.cause = kind.cause;
+  Found found(!ends.by_rank.empty() ? kind.of_rank : !ends.of_job.empty() ? kind.of_job : kind.of_others);
   if (!ends.by_rank.empty()) {
-    finding.strength = Strength::kDecisive;
-    finding.confidence = kind.of_rank;
-    finding.times = ends.by_rank.size();
+    found.times = ends.by_rank.size();
     std::vector<int> ranks;
     for (const auto& [rank, event] : ends.by_rank) {
       ranks.push_back(rank.value);
-      finding.culprits.push_back(BlameRank(timeline, rank, WhatOf(timeline.events[event].what)));
-      if (!finding.culprits.back().host) finding.culprits.back().host = timeline.HostOf(timeline.events[event]);
-      CiteEnd(timeline, event, finding);
+      found.culprits.push_back(BlameRank(timeline, rank, WhatOf(timeline.events[event].what)));
+      if (!found.culprits.back().host) found.culprits.back().host = timeline.HostOf(timeline.events[event]);
+      CiteEnd(timeline, event, found);
     }
-    const auto& host = finding.culprits.front().host;
-    finding.claim = fmt::format("Rank{} {}{} {}.", ranks.size() > 1 ? "s" : "", FoldRanks(ranks), ranks.size() == 1 && host ? " on " + *host : "", WhatOf(timeline.events[ends.by_rank.begin()->second].what));
+    const auto& host = found.culprits.front().host;
+    found.Say("who", RanksInWords(ranks) + (ranks.size() == 1 && host ? " on " + *host : ""));
+    found.Say("what", WhatOf(timeline.events[ends.by_rank.begin()->second].what));
   } else {
     const std::vector<EventIndex>& events = ends.of_job.empty() ? ends.others : ends.of_job;
     if (events.empty()) return std::nullopt;
-    finding.strength = ends.of_job.empty() ? Strength::kHint : kind.of_job;
-    finding.confidence = ends.of_job.empty() ? 0.25 : kind.of_job_confidence;
-    finding.times = events.size();
-    BlameHosts(timeline, events, finding);
+    found.times = events.size();
+    BlameHosts(timeline, events, found);
     const What& what = timeline.events[events.front()].what;
-    const std::string where = finding.culprits.size() == 1 ? " on " + *finding.culprits.front().host : "";
-    finding.claim = fmt::format("Process {}{} {}{}.", ProcessName(what), where, WhatOf(what), ends.of_job.empty() ? "; it is none of the job's" : "");
+    const std::string where = found.culprits.size() == 1 ? " on " + *found.culprits.front().host : "";
+    found.Say("who", "Process " + ProcessName(what) + where);
+    found.Say("what", WhatOf(what));
   }
-  if (finding.strength != Strength::kHint)
-    finding.explains = {"collective-timeout", "connection-closed", "remote-error", "nccl-error", "nccl-proxy-fallout", "sigterm", "elastic-exit", "exit-nonzero", "retry-exceeded", "work-request-flushed",
-                        "killed-by-sigkill", "killed-by-segv", "killed-by-sigbus", "loader-worker-killed", "loader-worker-exited", "ended-by-sigkill", "ended-by-sigsegv", "ended-by-sigbus"};
-  return finding;
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   Ends killed, crashed, lost;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -162,14 +159,12 @@ std::vector<Finding> Run(const Evidence& evidence) {
     if ((crash == nullptr && !std::holds_alternative<KernelKill>(event.what)) || evidence.scope.Of(event) != KernelScope::Outside::kNo) continue;
     AddEnd(timeline, i, crash == nullptr ? killed : crash->how == kHardwareMemory ? lost : crashed);
   }
-  std::vector<Finding> out;
+  std::vector<Relation> out;
   const std::pair<const Ends*, const Kind*> kinds[] = {{&killed, &kKilled}, {&crashed, &kCrashed}, {&lost, &kLostPage}};
   for (const auto& [ends, kind] : kinds)
-    if (auto finding = FindingOf(evidence, *ends, *kind)) out.push_back(std::move(*finding));
+    if (auto found = FoundOf(evidence, *ends, *kind)) out.push_back(std::move(*found));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {kKilled.rule, kCrashed.rule, kLostPage.rule};
 
 }  // namespace
 

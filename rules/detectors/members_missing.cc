@@ -14,6 +14,11 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"members-missing", "some same-one", "named members themselves"},
+};
+using Found = FoundIn<kFindings>;
+
 int NumberOf(std::string_view digits) {
   int number = -1;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -22,7 +27,7 @@ int NumberOf(std::string_view digits) {
 
 constexpr std::uint64_t kFewLines = 40;  ///< a log that goes on for pages is not silent
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   std::map<int, int> announced;
   int members = 0;
   std::vector<EventIndex> lines;
@@ -54,25 +59,14 @@ std::vector<Finding> Run(const Evidence& evidence) {
     ranks.insert(rank);
     all_twice = all_twice && times > 1;
   }
-  Finding finding;
-  finding.rule = "members-missing";
-  finding.cause = "rendezvous";
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.5;
-  const std::string named = fmt::format("rank{} {}", ranks.size() > 1 ? "s" : "", FoldRanks({ranks.begin(), ranks.end()}));
-  if (all_twice)
-    finding.claim = fmt::format("Several processes announced themselves as the same one ({} of {}) and then nothing more was heard: none took the other places.", named, members);
-  else
-    finding.claim = fmt::format("Only {} of {} announced {} and then nothing more was heard: the others were not started, or cannot reach rank 0.", named, members,
-                                ranks.size() > 1 ? "themselves" : "itself");
+  Found found(all_twice ? Found::Held{"members-missing", "same-one"} : Found::Held{"members-missing", "some"});
+  found.Say("named", RanksWithin({ranks.begin(), ranks.end()}));
+  found.Say("members", std::to_string(members));
+  found.Say("themselves", ranks.size() > 1 ? "themselves" : "itself");
   for (const EventIndex line : lines)
-    if (finding.citations.size() < 4) finding.citations.push_back(Cite(evidence.timeline, line, "cause"));
-  finding.remedies = {{"Start one task for each GPU: under Slurm nodes and tasks must be what the trainer is told.", "srun --nodes=2 --ntasks-per-node=4 ...   # Trainer(num_nodes=2, devices=4)"}};
-  finding.collect = {"the output of every node", "env | grep -E 'SLURM_(NTASKS|PROCID|LOCALID|NODEID)|MASTER_|WORLD_SIZE|NODE_RANK' on every node"};
-  return {finding};
+    if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, line, "cause"));
+  return {found};
 }
-
-constexpr std::string_view kFindings[] = {"members-missing"};
 
 }  // namespace
 

@@ -17,6 +17,12 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"peer-traffic-redirected", "failed may-hang", "setting traffic"},
+    {"link-narrow", "failed stalled", "device on-host width widest"},
+};
+using Found = FoundIn<kFindings>;
+
 struct Setting {
   EventIndex event = 0;
   std::string what;
@@ -65,10 +71,10 @@ bool MayHang(const Evidence& evidence) {
 
 // A card whose link is narrower than those of its like on the same host: a slot or a riser. Speed says nothing, an idle
 // card lowers it; nor does a board whose slots are all narrow.
-std::vector<Finding> FindNarrow(const Evidence& evidence) {
+std::vector<Relation> FindNarrow(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::set<std::string> hosts = JobHosts(timeline);
-  const auto stall = FirstTimeOutOf(timeline);
+  const auto stall = evidence.course.first_time_out();
   const auto failure = FirstLineFor(evidence, {"pcie-fault", "gpu-fault"});
   if ((!stall && !failure) || SawEnding(evidence)) return {};
   std::map<std::string, int> widest;  // by host and name
@@ -80,53 +86,43 @@ std::vector<Finding> FindNarrow(const Evidence& evidence) {
     if (link == nullptr || link->width == 0 || link->width >= link->capable_width) continue;
     const auto host = JobHostOf(timeline, hosts, timeline.events[i]);
     if (!host || widest[key_of(timeline.events[i], *link)] <= link->width) continue;
-    Finding finding;
-    finding.rule = "link-narrow";
-    finding.cause = "pcie-fault";
-    finding.strength = failure ? Strength::kSupporting : Strength::kHint;
-    finding.confidence = failure ? 0.6 : 0.3;
-    finding.claim = fmt::format("The PCIe link of {}{} runs at x{}, those of its like at x{}.", link->bus_id, OnHost(*host), link->width, widest[key_of(timeline.events[i], *link)]);
-    finding.culprits = BlameHost(*host, "a PCIe link of it is too narrow");
-    if (!finding.culprits.empty()) finding.culprits.front().bus_id = link->bus_id;
-    if (failure) finding.citations.push_back(Cite(timeline, *failure, "cause"));
-    finding.citations.push_back(Cite(timeline, i, "cause"));
-    finding.remedies = {{"Reseat the card and its riser; look for corrected errors of that port in the kernel log.", "sudo lspci -vvv -s <address> | grep -E \"LnkCap|LnkSta\"; dmesg -T | grep -i aer"}};
-    return {finding};
+    Found found(failure ? Found::Held{"link-narrow", "failed"} : Found::Held{"link-narrow", "stalled"});
+    found.Say("device", link->bus_id);
+    found.Say("on-host", OnHost(*host));
+    found.Say("width", std::to_string(link->width));
+    found.Say("widest", std::to_string(widest[key_of(timeline.events[i], *link)]));
+    found.culprits = BlameHost(*host, "");
+    if (!found.culprits.empty()) found.culprits.front().bus_id = link->bus_id;
+    if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
+    found.citations.push_back(Cite(timeline, i, "cause"));
+    return {found};
   }
   return {};
 }
 
-std::vector<Finding> FindRedirected(const Evidence& evidence) {
+std::vector<Relation> FindRedirected(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const auto setting = Redirects(timeline);
   if (!setting || HasNvlink(timeline)) return {};
   const auto failure = FirstLineFor(evidence, {"p2p-transport"});
   const auto channels = PeerChannels(timeline);
-  const auto stall = FirstTimeOutOf(timeline);
+  const auto stall = evidence.course.first_time_out();
   const bool trained = std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind == "training"; });
   if (!failure && !(channels && MayHang(evidence) && (stall || !trained))) return {};
-  Finding finding;
-  finding.rule = "peer-traffic-redirected";
-  finding.cause = "p2p-transport";
-  finding.strength = failure ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = failure ? 0.72 : 0.39;  // below what decides alone
-  finding.explains = {"nccl-error", "remote-error", "collective-timeout", "connection-closed"};
-  finding.claim = fmt::format("{}, and {}.", setting->what, failure ? "GPU peer-to-peer traffic of the job failed" : "the job's GPUs talk peer to peer");
-  finding.citations.push_back(Cite(timeline, failure ? *failure : *channels, "cause"));
-  finding.citations.push_back(Cite(timeline, setting->event, "cause"));
-  finding.remedies = {{"Test and stopgap: without peer-to-peer. It costs bandwidth, so it is no repair.", "NCCL_P2P_DISABLE=1 <command>"},
-                      {"On bare metal switch ACS off at the bridges and boot with iommu=pt or iommu=off; in a guest ask the provider.", "sudo lspci -vvv | grep -i acsctl; cat /proc/cmdline"}};
-  return {finding};
+  Found found(failure ? Found::Held{"peer-traffic-redirected", "failed"} : Found::Held{"peer-traffic-redirected", "may-hang"});
+  found.Say("setting", setting->what);
+  found.Say("traffic", failure ? "GPU peer-to-peer traffic of the job failed" : "the job's GPUs talk peer to peer");
+  found.citations.push_back(Cite(timeline, failure ? *failure : *channels, "cause"));
+  found.citations.push_back(Cite(timeline, setting->event, "cause"));
+  return {found};
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out = FindRedirected(evidence);
-  std::vector<Finding> narrow = FindNarrow(evidence);
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out = FindRedirected(evidence);
+  std::vector<Relation> narrow = FindNarrow(evidence);
   out.insert(out.end(), std::make_move_iterator(narrow.begin()), std::make_move_iterator(narrow.end()));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"peer-traffic-redirected", "link-narrow"};
 
 }  // namespace
 

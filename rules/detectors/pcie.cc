@@ -15,6 +15,12 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"pcie-link-broken", "gpu network port other", "device on-host detail"},
+    {"pcie-error-mended", "mended"},
+};
+using Found = FoundIn<kFindings>;
+
 using Severity = PcieError::Severity;
 
 /// How much a link matters to the job.
@@ -78,55 +84,45 @@ Culprit Blame(const Timeline& timeline, const Break& broken, const std::string& 
   return culprit;
 }
 
-Finding FindingOf(const Evidence& evidence, std::vector<Break> breaks) {
+/// By whose link it is.
+constexpr Found::Held kBroken[] = {{"pcie-link-broken", "other"}, {"pcie-link-broken", "port"}, {"pcie-link-broken", "network"}, {"pcie-link-broken", "gpu"}};
+
+Found FoundOf(const Evidence& evidence, std::vector<Break> breaks) {
   const Timeline& timeline = evidence.timeline;
   const Whose most = std::max_element(breaks.begin(), breaks.end(), [](const Break& a, const Break& b) { return a.whose < b.whose; })->whose;
   std::erase_if(breaks, [&](const Break& broken) { return broken.whose != most; });
-  Finding finding;
-  finding.rule = "pcie-link-broken";
-  finding.cause = "pcie-fault";
-  finding.strength = most >= Whose::kNetwork ? Strength::kDecisive : most == Whose::kPort ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = most == Whose::kGpu ? 0.9 : most == Whose::kNetwork ? 0.8 : most == Whose::kPort ? 0.7 : 0.35;
-  finding.times = breaks.size();
-  if (most != Whose::kOther)
-    finding.explains = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "cuda-context-error", "heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "gpu-fault", "nvlink-fault", "python-exception"};
+  Found found(kBroken[static_cast<std::size_t>(most)]);
+  found.times = breaks.size();
   const auto& first = std::get<PcieError>(timeline.events[breaks.front().event].what);
   const std::string detail = first.detail.empty() ? std::string() : fmt::format(" ({})", first.detail);
   std::set<std::pair<std::string, int>> blamed;
   for (const Break& broken : breaks) {
-    if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, broken.event, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, broken.event, "cause"));
     Culprit culprit = Blame(timeline, broken, fmt::format("its PCIe link broke: {}{}", NameOf(timeline, broken), detail));
     const auto key = std::pair(culprit.host.value_or(""), culprit.rank ? culprit.rank->value : -1);
     const bool covered = !culprit.rank && std::any_of(blamed.begin(), blamed.end(), [&](const auto& other) { return other.first == key.first; });
-    if ((culprit.host || culprit.rank) && !covered && blamed.insert(key).second) finding.culprits.push_back(std::move(culprit));
+    if ((culprit.host || culprit.rank) && !covered && blamed.insert(key).second) found.culprits.push_back(std::move(culprit));
   }
   const auto host = timeline.HostOf(timeline.events[breaks.front().event]);
-  finding.claim = fmt::format("The PCIe link of {}{} broke{}.", NameOf(timeline, breaks.front()), host ? " on " + *host : "", detail);
-  if (most == Whose::kOther) finding.claim += " It is no GPU and no network card.";
-  finding.remedies.push_back({"Reseat or replace card, riser and cables; check temperature and power; look at the link's width and speed.", "sudo lspci -vvv -s <address> | grep -E \"LnkSta|UESta|CESta\""});
-  finding.retry = "elsewhere";
-  return finding;
+  found.Say("device", NameOf(timeline, breaks.front()));
+  found.Say("on-host", host ? " on " + *host : "");
+  found.Say("detail", detail);
+  return found;
 }
 
-Finding MendedFinding(const Evidence& evidence, const std::vector<EventIndex>& mended) {
-  Finding finding;
-  finding.rule = "pcie-error-mended";
-  finding.cause = "pcie-fault";
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.35;
-  finding.times = mended.size();
-  finding.claim = "A PCIe link reported errors that it could mend; a flood on one link is a bad contact, a few are normal.";
-  finding.citations.push_back(Cite(evidence.timeline, mended.front(), "cause"));
+Found Mended(const Evidence& evidence, const std::vector<EventIndex>& mended) {
+  Found found({"pcie-error-mended", "mended"});
+  found.times = mended.size();
+  found.citations.push_back(Cite(evidence.timeline, mended.front(), "cause"));
   if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[mended.front()])) {
     Culprit culprit;
     culprit.host = host;
-    culprit.why = finding.claim;
-    finding.culprits.push_back(std::move(culprit));
+    found.culprits.push_back(std::move(culprit));
   }
-  return finding;
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Break> breaks;
   std::vector<EventIndex> mended;
   const std::vector<EventIndex> losses = Losses(evidence.timeline);
@@ -149,13 +145,11 @@ std::vector<Finding> Run(const Evidence& evidence) {
     };
     if (port.whose == Whose::kPort && std::any_of(breaks.begin(), breaks.end(), is_its)) port.whose = Whose::kOther;
   }
-  std::vector<Finding> out;
-  if (!breaks.empty()) out.push_back(FindingOf(evidence, std::move(breaks)));
-  if (!mended.empty()) out.push_back(MendedFinding(evidence, mended));
+  std::vector<Relation> out;
+  if (!breaks.empty()) out.push_back(FoundOf(evidence, std::move(breaks)));
+  if (!mended.empty()) out.push_back(Mended(evidence, mended));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"pcie-link-broken", "pcie-error-mended"};
 
 }  // namespace
 

@@ -15,6 +15,11 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"port-went-down", "complained-of waited seen-only", "ports what"},
+};
+using Found = FoundIn<kFindings>;
+
 constexpr auto kBooting = std::chrono::seconds(300);
 
 bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
@@ -65,40 +70,32 @@ Complaints ComplaintsOf(const Evidence& evidence) {
   return out;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const auto ports = PortsOf(evidence);
   if (ports.empty()) return {};
   const Complaints complaints = ComplaintsOf(evidence);
-  Finding finding;
-  finding.rule = "port-went-down";
-  finding.cause = "ib-fault";
-  finding.strength = complaints.of_fabric ? Strength::kDecisive : complaints.of_time ? Strength::kSupporting : Strength::kHint;
-  finding.confidence = complaints.of_fabric ? 0.88 : complaints.of_time ? 0.6 : 0.35;
-  finding.times = 0;
-  if (complaints.of_fabric || complaints.of_time)
-    finding.explains = {"retry-exceeded", "work-request-flushed", "ib-port-error", "remote-error", "connection-closed", "collective-timeout", "peer-unreachable", "nccl-error", "rank-absent"};
+  Found found({"port-went-down", "seen-only"});
+  if (complaints.of_fabric) found.Grade({"port-went-down", "complained-of"});
+  else if (complaints.of_time) found.Grade({"port-went-down", "waited"});
+  found.times = 0;
   std::vector<std::string> names;
   std::set<std::string> hosts;
   bool flapped = true;
   for (const auto& [key, port] : ports) {
     names.push_back(Name(port));
     flapped = flapped && port.came_back;
-    finding.times += port.down.size();
-    if (finding.citations.size() < 6) finding.citations.push_back(Cite(evidence.timeline, port.down.front(), "cause"));
+    found.times += port.down.size();
+    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, port.down.front(), "cause"));
     if (port.host.empty() || !hosts.insert(port.host).second) continue;
     Culprit culprit;
     culprit.host = port.host;
     culprit.why = Name(port) + (port.came_back ? " went down and came back" : " went down");
-    finding.culprits.push_back(std::move(culprit));
+    found.culprits.push_back(std::move(culprit));
   }
-  const std::string what = flapped ? "went down and came back" : "went down";
-  finding.claim = names.size() > 3 ? fmt::format("{} network ports {} while the job ran.", names.size(), what) : fmt::format("The {} {} while the job ran.", fmt::join(names, " and the "), what);
-  finding.remedies.push_back({"Check cable, optics and switch port of that link; the switch's log tells which end lost it.", "mlxlink -d <bus id> -m -c"});
-  finding.retry = "elsewhere";
-  return {std::move(finding)};
+  found.Say("what", flapped ? "went down and came back" : "went down");
+  found.Say("ports", names.size() > 3 ? fmt::format("{} network ports", names.size()) : fmt::format("The {}", fmt::join(names, " and the ")));
+  return {std::move(found)};
 }
-
-constexpr std::string_view kFindings[] = {"port-went-down"};
 
 }  // namespace
 

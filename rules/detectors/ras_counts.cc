@@ -16,6 +16,13 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"ras-counts-cross", "timed-out report-only", "ranks operation most count others-count"},
+    {"ras-rank-behind", "timed-out report-only", "ranks operation most count others-count doing", "behind data-preparation checkpoint compile evaluation loading"},
+    {"ras-rank-silent", "dead silent", "processes"},
+};
+using Found = FoundIn<kFindings>;
+
 using State = RankProgress::State;
 
 /// What the reports say of an operation's counts on one communicator.
@@ -82,17 +89,17 @@ Culprit Blame(const Timeline& timeline, EventIndex index, const std::string& why
 }
 
 /// What a rank that is behind was at says more than that it is behind.
-void SayWhy(const Evidence& evidence, Finding& finding) {
-  if (finding.culprits.empty() || !finding.culprits.front().rank) return;
-  const auto doing = LastDoing(evidence, finding.culprits.front().rank->value);
+void SayWhy(const Evidence& evidence, Found& found) {
+  if (found.culprits.empty() || !found.culprits.front().rank) return;
+  const auto doing = LastDoing(evidence, found.culprits.front().rank->value);
   if (!doing || !IsDelay(*doing)) return;
-  finding.cause = CauseOf(*doing);
-  finding.claim += fmt::format(" It was at other work ({}).", InWords(*doing));
-  finding.culprits.front().why = doing->why;
-  finding.citations.insert(finding.citations.begin(), Cite(evidence.timeline, doing->event, "cause"));
+  found.kind = doing->kind;
+  found.Say("doing", fmt::format(" It was at other work ({}).", InWords(*doing)));
+  found.culprits.front().why = doing->why;
+  found.citations.insert(found.citations.begin(), Cite(evidence.timeline, doing->event, "cause"));
 }
 
-std::vector<Finding> FromCounts(const Evidence& evidence, const Report& report) {
+std::vector<Relation> FromCounts(const Evidence& evidence, const Report& report) {
   const Timeline& timeline = evidence.timeline;
   std::map<std::string, std::set<int>> behind, ahead;  // by communicator
   for (const auto& [key, counts] : report.counts)
@@ -110,63 +117,55 @@ std::vector<Finding> FromCounts(const Evidence& evidence, const Report& report) 
       crosses = crosses || ahead[key.first].count(rank) != 0;
     }
     if (late.empty() || static_cast<int>(late.size()) >= counts.most) continue;
-    Finding finding;
-    finding.rule = crosses ? "ras-counts-cross" : "ras-rank-behind";
-    finding.cause = crosses ? "collective-mismatch" : "rank-absent";
-    finding.strength = TimedOut(timeline) || crosses ? Strength::kSupporting : Strength::kHint;
-    finding.confidence = TimedOut(timeline) ? 0.75 : 0.5;
-    finding.claim = fmt::format("Rank{} {} had launched fewer {} operations than {} others ({} against {}){}.", late.size() > 1 ? "s" : "", FoldRanks(late), key.second.empty() ? "collective" : key.second,
-                                counts.most, counts.ranks.at(late.front()).last, *counts.count, crosses ? ", and more of another kind" : "");
+    Found found({"ras-rank-behind", "report-only"});
+    if (crosses) found.Grade(TimedOut(timeline) ? Found::Held{"ras-counts-cross", "timed-out"} : Found::Held{"ras-counts-cross", "report-only"});
+    else if (TimedOut(timeline)) found.Grade({"ras-rank-behind", "timed-out"});
+    if (!crosses) found.kind = "behind";
+    found.Say("ranks", RanksInWords(late));
+    found.Say("operation", key.second.empty() ? "collective" : key.second);
+    found.Say("most", std::to_string(counts.most));
+    found.Say("count", std::to_string(counts.ranks.at(late.front()).last));
+    found.Say("others-count", std::to_string(*counts.count));
     for (const int rank : late) {
       const Counts::Rank& seen = counts.ranks.at(rank);
-      finding.culprits.push_back(Blame(timeline, seen.event, fmt::format("had launched up to {} {}", key.second.empty() ? "operation" : key.second, seen.last)));
-      finding.citations.push_back(Cite(timeline, seen.event, "cause"));
+      found.culprits.push_back(Blame(timeline, seen.event, fmt::format("had launched up to {} {}", key.second.empty() ? "operation" : key.second, seen.last)));
+      found.citations.push_back(Cite(timeline, seen.event, "cause"));
     }
-    finding.citations.push_back(Cite(timeline, counts.event, "cause"));
-    finding.collect = {"a second RAS report some seconds later: a rank that stays behind is stuck, one that moves is only slow", "py-spy dump of the rank that is behind"};
-    if (!crosses) SayWhy(evidence, finding);
-    return {finding};
+    found.citations.push_back(Cite(timeline, counts.event, "cause"));
+    if (!crosses) SayWhy(evidence, found);
+    return {found};
   }
   return {};
 }
 
-std::vector<Finding> FromSilence(const Evidence& evidence, const Report& report) {
+std::vector<Relation> FromSilence(const Evidence& evidence, const Report& report) {
   const Timeline& timeline = evidence.timeline;
   for (const auto state : {State::kDead, State::kUnresponsive, State::kNotReported}) {
-    const auto found = report.silent.find(state);
-    if (found == report.silent.end()) continue;
-    Finding finding;
-    finding.rule = "ras-rank-silent";
-    finding.cause = "rank-absent";
-    finding.strength = state == State::kDead ? Strength::kSupporting : Strength::kHint;
-    finding.confidence = state == State::kDead ? 0.65 : 0.5;
-    const std::string why = state == State::kDead ? "dead to NCCL's RAS: its process is gone or its node out of reach" : "did not answer NCCL's RAS";
+    const auto silent = report.silent.find(state);
+    if (silent == report.silent.end()) continue;
+    Found found(state == State::kDead ? Found::Held{"ras-rank-silent", "dead"} : Found::Held{"ras-rank-silent", "silent"});
     std::set<std::pair<std::string, std::int64_t>> processes;  // the process' line and the rank's may both be there
-    for (const EventIndex i : found->second) {
+    for (const EventIndex i : silent->second) {
       const auto& progress = std::get<RankProgress>(timeline.events[i].what);
       const bool is_new = processes.insert({progress.node, progress.pid.value_or(-static_cast<std::int64_t>(i) - 1)}).second;
-      Culprit culprit = Blame(timeline, i, why);
-      if (is_new) finding.culprits.push_back(std::move(culprit));
+      Culprit culprit = Blame(timeline, i, "");
+      if (is_new) found.culprits.push_back(std::move(culprit));
       else if (culprit.rank)
-        for (Culprit& known : finding.culprits)
+        for (Culprit& known : found.culprits)
           if (!known.rank && known.pid == culprit.pid) known = culprit;
-      if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, i, "cause"));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
     }
-    finding.claim = fmt::format("{} process{} of the job {} {}.", processes.size(), processes.size() > 1 ? "es" : "", processes.size() > 1 ? "are" : "is",
-                                state == State::kDead ? "dead to NCCL's RAS" : "silent to NCCL's RAS, though its network reaches the others");
-    finding.collect = {"the kernel log of that host (OOM killer, Xid, hung task)", "whether the process still runs, and its stack: py-spy dump --pid <pid>"};
-    return {finding};
+    found.Say("processes", fmt::format("{} process{} of the job {}", processes.size(), processes.size() > 1 ? "es" : "", processes.size() > 1 ? "are" : "is"));
+    return {found};
   }
   return {};
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Report report = Read(evidence.timeline);
-  if (std::vector<Finding> silent = FromSilence(evidence, report); !silent.empty()) return silent;
+  if (std::vector<Relation> silent = FromSilence(evidence, report); !silent.empty()) return silent;
   return FromCounts(evidence, report);
 }
-
-constexpr std::string_view kFindings[] = {"ras-counts-cross", "ras-rank-behind", "ras-rank-silent"};
 
 }  // namespace
 

@@ -15,6 +15,12 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"silence-after-init", "nothing-else"},
+    {"silence-in-build", "nothing-else"},
+};
+using Found = FoundIn<kFindings>;
+
 bool AnyFailure(const Evidence& evidence) {
   for (const Event& event : evidence.timeline.events) {
     if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<ExceptionRaised>(event.what) ||
@@ -49,26 +55,20 @@ bool OneStandsIdle(const Timeline& timeline) {
 
 /// The last thing heard is a build: it still runs, or it waits for a lock that nobody holds. Other ranks may add a few
 /// words; a log that goes on for pages is not silent.
-std::vector<Finding> SilenceInBuild(const Evidence& evidence) {
+std::vector<Relation> SilenceInBuild(const Evidence& evidence) {
   constexpr std::uint64_t kFewLines = 40;
   if (evidence.phases.empty() || evidence.phases.back().kind != "compile") return {};
   const SourcePos last = evidence.timeline.events[evidence.phases.back().event].where;
   if (evidence.timeline.inputs[last.input].lines > last.line + kFewLines) return {};
-  Finding finding;
-  finding.rule = "silence-in-build";
-  finding.cause = "jit-build-stall";
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.45;
-  finding.claim = "The last that was heard is a build or load of kernel extensions, and then nothing: it still runs, it waits for a lock, or the log was cut.";
-  finding.citations = {Cite(evidence.timeline, evidence.phases.back().event, "cause")};
-  finding.collect = {"py-spy dump --pid <each rank>: FileBaton.wait is a stale lock", "pgrep -af 'ninja|nvcc|cc1plus'; ls -l ~/.cache/torch_extensions/*/*/lock"};
-  return {finding};
+  Found found({"silence-in-build", "nothing-else"});
+  found.citations = {Cite(evidence.timeline, evidence.phases.back().event, "cause")};
+  return {found};
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   if (AnyFailure(evidence) || OneStandsIdle(timeline)) return {};
-  if (std::vector<Finding> build = SilenceInBuild(evidence); !build.empty()) return build;
+  if (std::vector<Relation> build = SilenceInBuild(evidence); !build.empty()) return build;
   std::optional<EventIndex> complete, via;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     if (const auto* init = std::get_if<CommInit>(&timeline.events[i].what); init != nullptr && init->complete && init->nranks > 1) complete = i;
@@ -79,20 +79,10 @@ std::vector<Finding> Run(const Evidence& evidence) {
     return std::any_of(row.members.begin(), row.members.end(), [](const auto& member) { return member.calls > 1; });
   });
   if (called) return {};
-  Finding finding;
-  finding.rule = "silence-after-init";
-  finding.cause = "p2p-transport";
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.45;
-  finding.claim = "Every communicator was set up over GPU peer-to-peer, and then nothing more was printed: the first collective did not end, or the log was cut.";
-  finding.citations = {Cite(timeline, *complete, "cause"), Cite(timeline, *via, "cause")};
-  finding.remedies = {{"Test, not repair: the same job without peer-to-peer.", "NCCL_P2P_DISABLE=1 <command>"}};
-  finding.collect = {"nvidia-smi while it hangs (100 % at a third of the power on all GPUs: all ranks are inside a collective)", "py-spy dump --pid <each rank>",
-                     "nvidia-smi topo -m", "dmesg | grep -iE 'NVRM|Xid|AMD-Vi|DMAR|IOMMU'"};
-  return {finding};
+  Found found({"silence-after-init", "nothing-else"});
+  found.citations = {Cite(timeline, *complete, "cause"), Cite(timeline, *via, "cause")};
+  return {found};
 }
-
-constexpr std::string_view kFindings[] = {"silence-after-init", "silence-in-build"};
 
 }  // namespace
 

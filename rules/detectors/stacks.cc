@@ -15,6 +15,11 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"stack-at-other-work", "minority as-many", "who work waiting", "data-preparation checkpoint compile evaluation loading"},
+};
+using Found = FoundIn<kFindings>;
+
 /// One process that somebody looked at, at last.
 struct Seen {
   EventIndex event = 0;
@@ -44,7 +49,7 @@ Culprit Blame(const Timeline& timeline, const Seen& seen) {
   return culprit;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   if (!timeline.collectives.empty()) return {};  // who is absent is known, and the stack tells what it was at
   std::vector<const Seen*> inside, elsewhere;
@@ -55,24 +60,19 @@ std::vector<Finding> Run(const Evidence& evidence) {
   }
   if (inside.empty() || elsewhere.empty() || elsewhere.size() > inside.size()) return {};
   const Doing& doing = elsewhere.front()->doing;
-  Finding finding;
-  finding.rule = "stack-at-other-work";
-  finding.cause = CauseOf(doing);
-  finding.strength = Strength::kSupporting;
-  finding.confidence = elsewhere.size() < inside.size() ? 0.75 : 0.55;
+  Found found(elsewhere.size() < inside.size() ? Found::Held{"stack-at-other-work", "minority"} : Found::Held{"stack-at-other-work", "as-many"});
+  found.kind = doing.kind;
   for (const Seen* seen : elsewhere) {
-    finding.culprits.push_back(Blame(timeline, *seen));
-    finding.citations.push_back(Cite(timeline, seen->event, "cause"));
+    found.culprits.push_back(Blame(timeline, *seen));
+    found.citations.push_back(Cite(timeline, seen->event, "cause"));
   }
-  for (std::size_t i = 0; i < inside.size() && i < 3; ++i) finding.citations.push_back(Cite(timeline, inside[i]->event, "symptom"));
-  const std::optional<GlobalRank>& rank = finding.culprits.front().rank;
-  finding.claim = fmt::format("The stack of {} shows it at other work ({}) while {} process{} wait in a collective.",
-                              rank ? fmt::format("rank {}", rank->value) : std::string("one process"), InWords(doing), inside.size(), inside.size() > 1 ? "es" : "");
-  finding.collect = {"the stacks once more, a minute later: a rank that stays where it is is stuck, one that moves is only slow"};
-  return {finding};
+  for (std::size_t i = 0; i < inside.size() && i < 3; ++i) found.citations.push_back(Cite(timeline, inside[i]->event, "symptom"));
+  const std::optional<GlobalRank>& rank = found.culprits.front().rank;
+  found.Say("who", rank ? fmt::format("rank {}", rank->value) : std::string("one process"));
+  found.Say("work", InWords(doing));
+  found.Say("waiting", fmt::format("{} process{}", inside.size(), inside.size() > 1 ? "es" : ""));
+  return {found};
 }
-
-constexpr std::string_view kFindings[] = {"stack-at-other-work"};
 
 }  // namespace
 

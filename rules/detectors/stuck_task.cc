@@ -16,19 +16,22 @@
 namespace inquest {
 namespace {
 
-struct Kind {
-  std::string_view rule, cause;
-  Strength strength;
-  double confidence;
-  std::string_view claim;
+constexpr FindingRow kFindings[] = {
+    {"stuck-on-storage", "server disk", "who on-host parts"},
+    {"stuck-in-gpu-driver", "in-driver of-driver", "who on-host parts"},
+    {"stuck-in-kernel", "unseen", "who on-host parts"},
+    {"stuck-elsewhere", "elsewhere", "who on-host parts"},
+    {"cpu-locked-up", "not-scheduled", "who on-host parts"},
 };
-constexpr Kind kOnServer{"stuck-on-storage", "storage-stall", Strength::kDecisive, 0.82, "was stuck in the kernel, waiting for a network file system"};
-constexpr Kind kOnDisk{"stuck-on-storage", "storage-stall", Strength::kSupporting, 0.65, "was stuck in the kernel, waiting for a disk"};
-constexpr Kind kInDriver{"stuck-in-gpu-driver", "gpu-fault", Strength::kSupporting, 0.5, "was stuck in the GPU driver"};
-constexpr Kind kOfDriver{"stuck-in-gpu-driver", "gpu-fault", Strength::kSupporting, 0.45, "was stuck in the kernel, and belongs to the GPU driver or to a daemon that asks it"};
-constexpr Kind kUnseen{"stuck-in-kernel", "storage-stall", Strength::kSupporting, 0.5, "was stuck in the kernel for minutes, mostly a wait for storage; the log holds no stack of it"};
-constexpr Kind kElsewhere{"stuck-elsewhere", "storage-stall", Strength::kHint, 0.2, "was stuck in the kernel, and its stack names neither storage nor the GPU driver"};
-constexpr Kind kNotScheduled{"cpu-locked-up", "slow-rank", Strength::kHint, 0.35, "kept a CPU from scheduling"};
+using Found = FoundIn<kFindings>;
+
+using Kind = Found::Held;
+/// Of one finding the one that says more comes first.
+constexpr Kind kKinds[] = {
+    {"stuck-on-storage", "server"}, {"stuck-on-storage", "disk"}, {"stuck-in-gpu-driver", "in-driver"}, {"stuck-in-gpu-driver", "of-driver"},
+    {"stuck-in-kernel", "unseen"},  {"stuck-elsewhere", "elsewhere"}, {"cpu-locked-up", "not-scheduled"},
+};
+constexpr const Kind &kOnServer = kKinds[0], &kOnDisk = kKinds[1], &kInDriver = kKinds[2], &kOfDriver = kKinds[3], &kUnseen = kKinds[4], &kElsewhere = kKinds[5], &kNotScheduled = kKinds[6];
 
 bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
 
@@ -48,19 +51,14 @@ const Kind& KindOf(const TaskStuck& stuck) {
 }
 
 struct Stuck {
-  const Kind* kind = nullptr;  ///< the strongest
+  const Kind* kind = nullptr;  ///< that says most
   std::vector<EventIndex> events;
 };
 
-Finding FindingOf(const Evidence& evidence, const Stuck& stuck) {
+Found FoundOf(const Evidence& evidence, const Stuck& stuck) {
   const Timeline& timeline = evidence.timeline;
-  Finding finding;
-  finding.rule = stuck.kind->rule;
-  finding.cause = stuck.kind->cause;
-  finding.strength = stuck.kind->strength;
-  finding.confidence = stuck.kind->confidence;
-  finding.times = stuck.events.size();
-  if (finding.strength != Strength::kHint) finding.explains = {"collective-timeout", "rank-absent", "slow-rank", "long-data-preparation", "heartbeat", "connection-closed"};
+  Found found(*stuck.kind);
+  found.times = stuck.events.size();
   std::set<int> ranks;
   std::set<std::string> hosts, parts;
   for (const EventIndex i : stuck.events) {
@@ -69,40 +67,37 @@ Finding FindingOf(const Evidence& evidence, const Stuck& stuck) {
     if (!task.waits_on.empty()) parts.insert(task.waits_on);
     if (const auto rank = timeline.RankOf(event)) ranks.insert(rank->value.value);
     if (const auto host = timeline.HostOf(event)) hosts.insert(*host);
-    if (finding.citations.size() < 4) finding.citations.push_back(Cite(timeline, i, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
   }
   const auto& first = std::get<TaskStuck>(timeline.events[stuck.events.front()].what);
-  const std::string why = std::string(stuck.kind->claim) + (parts.empty() ? std::string() : fmt::format(" ({})", fmt::join(parts, ", ")));
-  for (const int rank : ranks) finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, why));
+  for (const int rank : ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
   for (const std::string& host : hosts) {
-    if (std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& culprit) { return culprit.host == host; })) continue;
+    if (std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& culprit) { return culprit.host == host; })) continue;
     Culprit culprit;
     culprit.host = host;
-    culprit.why = why;
-    finding.culprits.push_back(std::move(culprit));
+    found.culprits.push_back(std::move(culprit));
   }
-  const std::string who = !ranks.empty() ? fmt::format("Rank{} {}", ranks.size() > 1 ? "s" : "", FoldRanks({ranks.begin(), ranks.end()})) : first.process.empty() ? "A task" : "Process " + first.process;
-  finding.claim = fmt::format("{}{} {}.", who, hosts.size() == 1 ? " on " + *hosts.begin() : "", why);
-  return finding;
+  found.Say("who", !ranks.empty() ? RanksInWords({ranks.begin(), ranks.end()}) : first.process.empty() ? "A task" : "Process " + first.process);
+  found.Say("on-host", hosts.size() == 1 ? " on " + *hosts.begin() : "");
+  found.Say("parts", parts.empty() ? std::string() : fmt::format(" ({})", fmt::join(parts, ", ")));
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   std::map<std::string_view, Stuck> by_rule;
   for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
     const Event& event = evidence.timeline.events[i];
     const auto* task = std::get_if<TaskStuck>(&event.what);
     if (task == nullptr || evidence.scope.Of(event) != KernelScope::Outside::kNo) continue;
     const Kind& kind = KindOf(*task);
-    Stuck& stuck = by_rule[kind.rule];
-    if (stuck.kind == nullptr || stuck.kind->confidence < kind.confidence) stuck.kind = &kind;
+    Stuck& stuck = by_rule[kind.id];
+    if (stuck.kind == nullptr || &kind < stuck.kind) stuck.kind = &kind;
     stuck.events.push_back(i);
   }
-  std::vector<Finding> out;
-  for (const auto& [rule, stuck] : by_rule) out.push_back(FindingOf(evidence, stuck));
+  std::vector<Relation> out;
+  for (const auto& [rule, stuck] : by_rule) out.push_back(FoundOf(evidence, stuck));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {kOnServer.rule, kInDriver.rule, kUnseen.rule, kElsewhere.rule, kNotScheduled.rule};
 
 }  // namespace
 

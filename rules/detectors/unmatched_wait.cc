@@ -14,6 +14,11 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"other-work-during-wait", "by-its-lines by-nobodys-lines of-nobody", "who work waiters what", "data-preparation checkpoint compile evaluation loading"},
+};
+using Found = FoundIn<kFindings>;
+
 /// All that gave up in vain, outside of the watchdog's operations.
 struct Waits {
   std::set<int> waiting;
@@ -67,31 +72,28 @@ AtWork WhoWorks(const Evidence& evidence, const Waits& waits) {
   return out;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   if (!timeline.collectives.empty()) return {};  // the watchdog's operation tells more
   const Waits waits = WaitsOf(timeline);
   if (waits.events.empty()) return {};
   const AtWork work = WhoWorks(evidence, waits);
   if (!work.doing) return {};
-  Finding finding;
-  finding.rule = "other-work-during-wait";
-  finding.cause = CauseOf(*work.doing);
-  finding.strength = work.ranks.empty() ? Strength::kHint : Strength::kSupporting;
-  finding.confidence = work.ranks.empty() ? 0.5 : work.named ? 0.7 : 0.6;
-  const std::string who = waits.waiting.empty() ? "another rank" : fmt::format("rank{} {}", waits.waiting.size() > 1 ? "s" : "", FoldRanks({waits.waiting.begin(), waits.waiting.end()}));
-  finding.claim = fmt::format("{} still at other work ({}) while {} waited for {} until the time-out.",
-                              work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)), InWords(*work.doing), who, waits.on);
+  Found found({"other-work-during-wait", "of-nobody"});
+  if (!work.ranks.empty() && work.named) found.Grade({"other-work-during-wait", "by-its-lines"});
+  else if (!work.ranks.empty()) found.Grade({"other-work-during-wait", "by-nobodys-lines"});
+  found.kind = work.doing->kind;
+  found.Say("who", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
+  found.Say("work", InWords(*work.doing));
+  found.Say("waiters", waits.waiting.empty() ? "another rank" : RanksWithin({waits.waiting.begin(), waits.waiting.end()}));
+  found.Say("what", waits.on);
   for (const int rank : work.ranks)
-    finding.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
-  finding.citations = {Cite(timeline, work.doing->event, "cause"), Cite(timeline, waits.events.front(), "cause")};
+    found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
+  found.citations = {Cite(timeline, work.doing->event, "cause"), Cite(timeline, waits.events.front(), "cause")};
   for (const EventIndex event : waits.events)
-    if (finding.citations.size() < 4 && event != waits.events.front()) finding.citations.push_back(Cite(timeline, event, "symptom"));
-  finding.explains = {"unique-id-never-published", "rank-absent", "store-socket-error", "python-exception"};
-  return {finding};
+    if (found.citations.size() < 4 && event != waits.events.front()) found.citations.push_back(Cite(timeline, event, "symptom"));
+  return {found};
 }
-
-constexpr std::string_view kFindings[] = {"other-work-during-wait"};
 
 }  // namespace
 

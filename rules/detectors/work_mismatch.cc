@@ -16,6 +16,13 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"work-mismatch", "group-named group-guessed", "first-ranks first-call other-ranks other-call"},
+    {"work-order-mismatch", "across-numbers", "early late"},
+    {"fingerprint-mismatch", "compared", "rank call other-rank other-call"},
+};
+using Found = FoundIn<kFindings>;
+
 bool SizesMustAgree(const std::string& op) {
   return op == "ALLREDUCE" || op == "BROADCAST" || op == "REDUCE" || op == "_ALLGATHER_BASE" || op == "_REDUCE_SCATTER_BASE" || op == "ALLGATHER" ||
          op == "REDUCE_SCATTER" || op == "BARRIER";
@@ -60,44 +67,37 @@ std::vector<int> RanksOf(const std::vector<const CollectiveRow::Waiter*>& side) 
   return ranks;
 }
 
-Finding FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides& sides) {
-  Finding finding;
-  finding.rule = "work-mismatch";
-  finding.cause = "collective-mismatch";
+Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides& sides) {
   const bool group_named = !timeline.groups[row.group].name.empty() || !timeline.groups[row.group].desc.empty();
-  finding.strength = group_named ? Strength::kDecisive : Strength::kSupporting;
-  finding.confidence = group_named ? 0.9 : 0.7;
-  finding.claim = fmt::format("At one sequence number ranks {} were in {} and ranks {} in {}.", FoldRanks(RanksOf(sides[0])), Describe(sides[0].front()->work),
-                              FoldRanks(RanksOf(sides[1])), Describe(sides[1].front()->work));
-  finding.collective = RefOf(timeline, row);
+  Found found(group_named ? Found::Held{"work-mismatch", "group-named"} : Found::Held{"work-mismatch", "group-guessed"});
+  found.Say("first-ranks", FoldRanks(RanksOf(sides[0])));
+  found.Say("first-call", Describe(sides[0].front()->work));
+  found.Say("other-ranks", FoldRanks(RanksOf(sides[1])));
+  found.Say("other-call", Describe(sides[1].front()->work));
+  found.collective = RefOf(timeline, row);
   if (sides[0].size() > sides[1].size())
     for (std::size_t i = 1; i < sides.size(); ++i)
-      for (const auto* waiter : sides[i]) finding.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
-  for (std::size_t i = sides.size(); i-- > 0;) finding.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
-  finding.collect = {"TORCH_DISTRIBUTED_DEBUG=DETAIL on a rerun: it compares the calls before they are made and names both",
-                     "the Python stack of each side: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1"};
-  return finding;
+      for (const auto* waiter : sides[i]) found.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
+  for (std::size_t i = sides.size(); i-- > 0;) found.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
+  return found;
 }
 
 // A rank that timed out further on had left the earlier operation behind, or never shared it.
-void AcrossNumbers(const Timeline& timeline, std::vector<Finding>& out) {
+void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
   for (const CollectiveRow& early : timeline.collectives)
     for (const CollectiveRow& late : timeline.collectives) {
       if (&early == &late || early.group != late.group || !early.work.seq || !late.work.seq || early.work.seq->value >= late.work.seq->value) continue;
       if (early.work.op == late.work.op || PairOp(early.work.op) || PairOp(late.work.op)) continue;
       if (timeline.groups[early.group].name.empty() && timeline.groups[early.group].desc.empty()) continue;
-      Finding finding;
-      finding.rule = "work-order-mismatch";
-      finding.cause = "collective-mismatch";
-      finding.strength = Strength::kSupporting;
-      finding.confidence = 0.65;
-      finding.claim = fmt::format("Ranks of one process group timed out in different operations: {} and {}.", Describe(early.work), Describe(late.work));
-      finding.collective = RefOf(timeline, early);
+      Found found({"work-order-mismatch", "across-numbers"});
+      found.Say("early", Describe(early.work));
+      found.Say("late", Describe(late.work));
+      found.collective = RefOf(timeline, early);
       if (early.waiters.size() != late.waiters.size())
         for (const auto& waiter : early.waiters.size() < late.waiters.size() ? early.waiters : late.waiters)
-          finding.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
-      finding.citations = {Cite(timeline, early.waiters.front().event, "cause"), Cite(timeline, late.waiters.front().event, "cause")};
-      out.push_back(std::move(finding));
+          found.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
+      found.citations = {Cite(timeline, early.waiters.front().event, "cause"), Cite(timeline, late.waiters.front().event, "cause")};
+      out.push_back(std::move(found));
     }
 }
 
@@ -138,33 +138,30 @@ std::vector<GlobalRank> MinorityOf(const Timeline& timeline) {
   return as_large == 1 ? minority : std::vector<GlobalRank>();
 }
 
-void FromFingerprints(const Timeline& timeline, std::vector<Finding>& out) {
+void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* mismatch = std::get_if<FingerprintMismatch>(&timeline.events[i].what);
     if (mismatch == nullptr) continue;
-    Finding finding;
-    finding.rule = "fingerprint-mismatch";
-    finding.cause = "collective-mismatch";
-    finding.strength = Strength::kDecisive;
-    finding.confidence = 0.95;
-    finding.claim = fmt::format("Rank {} called {} while rank {} called {}: PyTorch compared them before the call.", mismatch->rank_a.value,
-                                mismatch->a.op, mismatch->rank_b.value, mismatch->b.op);
+    Found found({"fingerprint-mismatch", "compared"});
+    found.Say("rank", std::to_string(mismatch->rank_a.value));
+    found.Say("call", mismatch->a.op);
+    found.Say("other-rank", std::to_string(mismatch->rank_b.value));
+    found.Say("other-call", mismatch->b.op);
     CollectiveRef ref;
     ref.op = mismatch->a.op;
     if (mismatch->a.seq) ref.seq = mismatch->a.seq->value;
     if (mismatch->a.shape && Elements(*mismatch->a.shape) >= 0) ref.numel_in = Elements(*mismatch->a.shape);
     if (!mismatch->a.dtype.empty()) ref.dtype = mismatch->a.dtype;
-    finding.collective = std::move(ref);
-    for (const GlobalRank rank : MinorityOf(timeline)) finding.culprits.push_back(BlameRank(timeline, rank, "called something else than the majority"));
-    finding.citations.push_back(Cite(timeline, i, "cause"));
-    finding.explains = {"python-exception"};
-    out.push_back(std::move(finding));
+    found.collective = std::move(ref);
+    for (const GlobalRank rank : MinorityOf(timeline)) found.culprits.push_back(BlameRank(timeline, rank, ""));
+    found.citations.push_back(Cite(timeline, i, "cause"));
+    out.push_back(std::move(found));
     return;  // each rank says the same of its own neighbour; the first is enough
   }
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
-  std::vector<Finding> out;
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
   FromFingerprints(evidence.timeline, out);
   for (const CollectiveRow& row : evidence.timeline.collectives) {
     if (!row.work.seq) continue;
@@ -174,8 +171,6 @@ std::vector<Finding> Run(const Evidence& evidence) {
   AcrossNumbers(evidence.timeline, out);
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"fingerprint-mismatch", "work-mismatch", "work-order-mismatch"};
 
 }  // namespace
 

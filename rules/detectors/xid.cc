@@ -16,6 +16,17 @@
 namespace inquest {
 namespace {
 
+constexpr FindingRow kFindings[] = {
+    {"xid-of-application", "reported follows", "who number meaning order waited several action command", "", true},
+    {"xid-of-driver", "reported follows", "who number meaning order waited action command", "", true},
+    {"xid-of-hardware", "reported follows", "who number meaning order waited action command", "", true},
+    {"xid-of-nvlink", "reported follows", "who number meaning order waited action command", "", true},
+    {"xid-of-firmware", "reported follows", "who number meaning order waited action command", "", true},
+    {"sxid-of-switch", "reported follows", "who number meaning order waited action command", "", true},
+    {"xid-outside", "outside", "number device where meaning", "", true},
+};
+using Found = FoundIn<kFindings>;
+
 using Class = ErrorCode::Class;
 using Role = ErrorCode::Role;
 
@@ -33,25 +44,16 @@ struct Seen {
   double confidence = 0;
 };
 
-std::vector<std::string> ExplainedBy(Class origin) {
-  std::vector<std::string> out = {"collective-timeout", "remote-error", "connection-closed", "nccl-error", "cuda-context-error", "retry-exceeded", "work-request-flushed", "peer-unreachable"};
-  const auto add = [&](std::initializer_list<std::string_view> more) { out.insert(out.end(), more.begin(), more.end()); };
-  switch (origin) {
-    case Class::kApplication:
-      break;
-    case Class::kDriver:
-      add({"heartbeat", "exit-nonzero", "elastic-exit", "sigabrt"});
-      break;
-    case Class::kNvlink:
-      add({"heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "nccl-internal", "driver-init-failed", "xid-of-firmware"});
-      break;
-    case Class::kHardware:
-    case Class::kFirmware:
-      add({"heartbeat", "peer-unreachable", "ib-fault", "cuda-kernel-fault", "nvlink-fault", "pcie-fault", "python-exception", "device-mapping", "exit-nonzero", "elastic-exit", "sigabrt"});
-      break;
-  }
-  return out;
-}
+struct Holds {
+  Found::Held reported, follows;
+};
+/// By class.
+constexpr Holds kHolds[] = {
+    {{"xid-of-application", "reported"}, {"xid-of-application", "follows"}}, {{"xid-of-driver", "reported"}, {"xid-of-driver", "follows"}},
+    {{"xid-of-hardware", "reported"}, {"xid-of-hardware", "follows"}},       {{"xid-of-nvlink", "reported"}, {"xid-of-nvlink", "follows"}},
+    {{"xid-of-firmware", "reported"}, {"xid-of-firmware", "follows"}},
+};
+constexpr Holds kOfSwitch{{"sxid-of-switch", "reported"}, {"sxid-of-switch", "follows"}};
 
 std::optional<Seen> ReadXid(const RuleBook& book, const XidReported& xid, EventIndex event) {
   Seen seen{.event = event, .code = book.FindXid(xid.caused_by.value_or(xid.xid)), .number = xid.xid, .bus_id = xid.bus_id};
@@ -201,69 +203,68 @@ void WeighUndated(const Evidence& evidence, Seen& seen) {
   seen.confidence = std::min(seen.confidence, 0.6);
 }
 
-Finding FindingOf(const Evidence& evidence, const std::vector<Seen>& reports, bool of_switch) {
+Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool of_switch) {
   const Timeline& timeline = evidence.timeline;
   const Seen& first = Leader(timeline, reports);
-  Finding finding;
-  finding.rule = of_switch ? "sxid-of-switch" : fmt::format("xid-of-{}", Name(first.code->origin));
-  finding.cause = first.code->cause;
-  finding.strength = first.strength;
-  finding.confidence = std::min(first.confidence + 0.01, 0.98);
-  if (!of_switch && IsAllThereIs(timeline, reports)) {
-    finding.strength = Strength::kSupporting;
-    finding.confidence = 0.5;
-  }
-  finding.times = reports.size();
-  finding.explains = first.strength == Strength::kHint ? std::vector<std::string>() : ExplainedBy(of_switch ? Class::kNvlink : first.code->origin);
-  finding.remedies.push_back({first.code->action, std::string(CommandFor(*first.code))});
-  if (Needs(*first.code, {"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"})) finding.retry = "elsewhere";
+  const Holds& holds = of_switch ? kOfSwitch : kHolds[static_cast<std::size_t>(first.code->origin)];
+  Found found(first.strength == Strength::kHint ? holds.follows : holds.reported);
+  found.cause = first.code->cause;
+  RowWeight weight{first.strength, std::min(first.confidence + 0.01, 0.98)};
+  if (!of_switch && IsAllThereIs(timeline, reports)) weight = {Strength::kSupporting, 0.5};
+  found.times = reports.size();
+  found.Say("action", first.code->action);
+  found.Say("command", std::string(CommandFor(*first.code)));
+  if (Needs(*first.code, {"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"})) found.retry = "elsewhere";
   std::set<std::string> blamed;
   std::set<std::pair<std::string, int>> cited;
-  finding.citations.push_back(Cite(timeline, first.event, "cause"));
+  found.citations.push_back(Cite(timeline, first.event, "cause"));
   cited.insert({first.bus_id, first.number});
   for (const Seen& seen : reports) {
     const bool alike = seen.code->number == first.code->number && seen.strength == first.strength && Together(timeline, first.event, seen.event);
     const std::string key = timeline.HostOf(timeline.events[seen.event]).value_or("") + seen.bus_id;
     if (alike && blamed.insert(key).second)
-      finding.culprits.push_back(Blame(timeline, seen, fmt::format("{} {}: {}", of_switch ? "SXid" : "Xid", seen.code->number, first.code->meaning)));
-    if (finding.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second) finding.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
+      found.culprits.push_back(Blame(timeline, seen, ""));
+    if (found.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second) found.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
   }
-  finding.claim = fmt::format("{} reported {} {}: {}", of_switch ? Who(finding.culprits, "NVSwitch", "NVSwitches") : Who(finding.culprits, "GPU", "GPUs"), of_switch ? "SXid" : "Xid", first.code->number, first.code->meaning);
+  found.Say("who", of_switch ? Who(found.culprits, "NVSwitch", "NVSwitches") : Who(found.culprits, "GPU", "GPUs"));
+  found.Say("number", std::to_string(first.code->number));
+  found.Say("meaning", first.code->meaning);
   if (const Event& event = timeline.events[first.event]; evidence.scope.OrderUnknown(event) && timeline.inputs.size() > 1)
-    finding.claim += event.at ? " Its log and the job's may keep the time of different zones: whether it was before the failure is not known."
-                              : " Its log counts from boot, and nothing dates the boot: whether it was before the failure is not known.";
-  const bool absent = std::any_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& culprit) { return culprit.rank && IsAbsent(timeline, *culprit.rank); });
+    found.Say("order", event.at ? " Its log and the job's may keep the time of different zones: whether it was before the failure is not known."
+                                : " Its log counts from boot, and nothing dates the boot: whether it was before the failure is not known.");
+  const bool absent = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& culprit) { return culprit.rank && IsAbsent(timeline, *culprit.rank); });
   if (absent && first.strength != Strength::kHint) {
-    finding.claim += " The others waited for it.";
-    finding.confidence = std::min(finding.confidence + 0.02, 0.98);
+    found.Say("waited", " The others waited for it.");
+    weight.confidence = std::min(weight.confidence + 0.02, 0.98);
   }
   if (first.code->origin == Class::kApplication && !of_switch && OnePidOnSeveral(timeline, reports)) {
-    finding.claim += " One process faulted on several GPUs: it is the program, not the cards.";
-    finding.confidence = std::max(finding.confidence, 0.9);
+    found.Say("several", " One process faulted on several GPUs: it is the program, not the cards.");
+    weight.confidence = std::max(weight.confidence, 0.9);
   }
-  return finding;
+  found.weight = weight;
+  return found;
 }
 
 /// What was seen and is no part of the failure: shown, so that nobody has to wonder whether it was read.
-Finding OutsideFinding(const Evidence& evidence, const Seen& seen, KernelScope::Outside why) {
+Found Outside(const Evidence& evidence, const Seen& seen, KernelScope::Outside why) {
   static constexpr std::string_view kWhys[] = {"", "stands on a host that is not the job's", "stands on a GPU that is not the job's", "was long before the failure",
                                                "came after the job had failed"};
-  Finding finding;
-  finding.rule = "xid-outside";
-  finding.cause = seen.code->cause;
-  finding.strength = Strength::kHint;
-  finding.confidence = 0.05;
-  finding.claim = fmt::format("Xid {} on {} {}: {}", seen.number, seen.bus_id, kWhys[static_cast<std::size_t>(why)], seen.code->meaning);
-  finding.citations.push_back(Cite(evidence.timeline, seen.event, "context"));
-  finding.explained_by = "kernel-scope";  // set aside from the start: no other finding has to explain it
-  return finding;
+  Found found({"xid-outside", "outside"});
+  found.cause = seen.code->cause;
+  found.Say("number", std::to_string(seen.number));
+  found.Say("device", seen.bus_id);
+  found.Say("where", std::string(kWhys[static_cast<std::size_t>(why)]));
+  found.Say("meaning", seen.code->meaning);
+  found.citations.push_back(Cite(evidence.timeline, seen.event, "context"));
+  found.explained_by = "kernel-scope";  // set aside from the start: no other finding has to explain it
+  return found;
 }
 
-std::vector<Finding> Run(const Evidence& evidence) {
+std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   std::map<std::pair<std::string, Class>, std::vector<Seen>> xids;
   std::map<std::string, std::vector<Seen>> sxids;
-  std::optional<Finding> outside;
+  std::optional<Found> outside;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
     const auto* sxid = std::get_if<SxidReported>(&event.what);
@@ -276,7 +277,7 @@ std::vector<Finding> Run(const Evidence& evidence) {
     WeighUndated(evidence, *seen);
     const KernelScope::Outside why = evidence.scope.Of(event);
     if (why != KernelScope::Outside::kNo) {
-      if (!outside && sxid == nullptr && evidence.scope.failed()) outside = OutsideFinding(evidence, *seen, why);
+      if (!outside && sxid == nullptr && evidence.scope.failed()) outside = Outside(evidence, *seen, why);
     } else if (sxid != nullptr) {
       sxids[seen->code->cause].push_back(*seen);
     } else {
@@ -289,14 +290,12 @@ std::vector<Finding> Run(const Evidence& evidence) {
       if (it != faults) std::erase_if(it->second, [&](const Seen& seen) { return FollowsAFault(timeline, faults->second, seen); });
       it = it->second.empty() ? xids.erase(it) : std::next(it);
     }
-  std::vector<Finding> out;
-  for (const auto& [key, reports] : xids) out.push_back(FindingOf(evidence, reports, false));
-  for (const auto& [cause, reports] : sxids) out.push_back(FindingOf(evidence, reports, true));
+  std::vector<Relation> out;
+  for (const auto& [key, reports] : xids) out.push_back(FoundOf(evidence, reports, false));
+  for (const auto& [cause, reports] : sxids) out.push_back(FoundOf(evidence, reports, true));
   if (outside && out.empty()) out.push_back(std::move(*outside));
   return out;
 }
-
-constexpr std::string_view kFindings[] = {"xid-of-application", "xid-of-driver", "xid-of-hardware", "xid-of-nvlink", "xid-of-firmware", "sxid-of-switch", "xid-outside"};
 
 }  // namespace
 
