@@ -23,7 +23,7 @@ InputSummary Summary(InputRead& read) {
 }  // namespace
 
 Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve,
-                         const ScanOptions& options) {
+                         const ScanOptions& options, std::optional<std::size_t> attempt) {
   Result<std::vector<Input>> inputs = ListInputs(paths);
   if (!inputs) return inputs.error();
   TimelineBuilder builder;
@@ -32,7 +32,7 @@ Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& 
   std::vector<InputSummary> summaries;
   for (InputRead& read : *reads) summaries.push_back(Summary(read));
   Analysis analysis{.timeline = builder.Build(std::move(summaries)), .verdict = {}};
-  analysis.verdict = Decide(analysis.timeline, book);
+  analysis.verdict = Decide(analysis.timeline, book, attempt);
   return analysis;
 }
 

@@ -1,6 +1,7 @@
 // Wires the rooms together: inputs -> timeline -> findings -> verdict.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct Analysis {
   Verdict verdict;
 };
 
-/// `rules_dir` empty: the embedded rules alone.
-Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve, const ScanOptions& options);
+/// The last attempt is judged, or number `attempt` from 1 where there are so many.
+Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve, const ScanOptions& options,
+                         std::optional<std::size_t> attempt = std::nullopt);
 
 }  // namespace inquest

@@ -1,10 +1,12 @@
 // `inquest PATH...`: the analysis.
 #include <atomic>
+#include <filesystem>
 #include <optional>
 
 #include "cli/analyze.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/nearest.h"
 #include "cli/progress.h"
 #include "cli/rule_set.h"
 #include "replay/infer.h"
@@ -36,6 +38,17 @@ int StatusOf(Outcome outcome) {
   return kExitUndecided;
 }
 
+/// `inquest exlain`: the first argument names nothing that is there, and nearly a command.
+std::optional<CommandResult> MeantAsCommand(const std::vector<std::string>& paths) {
+  std::error_code unreadable;
+  if (paths.empty() || paths.front().find_first_of("./-") != std::string::npos || std::filesystem::exists(paths.front(), unreadable)) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const Command& command : Commands().subspan(1)) names.push_back(command.name);
+  const auto nearest = Nearest(paths.front(), names);
+  if (!nearest) return std::nullopt;
+  return CouldNotRun({"no file, folder or command is called '" + paths.front() + "'", "did you mean inquest " + std::string(*nearest) + "?", ""});
+}
+
 }  // namespace
 
 std::variant<Analysis, CommandResult> AnalyzeWith(const Options& options, const std::vector<std::string>& paths) {
@@ -54,7 +67,7 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const Options& options, const 
   std::optional<Progress> progress;
   if (ErrorIsTerminal() && !options.quiet) progress.emplace(done, TotalBytes(paths));
   Result<Analysis> analysis =
-      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done, .hosts = std::move(hosts)});
+      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done, .hosts = std::move(hosts)}, options.attempt);
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
   return *std::move(analysis);
@@ -62,6 +75,7 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const Options& options, const 
 
 CommandResult RunAnalysis(const Options& options) {
   std::vector<std::string> paths = options.arguments;
+  if (auto mistaken = MeantAsCommand(paths)) return *std::move(mistaken);
   if (paths.empty()) {
     if (InputIsTerminal())
       return {
@@ -75,7 +89,7 @@ CommandResult RunAnalysis(const Options& options) {
 
   CommandResult result{.status = StatusOf(verdict.outcome), .out = "", .err = ""};
   if (options.quiet) return result;
-  ReportContext context{.text = StyleOfOutput(options), .tool_version = INQUEST_VERSION};
+  ReportContext context{.text = StyleOfOutput(options), .tool_version = Version()};
   if (verdict.collective) context.replay_command = CommandLine(PlanFrom(timeline, *verdict.collective));
   result.print = [analysis, context, format = FindReportFormat(options.format)](const Sink& sink) { format->render(analysis->timeline, analysis->verdict, context, sink); };
   return result;

@@ -35,7 +35,7 @@ CommandResult RunCollect(const Options& options) {
   if (std::ranges::find(options.arguments, "-") != options.arguments.end())
     return CouldNotRun({"collect reads no standard input", "name the files to put in", ""});
   if (options.output == "-" && OutputIsTerminal()) return CouldNotRun({"a terminal shows no bundle", "send standard output to a file, or give -o FILE", ""});
-  CollectRequest request{.output = options.output, .paths = options.arguments, .environment = {}, .time_limit = {}, .stacks = options.stacks, .tool_version = INQUEST_VERSION};
+  CollectRequest request{.output = options.output, .paths = options.arguments, .environment = {}, .time_limit = {}, .stacks = options.stacks, .tool_version = std::string(Version())};
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   constexpr std::uint64_t kDay = 86400;
   if (options.time_limit > 0) request.time_limit = std::chrono::seconds(std::min(options.time_limit, kDay));

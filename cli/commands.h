@@ -16,5 +16,7 @@ CommandResult RunExplain(const Options& options);
 CommandResult RunCollect(const Options& options);
 CommandResult RunReplay(const Options& options);
 CommandResult RunCompletion(const Options& options);
+CommandResult RunHelp(const Options& options);
+CommandResult RunVersion(const Options& options);
 
 }  // namespace inquest

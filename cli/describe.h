@@ -9,6 +9,11 @@ namespace inquest {
 
 std::string Describe(const Cause& cause, const RuleBook& book);
 std::string Describe(const Rule& rule, const RuleBook& book);
+std::string Describe(const FindingRule& rule);
+/// The causes that it may be: `slow-rank or jit-build-stall`.
+std::string CauseWord(const FindingRule& rule);
+/// Of its grades.
+Strength Strongest(const FindingRule& rule);
 /// `name` is `Xid` or `SXid`.
 std::string Describe(std::string_view name, const ErrorCode& code, const RuleBook& book);
 /// `signature`, `symptom`, `phase`, `ending`.

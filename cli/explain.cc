@@ -1,5 +1,5 @@
-// `inquest explain CODE`: what a cause means, what to do, what to collect, and which rules speak for it. `explain xid N`
-// and `explain sxid N`: what a numbered error of the NVIDIA driver means.
+// `inquest explain CODE`: what a cause means, what to do, what to collect, and which rules speak for it. `explain xid N`,
+// `explain sxid N` and `explain N`: what a numbered error of the NVIDIA driver means.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,10 +45,13 @@ CommandResult Numbered(const Catalogue& catalogue, const std::string& argument, 
   return result;
 }
 
+bool IsNumber(std::string_view word) { return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos; }
+
 CommandResult Unknown(const RuleBook& book, const std::string& name) {
   std::vector<std::string_view> known;
   for (const Cause& cause : book.causes) known.push_back(cause.code);
   for (const Rule& rule : book.rules) known.push_back(rule.id);
+  for (const FindingRule& rule : book.findings) known.push_back(rule.id);
   const auto nearest = Nearest(name, known);
   return CouldNotRun({fmt::format("no cause and no rule is called '{}'", name),
                       nearest ? fmt::format("did you mean {}?", *nearest) : "inquest explain lists all causes", ""});
@@ -72,10 +75,18 @@ CommandResult RunExplain(const Options& options) {
       CommandResult codes = all ? Everything(*catalogue) : Numbered(*catalogue, *++argument, book);
       if (!codes.err.empty()) return codes;
       result.out += codes.out;
+    } else if (IsNumber(name)) {
+      // The numbers of a GPU's errors end where those of a switch begin.
+      constexpr std::size_t kLongestXid = 4;
+      CommandResult code = Numbered(catalogues[name.size() > kLongestXid ? 1 : 0], name, book);
+      if (!code.err.empty()) return code;
+      result.out += code.out;
     } else if (const Cause* cause = book.FindCause(name)) {
       result.out += Describe(*cause, book);
     } else if (const Rule* rule = book.FindRule(name)) {
       result.out += Describe(*rule, book);
+    } else if (const FindingRule* finding = book.FindFinding(name)) {
+      result.out += Describe(*finding);
     } else {
       return Unknown(book, name);
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
 
@@ -16,7 +17,7 @@ namespace {
 CommandResult Run(const std::vector<std::string>& arguments) {
   const Result<Options> options = ParseOptions(arguments);
   if (!options) return CouldNotRun(options.error());
-  if (options->version) return {.status = 0, .out = "inquest " INQUEST_VERSION "\n", .err = ""};
+  if (options->version) return RunVersion(*options);
   if (options->help) return {.status = 0, .out = HelpText(*options->command), .err = ""};
   return options->command->run(*options);
 }

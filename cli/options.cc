@@ -25,6 +25,7 @@ constexpr std::string_view kRedOpWords[] = {"sum", "prod", "max", "min", "avg"};
 constexpr std::string_view kEngineWords[] = {"gloo", "nccl"};
 constexpr std::string_view kReplayFormatWords[] = {"text", "json"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+constexpr std::string_view kHelpWords[] = {"rules", "explain", "collect", "replay", "completion", "version"};
 
 template <auto member>
 std::optional<std::string> SetNumber(Options& options, const std::string& value) {
@@ -39,6 +40,14 @@ std::optional<std::string> SetThreads(Options& options, const std::string& value
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
   if (error != std::errc() || end != value.data() + value.size() || options.threads > kMost)
     return fmt::format("a number from 0 (every core) to {}", kMost);
+  return std::nullopt;
+}
+
+std::optional<std::string> SetAttempt(Options& options, const std::string& value) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number == 0) return "a number from 1, of the report's list of attempts";
+  options.attempt = number;
   return std::nullopt;
 }
 
@@ -107,23 +116,6 @@ std::optional<Error> Apply(Options& options, const Option& option, const std::st
   return std::nullopt;
 }
 
-std::string Indented(std::string_view lines) {
-  std::string text;
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    text.append("  ").append(lines.substr(0, end)).append("\n");
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-  }
-  return text;
-}
-
-std::string Usage(const Option& option) {
-  std::string usage =
-      option.letter != 0 ? fmt::format("-{}, --{}", option.letter, option.name) : fmt::format("    --{}", option.name);
-  if (option.choices.empty()) return option.value.empty() ? usage : fmt::format("{} {}", usage, option.value);
-  return fmt::format("{} {}", usage, fmt::join(option.choices, "|"));
-}
-
 }  // namespace
 
 std::span<const Command> Commands() {
@@ -139,6 +131,8 @@ std::span<const Command> Commands() {
            "inquest -q run-42/ && echo ended well",
        .words = {},
        .ids = "",
+       .notes = "PATH is a file or a folder; '-', or no path and a pipe, reads standard input. Everything is read as one job.\n\n"
+                "Exit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.",
        .run = RunAnalysis},
       {.name = "rules",
        .summary = "List, show, test or check the rules.",
@@ -153,7 +147,7 @@ std::span<const Command> Commands() {
        .run = RunRules},
       {.name = "explain",
        .summary = "Say what a cause, a rule or a numbered error of the driver means, what to do and what to collect.",
-       .usage = "inquest explain [CODE | RULE]\ninquest explain xid|sxid [NUMBER]",
+       .usage = "inquest explain [CODE | RULE | NUMBER]\ninquest explain xid|sxid [NUMBER]",
        .examples = "inquest explain                           all causes\ninquest explain p2p-transport\n"
                    "inquest explain xid 79                    a GPU error of the kernel log\n"
                    "inquest explain sxid 20034                one of an NVSwitch",
@@ -185,6 +179,7 @@ std::span<const Command> Commands() {
                    "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
        .words = {},
        .ids = "",
+       .notes = "Exit status: 0 passed, 1 reproduced, 2 could not decide, 3 could not run.",
        .run = RunReplay},
       {.name = "completion",
        .summary = "Print a completion script for a shell.",
@@ -195,6 +190,21 @@ std::span<const Command> Commands() {
        .words = kShells,
        .ids = "",
        .run = RunCompletion},
+      {.name = "help",
+       .summary = "Print the help of a command, or its manual page.",
+       .usage = "inquest help [COMMAND]\ninquest help [COMMAND] --man",
+       .examples = "inquest help replay                       the same as inquest replay --help\n"
+                   "inquest help replay --man | man -l -",
+       .words = kHelpWords,
+       .ids = "",
+       .run = RunHelp},
+      {.name = "version",
+       .summary = "Print the version.",
+       .usage = "inquest version",
+       .examples = "inquest version                           the same as inquest --version",
+       .words = {},
+       .ids = "",
+       .run = RunVersion},
   };
   return kCommands;
 }
@@ -211,6 +221,7 @@ std::span<const Option> OptionTable() {
        SetText<&Options::rules_dir>},
       {"host", 0, "[PATH=]NAME", {}, "The host whose logs these are, or those of one file or folder; as often as needed", "", AddHost},
       {"cause", 0, "CODE", {}, "Only rules that speak for this cause", "rules", SetText<&Options::cause>},
+      {"attempt", 0, "N", {}, "Judge the Nth start of a job that was started several times, not the last", "", SetAttempt},
       {"threads",
        'j',
        "N",
@@ -248,6 +259,7 @@ std::span<const Option> OptionTable() {
       {"dry-run", 0, "", {}, "Say what would be run, and how each argument is known; run nothing", "replay", SetFlag<&Options::dry_run>},
       {"fault", 0, "SPEC", {}, "For tests: make a rank fail, see docs/replay.md", "replay", SetText<&Options::faults>},
       {"format", 'f', "FORMAT", kReplayFormatWords, "How to print the result [text]", "replay", SetText<&Options::format>},
+      {"man", 0, "", {}, "As a manual page, in roff", "help", SetFlag<&Options::man>},
       {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", SetFlag<&Options::quiet>},
       {"color", 0, "WHEN", kColorWords, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*",
        SetColor},
@@ -309,27 +321,6 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
       if (const auto error = Apply(options, table[i], value)) return *error;
   }
   return options;
-}
-
-std::string HelpText(const Command& command) {
-  std::string text = fmt::format("{}\n\nUsage:\n{}\nExamples:\n{}", command.summary, Indented(command.usage),
-                                 Indented(command.examples));
-  if (command.name.empty()) {
-    text += "\nCommands:\n";
-    for (const Command& other : Commands().subspan(1)) text += fmt::format("  {:<12} {}\n", other.name, other.summary);
-  }
-  text += "\nOptions:\n";
-  for (const Option& option : OptionTable()) {
-    if (Accepts(command, option)) text += fmt::format("  {:<30} {}\n", Usage(option), option.help);
-  }
-  if (command.name.empty()) {
-    text +=
-        "\nPATH is a file or a folder; '-', or no path and a pipe, reads standard input. Everything is read as one "
-        "job.\n"
-        "\nExit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.\n";
-  }
-  if (command.name == "replay") text += "\nExit status: 0 passed, 1 reproduced, 2 could not decide, 3 could not run.\n";
-  return text;
 }
 
 CommandResult CouldNotRun(const Error& error) {

@@ -27,6 +27,7 @@ struct Options {
   std::string cause;      ///< `rules list --cause`; empty: all
   std::string output;     ///< `collect -o`; empty: a name by host and time
   std::vector<std::string> hosts;  ///< `--host [PATH=]NAME`, each
+  std::optional<std::size_t> attempt;  ///< which start of the job is judged, from 1; nullopt: the last
   unsigned threads = 0;   ///< 0: every core
   // `replay`; what is not given is inferred or assumed
   std::string operation, datatype, redop, engine = "nccl", timeout, interface, faults, nccl_library, logs;
@@ -39,6 +40,7 @@ struct Options {
   When color = When::kAuto;
   std::uint64_t time_limit = 0;  ///< `collect --time-limit`, seconds; 0: each program's own
   bool stacks = false;    ///< `collect --stacks`
+  bool man = false;       ///< `help --man`
   bool quiet = false, help = false, version = false;
 };
 
@@ -61,6 +63,7 @@ struct Command {
   std::string_view examples;                ///< lines
   std::span<const std::string_view> words;  ///< what the first argument can be
   std::string_view ids;                     ///< shell command that prints what the next argument can be; empty: files
+  std::string_view notes = {};              ///< paragraphs at the end of the help
   CommandResult (*run)(const Options&);
 };
 /// The analysis first.
@@ -80,6 +83,10 @@ std::span<const Option> OptionTable();
 bool Accepts(const Command& command, const Option& option);
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments);
+/// What `--help` prints, and the same as a manual page in roff.
 std::string HelpText(const Command& command);
+std::string ManualPage(const Command& command);
+/// `0.1.0` where that is tagged, else with the commit: `0.1.0+g1a2b3c4`.
+std::string_view Version();
 
 }  // namespace inquest

@@ -232,7 +232,7 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{.status = status,
-                         .out = options.format == "json" ? ReplayJson(report, INQUEST_VERSION)
+                         .out = options.format == "json" ? ReplayJson(report, Version())
                                                          : ReplayText(report, StyleOfOutput(options), options.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling),
                          .err = ""};
   };

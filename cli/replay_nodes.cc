@@ -166,7 +166,7 @@ Result<ReplayNodes> ReplayNodes::Gather(const Options& options, const Launch& la
   if (launch.count == 1) return nodes;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return token.error();
-  CrewSetup crew{.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = INQUEST_VERSION, .names = launch.hosts, .interrupted = setup.interrupted};
+  CrewSetup crew{.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = std::string(Version()), .names = launch.hosts, .interrupted = setup.interrupted};
   auto hopeless = std::make_shared<std::function<std::string()>>();
   crew.hopeless = [hopeless] { return *hopeless ? (*hopeless)() : std::string(); };
   Result<Crew> listening = Crew::Listen(std::move(crew));
@@ -231,7 +231,7 @@ void DismissOthers(const Options& options, const Launch& launch, const std::stri
   if (launch.count == 1 || !options.replay_hosts.empty()) return;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return;
-  Result<Crew> crew = Crew::Listen({.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = INQUEST_VERSION});
+  Result<Crew> crew = Crew::Listen({.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = std::string(Version())});
   if (!crew) return;
   if (!crew->Join(kPatience)) crew->Farewell(kExitCouldNotRun, complaint);
 }
@@ -246,7 +246,7 @@ CommandResult RunAsAgent(const Options& options, const Launch& launch, const Nod
                    .port = launch.port,
                    .token = std::move(*token),
                    .host = HostName(),
-                   .version = INQUEST_VERSION,
+                   .version = std::string(Version()),
                    .local_rank = launch.local_rank,
                    .join = options.join_timeout.empty() ? kJoinOfAgent : *DurationOf(options.join_timeout),
                    .local = local,

@@ -31,6 +31,10 @@ CommandResult List(const Options& options, const RuleBook& book) {
                               signature ? std::string_view(rule.cause) : KindWord(rule.kind),
                               signature ? Name(rule.strength) : "", rule.summary);
   }
+  for (const FindingRule& rule : book.findings) {
+    const bool of_cause = options.cause.empty() || rule.cause == options.cause || std::ranges::find(rule.causes, options.cause, &FindingRule::KindCause::cause) != rule.causes.end();
+    if (of_cause) result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id, CauseWord(rule), Name(Strongest(rule)), rule.summary);
+  }
   return result;
 }
 
@@ -39,8 +43,10 @@ CommandResult Show(const Options& options, const RuleBook& book) {
     return CouldNotRun({"rules show wants one id", "inquest rules list shows them", ""});
   const std::string& id = options.arguments[1];
   if (const Rule* rule = book.FindRule(id)) return {.status = 0, .out = Describe(*rule, book), .err = ""};
+  if (const FindingRule* rule = book.FindFinding(id)) return {.status = 0, .out = Describe(*rule), .err = ""};
   std::vector<std::string_view> ids;
   for (const Rule& rule : book.rules) ids.push_back(rule.id);
+  for (const FindingRule& rule : book.findings) ids.push_back(rule.id);
   const auto nearest = Nearest(id, ids);
   return CouldNotRun({fmt::format("no rule is called '{}'", id),
                       nearest ? fmt::format("did you mean {}?", *nearest) : "inquest rules list shows all ids", ""});
@@ -87,7 +93,7 @@ CommandResult Lint(const std::variant<RuleBook, RuleErrors>& loaded) {
   }
   const RuleBook& book = std::get<RuleBook>(loaded);
   return {.status = 0,
-          .out = fmt::format("{} rules, {} causes, no mistake\n", book.rules.size(), book.causes.size()),
+          .out = fmt::format("{} rules, {} findings, {} causes, no mistake\n", book.rules.size(), book.findings.size(), book.causes.size()),
           .err = ""};
 }
 

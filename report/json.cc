@@ -173,6 +173,18 @@ Json ToJson(const Alternative& alternative) {
               {"why", alternative.why}};
 }
 
+Json ToJson(const Timeline& timeline, const AttemptTold& attempt) {
+  const auto line = [&](const Citation& citation) { return Json{{"source", Source(timeline, citation.where)}, {"line", citation.where.InputLine()}, {"time", Time(citation.at)}}; };
+  return Json{{"number", attempt.number},
+              {"judged", attempt.judged},
+              {"first", line(attempt.first)},
+              {"last", line(attempt.last)},
+              {"outcome", attempt.cause.empty() ? Json(nullptr) : Json(Name(attempt.outcome))},
+              {"cause", OrNull(attempt.cause)},
+              {"confidence", Round(attempt.confidence)},
+              {"summary", OrNull(attempt.summary)}};
+}
+
 Json ToJson(const Timeline& timeline, const Finding& finding) {
   return Json{{"signature", finding.rule},
               {"cause", OrNull(finding.cause)},
@@ -298,6 +310,30 @@ Json RankTimelineToJson(const Timeline& timeline, const RankRow& row) {
               {"final_state", row.final_state.empty() ? Json("unknown") : Json(row.final_state)}};
 }
 
+Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
+  const auto at = [&](EventIndex event) {
+    const Event& said = timeline.events[event];
+    return Json{{"source", Source(timeline, said.where)}, {"line", said.where.InputLine()}, {"time", Time(said.at)}};
+  };
+  const auto maybe_at = [&](const std::optional<EventIndex>& event) { return event ? at(*event) : Json(nullptr); };
+  return Json{{"rank", OrNull(line.rank)},
+              {"host", OrNull(line.host)},
+              {"pid", OrNull(line.pid)},
+              {"writer", OrNull(line.writer)},
+              {"first", at(line.first)},
+              {"last", at(line.last)},
+              {"intervals", List(line.intervals, [&](const Interval& interval) {
+                 return Json{{"kind", interval.kind}, {"begin", at(interval.begin)}, {"last", at(interval.last)}, {"end", maybe_at(interval.end)}, {"times", interval.times}, {"percent", OrNull(interval.percent)}};
+               })},
+              {"marks", List(line.marks, [&](const LifeMark& mark) {
+                 Json json = at(mark.event);
+                 json["kind"] = mark.kind;
+                 return json;
+               })},
+              {"marks_left_out", line.marks_left_out},
+              {"end", Json{{"how", Name(line.end.how)}, {"said_by", OrNull(line.end.said_by)}, {"at", maybe_at(line.end.event)}}}};
+}
+
 /// What the manifests of bundles say is not in them, by input.
 std::map<std::uint32_t, Json> Missing(const Timeline& timeline) {
   std::map<std::uint32_t, Json> missing;
@@ -326,9 +362,11 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   document.Key("verdict").Value(ToJson(timeline, verdict));
   document.List("alternatives", verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); });
   document.List("findings", verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); });
+  document.List("attempts", verdict.attempts, [&](const AttemptTold& attempt) { return ToJson(timeline, attempt); });
   document.Key("job");
   WriteJob(timeline, document);
   document.List("timeline", timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); });
+  document.List("lifelines", verdict.lifelines, [&](const Lifeline& line) { return LifelineToJson(timeline, line); });
   document.Key("inputs").Begin('[');
   for (std::uint32_t i = 0; i < timeline.inputs.size(); ++i) {
     const auto lack = missing.find(i);

@@ -12,7 +12,7 @@ namespace inquest {
 namespace {
 
 // One screen holds this many rows of each part; JSON holds all.
-constexpr std::size_t kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3,
+constexpr std::size_t kAttemptsShown = 5, kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3,
                       kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4, kProblemsShown = 3;
 
 namespace style {
@@ -334,6 +334,20 @@ void NotCollectedOn(Page& page, const Timeline& timeline) {
   page.More(hosts.size(), kProblemsShown);
 }
 
+/// The starts before the one that the verdict is of, the latest first.
+void Attempts(Page& page, const Timeline& timeline, const Verdict& verdict) {
+  if (verdict.attempts.empty()) return;
+  page.Heading(fmt::format("Attempts: the job was started {} times", verdict.attempts.size()));
+  std::size_t shown = 0;
+  for (auto attempt = verdict.attempts.rbegin(); attempt != verdict.attempts.rend(); ++attempt) {
+    if (++shown > kAttemptsShown) break;
+    const std::string place = fmt::format("{}:{}", timeline.inputs[attempt->first.where.input].path, attempt->first.where.InputLine());
+    const std::string what = attempt->judged ? "this verdict" : attempt->cause.empty() ? "not looked at" : fmt::format("{} ({})", attempt->cause, Percent(attempt->confidence));
+    page.Line("  ", fmt::format("{} from {}: {}", attempt->number, Sanitize(place), what));
+  }
+  page.More(verdict.attempts.size(), kAttemptsShown);
+}
+
 void Coverage(Page& page, const Timeline& timeline) {
   InputSummary sum;
   for (const InputSummary& input : timeline.inputs) {
@@ -379,6 +393,7 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const R
   if (verdict.outcome == Outcome::kFailed)
     CollectNext(page, verdict, "Collect next, if that does not settle it", kCollectShown);
   if (!undecided) Alternatives(page, verdict, "Also possible");
+  Attempts(page, timeline, verdict);
   Coverage(page, timeline);
   return page.Take();
 }
