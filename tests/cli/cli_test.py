@@ -103,8 +103,31 @@ class CliTest(unittest.TestCase):
                 self.assertEqual((status, err), (0, ""))
                 for part in ("Usage:", "Examples:", "Options:", "--help"):
                     self.assertIn(part, out)
-        self.assertRegex(run("--version")[1], r"^inquest \d+\.\d+\.\d+\n$")
+        self.assertRegex(run("--version")[1], r"^inquest \d+\.\d+\.\d+(\+g[0-9a-f]+)?\n$")
         self.assertEqual(run("-V"), run("--version"))
+        self.assertEqual(run("version"), run("--version"))
+        self.assertEqual(run("help"), run("--help"))
+        self.assertEqual(run("help", "replay"), run("replay", "--help"))
+        self.assertIn("did you mean inquest help replay?", run("help", "repay")[2])
+
+    def test_manual_pages(self):
+        for command in ([], ["rules"], ["explain"], ["collect"], ["replay"], ["completion"], ["help"], ["version"]):
+            with self.subTest(command):
+                status, out, _ = run("help", *command, "--man")
+                self.assertEqual(status, 0)
+                self.assertTrue(out.startswith(".TH INQUEST"))
+                for section in ("NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES"):
+                    self.assertIn(f".SH {section}\n", out)
+                self.assertIn("\\-\\-help", out)
+
+    def test_word_that_is_nearly_a_command(self):
+        status, _, err = run("exlain")
+        self.assertEqual(status, 3)
+        self.assertIn("did you mean inquest explain?", err)
+
+    def test_explain_of_a_number_alone(self):
+        self.assertEqual(run("explain", "79"), run("explain", "xid", "79"))
+        self.assertEqual(run("explain", "20034"), run("explain", "sxid", "20034"))
 
     def test_nothing_and_a_terminal(self):
         status, shown = run_on_terminal([])

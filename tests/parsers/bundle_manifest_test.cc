@@ -1,10 +1,11 @@
 // What a bundle's manifest says was not collected.
 #include "collect/manifest.h"
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kBundleManifest;
 namespace {
 
 TEST_CASE("bundle-manifest: what was not collected, and nothing else", "[bundle-manifest]") {

@@ -1,9 +1,10 @@
 // Errors of process groups and stores, in the spellings of each version.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kC10dErrors, kTraceback;
 namespace {
 
 std::string Show(const Fingerprint& print) {

@@ -1,9 +1,10 @@
 // How a process died by a signal, and words that only look like it.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kCrash;
 namespace {
 
 std::string ShowAll(std::string_view text) {

@@ -1,9 +1,10 @@
 // Results of DCGM's diagnostic, as table and as JSON, of releases before and since 4.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kDcgmJson, kDcgmTable;
 namespace {
 
 std::string ShowAll(const Format& format, std::string_view text) {

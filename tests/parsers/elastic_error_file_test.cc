@@ -1,9 +1,10 @@
 // error.json of a worker under @record: an exception, and the exit code where there is one.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kElasticErrorFile;
 namespace {
 
 constexpr const char* kFile =

@@ -264,8 +264,9 @@ TEST_CASE("colour codes and terminal titles go", "[envelope]") {
 TEST_CASE("a message behind a progress bar keeps its writer and its time", "[envelope]") {
   Check({
       {"Train:  7%|█▍  | 3/40 [1:02<9:14, 5.5s/it][rank5]:[E1103 21:14:05.5 a.cpp:689] [Rank 5] x",
-       "rank=5 at=11-03T21:14:05 |Train:  7%|█▍  | 3/40 [1:02<9:14, 5.5s/it][rank5]:[E1103 21:14:05.5 a.cpp:689] [Rank "
-       "5] x"},
+       "rank=5 at=11-03T21:14:05 |[E1103 21:14:05.5 a.cpp:689] [Rank 5] x"},
+      {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s]RuntimeError: x", "|RuntimeError: x"},
+      {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s] and so on", "| 45%|####      | 45/100 [00:12<00:15,  3.61it/s] and so on"},
       {"eval 6%|▋ [E1103 21:14:05.5 a.cpp:414] x", "at=11-03T21:14:05 |eval 6%|▋ [E1103 21:14:05.5 a.cpp:414] x"},
       {"eval 6%|▋ [rank2]: Traceback (most recent call last):",
        "rank=2 |eval 6%|▋ [rank2]: Traceback (most recent call last):"},

@@ -1,9 +1,10 @@
 // The fabric manager's log: errors of switches, with their number.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kFabricManager;
 namespace {
 
 TEST_CASE("fabric manager: errors of switches", "[fabric-manager]") {

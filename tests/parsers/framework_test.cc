@@ -1,9 +1,10 @@
 // What training programs say of their devices and their size.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kFramework;
 namespace {
 
 std::string Show(const DeviceReported& what) {

@@ -1,11 +1,12 @@
 // What hosts say of themselves: interfaces, limits, /dev/shm, kernel, environment, PCI.
-#include "parsers/formats.h"
 #include "parsers/formats/host_tools.h"
 #include "parsers/formats/nccl.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kInterfaces, kHostLimits, kEnvironment, kLspci;
 namespace {
 
 TEST_CASE("Prompts name the host and the command") {

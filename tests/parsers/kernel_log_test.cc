@@ -1,12 +1,13 @@
 // Kernel logs: heads of every collector, Xids and SXids in every driver's wording, kills, crashes, PCIe, other devices.
 #include <fmt/format.h>
 
-#include "parsers/formats.h"
 #include "parsers/formats/kernel.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kKernelLog;
 namespace {
 
 std::string Show(const XidReported& xid) {

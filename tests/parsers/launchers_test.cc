@@ -1,9 +1,10 @@
 // What launchers say of the processes they started.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kLaunchers;
 namespace {
 
 std::string Show(const ProcessExit& what) {

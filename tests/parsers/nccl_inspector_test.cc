@@ -1,9 +1,10 @@
 // What NCCL's Inspector wrote of the operations that ended.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kNcclInspector;
 namespace {
 
 TEST_CASE("nccl inspector: who had completed what", "[nccl-inspector]") {

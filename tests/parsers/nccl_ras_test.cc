@@ -1,9 +1,10 @@
 // What NCCL's RAS says, as text and as JSON.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kNcclRas, kNcclRasJson;
 namespace {
 
 std::string Show(const RankProgress& what) {

@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kNccl;
 namespace {
 
 /// The only event of the only line; fails the test where there is another number of them.

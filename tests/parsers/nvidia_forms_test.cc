@@ -1,12 +1,13 @@
 // nvidia-smi's -q, XML, CSV, topo, nvlink and dmon: whatever form was collected, the same events.
 #include <fmt/format.h>
 
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 #include "tests/support/run_job.h"
 
 namespace inquest {
+
+extern const Format kNvidiaQuery, kNvidiaCsv, kNvidiaLinks, kNvidiaMonitor;
 namespace {
 
 std::string ShowId(const GpuId& id) { return fmt::format("{}|{}|{}", id.index ? std::to_string(*id.index) : "-", id.bus_id, id.uuid); }

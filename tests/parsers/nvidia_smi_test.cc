@@ -1,11 +1,12 @@
 // nvidia-smi's table in its three widths and two vocabularies, whole, broken and cut.
 #include <fmt/format.h>
 
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kNvidiaSmi;
 namespace {
 
 template <class T>

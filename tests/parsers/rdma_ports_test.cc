@@ -1,9 +1,10 @@
 // Ports of RDMA devices, in the words of each tool that shows them.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kRdmaPorts;
 namespace {
 
 using State = LinkPort::State;

@@ -1,9 +1,10 @@
 // Stacks of live processes: what the main thread is at.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/collect.h"
 
 namespace inquest {
+
+extern const Format kStacks;
 namespace {
 
 std::string ShowAll(std::string_view text) {

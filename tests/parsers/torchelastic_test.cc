@@ -1,9 +1,10 @@
 // What torchrun's agent says, in the four spellings of its logger, and the report at the end.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kTorchelastic, kTraceback;
 namespace {
 
 std::string Show(const ProcessExit& what) {

@@ -1,9 +1,10 @@
 // Python tracebacks: one, chained, quoted, interleaved, cut; and the stacks of fatal errors.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kTraceback;
 namespace {
 
 std::string Show(const ExceptionRaised& what) {

@@ -1,9 +1,10 @@
 // The watchdog's words over the versions of PyTorch, and the desync report.
-#include "parsers/formats.h"
 #include "tests/catch.h"
 #include "tests/support/rows.h"
 
 namespace inquest {
+
+extern const Format kWatchdog, kTraceback;
 namespace {
 
 std::string Text(std::int64_t number) { return std::to_string(number); }

@@ -151,7 +151,9 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
                     .collect_next = {},
                     .retry = "no",
                     .alternatives = {},
-                    .findings = {}};
+                    .findings = {},
+                    .attempts = {},
+                    .lifelines = {}};
   sample.timeline.ranks.clear();
   const std::string text = RenderText(sample.timeline, sample.verdict, {});
   CAPTURE(text);

@@ -17,15 +17,24 @@ bool Speaks(const std::string& text, std::string_view rule) {
   return finding != nullptr;
 }
 
-TEST_CASE("detectors: every finding names its detector's rule, and every cause is known", "[detectors]") {
+TEST_CASE("detectors: every finding has its file, and every file its detector", "[detectors]") {
+  const RuleBook& book = BuiltInRules();
+  for (const Error& error : CheckFindings(book)) FAIL_CHECK(error.where + ": " + error.message);
   std::set<std::string_view> ids, rules;
   for (const Detector* detector : Detectors()) {
     CHECK(ids.insert(detector->id).second);
     CHECK_FALSE(detector->summary.empty());
     CHECK_FALSE(detector->findings.empty());
-    for (const std::string_view rule : detector->findings) CHECK(rules.insert(rule).second);
+    for (const FindingRow& row : detector->findings) CHECK(rules.insert(row.id).second);
   }
-  for (const std::string_view rule : rules) CHECK(BuiltInRules().FindRule(rule) == nullptr);
+  for (const std::string_view rule : rules) CHECK(book.FindRule(rule) == nullptr);
+  CHECK(book.findings.size() == rules.size());
+  for (const FindingRule& rule : book.findings) {
+    CAPTURE(rule.id);
+    CHECK(rules.contains(rule.id));
+    CHECK((rule.cause.empty() || book.FindCause(rule.cause) != nullptr));
+    for (const Grade& grade : rule.grades) CHECK((grade.by_catalogue || (grade.confidence > 0 && grade.confidence < 1)));
+  }
 }
 
 // ---- the desync report -----------------------------------------------------------------------------------------
@@ -205,7 +214,8 @@ TEST_CASE("exceptions: what the driver and the parent raise for another", "[dete
 
 TEST_CASE("exceptions: a rule that only hints leaves the exception to decide", "[detectors]") {
   CHECK(JudgeText("RuntimeError: it broke\n").verdict.cause == "python-exception");
-  CHECK(JudgeText("RuntimeError: it broke\nTraining completed.\n").verdict.cause == "healthy");
+  CHECK(JudgeText("RuntimeError: it broke\nTraining completed.\n").verdict.cause == "python-exception");
+  CHECK(JudgeText("RuntimeError: it broke\nstep 3 loss 1.2\nstep 4 loss 1.1\nTraining completed.\n").verdict.cause == "healthy");
 }
 
 // ---- exits -----------------------------------------------------------------------------------------------------

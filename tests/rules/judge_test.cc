@@ -81,8 +81,41 @@ TEST_CASE("judge: what failed after the ending, or cannot be survived before it,
   CHECK(with([](SynthJob& job) { job.ElasticReport({{3, -11}}); }, false) != Outcome::kHealthy);
   CHECK(with([](SynthJob& job) { OutOfMemory(job, 3); }, true) != Outcome::kHealthy);
   CHECK(with([](SynthJob& job) { job.Warn(3, "transport/net_ib.cc:2211", kRetries); }, true) != Outcome::kHealthy);
-  CHECK(with([](SynthJob& job) { OutOfMemory(job, 3); }, false) ==
-        Outcome::kHealthy);  // somebody caught it and tried with less
+  CHECK(with([](SynthJob& job) { OutOfMemory(job, 3); }, false) != Outcome::kHealthy);
+  const auto goes_on = [](SynthJob& job) {  // somebody caught it and tried with less
+    OutOfMemory(job, 3);
+    job.Wait(60s);
+    for (int step = 41; step < 44; ++step) job.Print(0, fmt::format("step {} loss 1.{}", step, step));
+  };
+  CHECK(with(goes_on, false) == Outcome::kHealthy);
+}
+
+TEST_CASE("judge: no ending acquits behind, before or beside a failure", "[judge]") {
+  const auto outcome = [](std::string_view text) { return JudgeText(text).verdict.outcome; };
+  SynthJob job = Job();
+  job.Chatter(0, 3);
+  OutOfMemory(job, 3);
+  const std::string failed = job.Interleaved();
+  for (const Rule& rule : BuiltInRules().rules) {
+    if (rule.kind != Rule::Kind::kEnding) continue;
+    const std::string& ending = rule.match.front();
+    CAPTURE(rule.id, ending);
+    CHECK(outcome(failed + ending + "\n") == Outcome::kFailed);
+    CHECK(outcome(ending + "\n" + failed) == Outcome::kFailed);
+    const JobFolder folder({{"job.log", failed}, {"other.log", ending + "\n"}});
+    CHECK(AnalyzePaths({folder.path()}).verdict.outcome == Outcome::kFailed);
+  }
+  CHECK(outcome("Training complete!\nAll went well.\n") != Outcome::kHealthy);  // prose
+}
+
+TEST_CASE("judge: an exception that Python ignored at exit is none", "[judge]") {
+  SynthJob job = Job();
+  for (int step = 1; step < 4; ++step) job.Print(0, fmt::format("step {} loss 1.{}", step, step));
+  job.Print(0, kEnded);
+  const std::string well = job.Interleaved();
+  const std::string raised = "Traceback (most recent call last):\n  File \"a.py\", line 3, in put\nFileNotFoundError: [Errno 2] No such file or directory: 'x.tmp'\n";
+  CHECK(JudgeText(well + "Exception ignored in atexit callback: <function put>\n" + raised).verdict.outcome == Outcome::kHealthy);
+  CHECK(JudgeText(well + raised).verdict.outcome == Outcome::kFailed);
 }
 
 TEST_CASE("judge: nothing at all", "[judge]") {

@@ -32,6 +32,17 @@ constexpr std::string_view kSymptom =
     "summary: A peer went away.\ntext: remote error\nreferences: [x]\nsamples: {match: [remote error], differ: [local "
     "error]}\n";
 
+constexpr std::string_view kFinding =
+    "summary: Call lines differ.\n"
+    "detector: call-divergence\n"
+    "claim: 'Call {number} was {first-call}.'\n"
+    "grades:\n"
+    "  whole-history: {strength: decisive, confidence: 0.8}\n"
+    "explains: [remote-error]\n"
+    "blames: rank\n"
+    "remedies:\n"
+    "  - text: Look at call {number}.\n";
+
 /// A folder of rules that goes away with the object.
 class RuleFolder {
  public:
@@ -78,7 +89,7 @@ std::string Replaced(std::string_view text, std::string_view from, std::string_v
 TEST_CASE("a good folder loads, sorted by kind and id", "[rules]") {
   const RuleFolder folder;
   folder.Write("phases/saving.yaml", Replaced(kSymptom, "references", "kind: checkpoint\nreferences"));
-  folder.Write("endings/done.yaml", kSymptom);
+  folder.Write("endings/done.yaml", Replaced(kSymptom, "references", "kind: worker\nreferences"));
   const auto loaded = folder.Load();
   REQUIRE(std::holds_alternative<RuleBook>(loaded));
   const RuleBook& book = std::get<RuleBook>(loaded);
@@ -163,6 +174,81 @@ TEST_CASE("every mistake of a rule file is named with its line", "[rules]") {
     CHECK(std::any_of(errors.begin(), errors.end(),
                       [&](const std::string& error) { return error.starts_with(row.error); }));
   }
+}
+
+TEST_CASE("every mistake of a finding's file is named with its line", "[rules]") {
+  struct Row {
+    std::string name, file, text, error;
+  };
+  const std::string place = "findings/ib-fault/call-divergence.yaml", root = "findings/call-divergence.yaml";
+  const std::string work = Replaced(Replaced(Replaced(kFinding, "call-divergence", "stacks-differ"), "Call {number} was {first-call}.", "{who}"), "call {number}", "it");
+  const std::string stack = Replaced(work, "  whole-history:", "  as-many: {strength: hint, confidence: 0.3}\n  minority:");
+  const std::string kinds = "causes: {data-preparation: ib-fault, checkpoint: ib-fault, compile: ib-fault, evaluation: ib-fault, loading: ib-fault}\n";
+  const Row rows[] = {
+      {"unknown detector", place, Replaced(kFinding, "call-divergence", "calls"), place + ":2: no detector is called 'calls'"},
+      {"another detector", place, Replaced(kFinding, "call-divergence", "xid"), place + ":2: the detector 'xid' has no finding 'call-divergence'"},
+      {"unknown word", place, Replaced(kFinding, "{first-call}", "{first-cal}"), place + ":3: the detector has no word 'first-cal'"},
+      {"unknown word of a remedy", place, Replaced(kFinding, "call {number}", "call {numbr}"), place + ":9: the detector has no word 'numbr'"},
+      {"unknown word to ask for", place, std::string(kFinding) + "    when: often\n", place + ":10: the detector has no word 'often'"},
+      {"unknown grade", place, Replaced(kFinding, "whole-history", "half-history"), place + ":5: the detector has no grade 'half-history'"},
+      {"grade that is not there", place, Replaced(kFinding, "whole-history", "half-history"), place + ":4: no grade 'whole-history'"},
+      {"no grades", place, Replaced(kFinding, "grades:\n  whole-history: {strength: decisive, confidence: 0.8}\n", ""), place + ":1: no 'grades'"},
+      {"no confidence", place, Replaced(kFinding, ", confidence: 0.8", ""), place + ":5: no 'confidence'"},
+      {"bad confidence", place, Replaced(kFinding, "0.8", "1.8"), place + ":5: bad confidence '1.8'"},
+      {"bad strength", place, Replaced(kFinding, "decisive", "sure"), place + ":5: bad strength 'sure'"},
+      {"no claim", place, Replaced(kFinding, "claim: 'Call {number} was {first-call}.'\n", ""), place + ":4: no 'claim'"},
+      {"explains nothing known", place, Replaced(kFinding, "[remote-error]", "[remote-eror]"), place + ":6: 'explains' names nothing known: 'remote-eror'"},
+      {"refuted by nothing known", place, std::string(kFinding) + "refuted_by: [good-end, bad-end]\n", place + ":10: 'refuted_by' names nothing known: 'bad-end'"},
+      {"bad blame", place, Replaced(kFinding, "blames: rank", "blames: me"), place + ":7: bad blames 'me'"},
+      {"bad flag", place, std::string(kFinding) + "alone: no\n", place + ":10: bad alone 'no'"},
+      {"unknown key", place, std::string(kFinding) + "colour: red\n", place + ":10: unknown key 'colour'"},
+      {"no cause", root, std::string(kFinding), root + ":1: no cause"},
+      {"folder is no cause", "findings/ib-falt/call-divergence.yaml", std::string(kFinding), "findings/ib-falt/call-divergence.yaml:1: the folder 'ib-falt' is no cause"},
+      {"causes beside the folder", place, std::string(kFinding) + "causes: {a: ib-fault}\n", place + ":10: the folder names the cause"},
+      {"kind without a cause", "findings/stack-at-other-work.yaml", stack + Replaced(kinds, "compile: ib-fault, ", ""), "findings/stack-at-other-work.yaml:11: no cause for the kind 'compile'"},
+      {"kind of a cause that is none", "findings/stack-at-other-work.yaml", stack + Replaced(kinds, "compile: ib-fault", "compile: ib-falt"),
+       "findings/stack-at-other-work.yaml:11: 'cause' names nothing known: 'ib-falt'"},
+      {"id of a rule", "findings/ib-fault/retry-exceeded.yaml", std::string(kFinding), "signatures/ib-fault/retry-exceeded.yaml:1: the id 'retry-exceeded' is taken"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const RuleFolder folder;
+    folder.Write(row.file, row.text);
+    const std::vector<std::string> errors = folder.Errors();
+    CAPTURE(errors);
+    CHECK(std::any_of(errors.begin(), errors.end(), [&](const std::string& error) { return error.starts_with(row.error); }));
+  }
+  for (const auto& [file, text] : {std::pair(place, std::string(kFinding)), std::pair(std::string("findings/stack-at-other-work.yaml"), stack + kinds)}) {
+    const RuleFolder folder;
+    folder.Write(file, text);
+    const std::vector<std::string> errors = folder.Errors();
+    CAPTURE(file, errors);
+    CHECK(errors.empty());
+  }
+}
+
+TEST_CASE("a finding without its file, and a word that no text uses, are named", "[rules]") {
+  const RuleFolder folder;
+  folder.Write("findings/ib-fault/call-divergence.yaml", kFinding);
+  const auto loaded = folder.Load();
+  REQUIRE(std::holds_alternative<RuleBook>(loaded));
+  std::vector<std::string> errors;
+  for (const Error& error : CheckFindings(std::get<RuleBook>(loaded))) errors.push_back(error.message);
+  const auto has = [&](const std::string& message) { return std::find(errors.begin(), errors.end(), message) != errors.end(); };
+  CHECK(has("no file for the finding 'rank-absent' of the detector 'rank-absent'"));
+  CHECK(has("the word 'other-call' of the detector is not used"));
+  CHECK_FALSE(has("the word 'number' of the detector is not used"));
+}
+
+TEST_CASE("only names in braces are words", "[rules]") {
+  const auto words = [](std::string_view text) {
+    std::string out;
+    for (const TextPart& part : PartsOf(text)) out += part.word ? "<" + std::string(part.text) + ">" : std::string(part.text);
+    return out;
+  };
+  CHECK(words("{a} was {b-2}{c}.") == "<a> was <b-2><c>.");
+  CHECK(words("awk '{print $1}' {} {A} {a b} {{a}} {a") == "awk '{print $1}' {} {A} {a b} {<a>} {a");
+  CHECK(words("").empty());
 }
 
 TEST_CASE("all mistakes come at once", "[rules]") {
@@ -272,6 +358,7 @@ TEST_CASE("packing and unpacking gives the same book", "[rules]") {
     CHECK(back.rules.front().text == book.rules.front().text);
     CHECK(back.rules.front().confidence == book.rules.front().confidence);
     CHECK(back.causes.size() == book.causes.size());
+    CHECK(back.findings.size() == book.findings.size());
     CHECK(back.xids.size() == book.xids.size());
     CHECK(back.sxids.size() == book.sxids.size());
   }

@@ -38,8 +38,10 @@ TEST_CASE("ras: who is behind", "[witnesses]") {
 }
 
 TEST_CASE("ras: a report of a healthy run is no finding that counts", "[witnesses]") {
-  const Judged judged = JudgeText(kReport + Counts("AllReduce", 4711, 13, 4710) + "{'train_runtime': 412.1, 'train_samples_per_second': 12.1, 'train_steps_per_second': 1.2, 'train_loss': 0.31, 'epoch': 3.0}\n");
-  CHECK(judged.verdict.outcome == Outcome::kHealthy);
+  const std::string report = kReport + Counts("AllReduce", 4711, 13, 4710), steps = "{'loss': 0.33, 'learning_rate': 2e-05}\n{'loss': 0.31, 'learning_rate': 1e-05}\n";
+  const std::string ending = "{'train_runtime': 412.1, 'train_samples_per_second': 12.1, 'train_steps_per_second': 1.2, 'train_loss': 0.31, 'epoch': 3.0}\n";
+  CHECK(JudgeText(report + steps + ending).verdict.outcome == Outcome::kHealthy);
+  CHECK(JudgeText(report + ending).verdict.outcome != Outcome::kHealthy);  // nothing moved behind the report
 }
 
 TEST_CASE("ras: a dead process is the job's by its pid", "[witnesses]") {

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""What changes a log on its way to us must not change the verdict: every case under every transformation.
+
+transformed.py BINARY CASES_DIR [--only NAME,..] [--every N] [--verbose] [--check]
+
+A verdict is `wrong` if it names another cause, or a rank or a host that the untouched case does not name; `lost` if it
+became unknown or healthy, or lost its culprits; `less` if the collective differs. --every N takes each Nth case, others for
+each transformation; --check fails where a bound below is not kept.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from transformations import COLLECTED, HOST, POD, TRANSFORMATIONS  # noqa: E402
+
+# Of a hundred verdicts, how many may be wrong and how many lost; of a sample, one more than none. The few that there are do
+# not hurt: times that a collector adds contradict what the log itself says of durations.
+WRONG, LOST = 1.0, 3.0
+# What a job prints in between can speak against what was last heard of a rank.
+# Steps of other runs inserted behind a complaint read as work that went on; what is lost so is to be won back.
+MORE = {"noise-x10": (2.5, 12.0)}
+CHANGING = threading.Lock()  # a transformation has a clock
+
+
+def is_log(path: pathlib.Path, content: bytes) -> bool:
+    """Printed line by line, and not already as a collector hands it on."""
+    if path.name == "case.json" or path.suffix in (".json", ".csv", ".xml", ".gz", ".zst", ".journal", ".jsonl"):
+        return False
+    if re.search(rb"(?m)^\d{4}-\d\d-\d\dT\S+ std(out|err) [FP] ", content):
+        return False
+    return b"\0" not in content and not content.lstrip()[:1] in (b"{", b"<") and not content.startswith(b"\xff\xfe")
+
+
+def judge(binary: str, folder: pathlib.Path) -> dict:
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != "case.json")
+    done = subprocess.run([binary, "--threads", "1", "--format", "json", *files], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
+    if done.returncode not in (0, 1, 2):
+        raise RuntimeError(f"{folder}: exit {done.returncode}: {done.stderr[-400:]}")
+    document = json.loads(done.stdout)
+    for entry in document["inputs"]:
+        if entry["claimed"] + entry["plain"] + entry["damaged"] != entry["bytes"]:
+            raise RuntimeError(f"{folder}: bytes of {entry}")
+    verdict = document.get("verdict") or {}
+    culprits = verdict.get("culprits") or []
+    keys = ("op", "seq", "op_count", "numel_in", "numel_out", "count", "timeout_ms")
+    return {
+        "cause": verdict.get("cause", "unknown"),
+        "ranks": sorted({c["rank"] for c in culprits if c.get("rank") is not None}),
+        "hosts": sorted({c["host"] for c in culprits if c.get("host")}),
+        "collective": {k: (verdict.get("collective") or {}).get(k) for k in keys},
+    }
+
+
+def compare(base: dict, got: dict, causes: list) -> str:
+    hosts = set(got["hosts"]) - {HOST, POD}
+    if got["cause"] != base["cause"]:
+        if got["cause"] in causes and got["cause"] != "unknown":
+            return "same"  # times that a collector adds can decide
+        return "lost" if got["cause"] in ("unknown", "healthy") and base["cause"] != "unknown" else "wrong"
+    if not set(got["ranks"]) <= set(base["ranks"]) or not hosts <= set(base["hosts"]):
+        return "wrong"
+    if got["ranks"] != base["ranks"] or (base["hosts"] and not got["hosts"]):
+        return "lost"
+    return "same" if got["collective"] == base["collective"] else "less"
+
+
+def transformed(case: pathlib.Path, name: str, binary: str):
+    if name in COLLECTED and sum(1 for path in case.rglob("*") if path.is_file()) > 2:
+        return None
+    with tempfile.TemporaryDirectory(prefix="inquest-") as folder:
+        any_changed = False
+        for path in sorted(case.rglob("*")):
+            if not path.is_file() or path.name == "case.json":
+                continue
+            content = path.read_bytes()
+            if is_log(path, content):
+                any_changed = True
+                lines = content.split(b"\n")
+                if lines[-1] == b"":
+                    lines.pop()
+                with CHANGING:
+                    content = TRANSFORMATIONS[name](lines, random.Random(f"{name} {case.name} {path.name}"))
+            to = pathlib.Path(folder) / path.relative_to(case)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.write_bytes(content)
+        return judge(binary, pathlib.Path(folder)) if any_changed else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("cases", type=pathlib.Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--keep", help="case:transformation:folder; writes that and runs nothing")
+    options = parser.parse_args()
+    binary = str(pathlib.Path(options.binary).resolve())
+    names = [name for name in TRANSFORMATIONS if not options.only or name in options.only.split(",")]
+    cases = sorted(path.parent for path in options.cases.glob("*/case.json"))
+    broken = []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        base = dict(zip(cases, pool.map(lambda case: judge(binary, case), cases)))
+        causes = {case: json.loads((case / "case.json").read_text())["causes"] for case in cases}
+        print(f"{'transformation':20} {'cases':>5} {'same':>5} {'less':>5} {'lost':>5} {'wrong':>5}")
+        for name in names:
+            chosen = [case for i, case in enumerate(cases) if (i + zlib.crc32(name.encode())) % options.every == 0]
+            tally = {"same": 0, "less": 0, "lost": 0, "wrong": 0}
+            notes = []
+            for case, got in zip(chosen, pool.map(lambda case: transformed(case, name, binary), chosen)):
+                if got is None:
+                    continue
+                outcome = compare(base[case], got, causes[case])
+                tally[outcome] += 1
+                if outcome != "same":
+                    was = base[case]
+                    notes.append(f"  {outcome:5} {case.name}: {was['cause']} {was['ranks']} {was['hosts']} -> {got['cause']} {got['ranks']} {got['hosts']}")
+            count = sum(tally.values())
+            print(f"{name:20} {count:5} {tally['same']:5} {tally['less']:5} {tally['lost']:5} {tally['wrong']:5}", flush=True)
+            if options.verbose:
+                print("\n".join(notes), flush=True)
+            wrong, lost = MORE.get(name, (WRONG, LOST))
+            if tally["wrong"] > max(1, wrong * count / 100) or tally["lost"] > max(2, lost * count / 100):
+                broken.append(name)
+                if options.check:
+                    print("\n".join(notes))
+    if broken:
+        print("too many wrong or lost:", ", ".join(broken))
+    return 1 if options.check and broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
