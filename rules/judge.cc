@@ -207,6 +207,27 @@ void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding
   }
 }
 
+/// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell apart
+/// behind: peers that waited in vain, connections that were gone.
+void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
+  constexpr double kStoppedAtWork = 0.55;
+  const Timeline& timeline = evidence.timeline;
+  const auto before = [&](std::optional<EventIndex> a, EventIndex b) { return a && timeline.Order(*a, b) == std::partial_ordering::less; };
+  for (Finding& stop : findings) {
+    const auto event = FirstEvent(stop);
+    if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event) continue;
+    if (!evidence.course.WorkedBefore(*event) || before(evidence.course.since(), *event)) continue;
+    const auto earlier = [&](const Finding& other) { return !other.cause.empty() && other.strength != Strength::kHint && !Is(evidence.book, other, "stop") && before(FirstEvent(other), *event); };
+    if (std::ranges::any_of(findings, earlier)) continue;
+    if (stop.strength == Strength::kHint) stop.strength = Strength::kSupporting;
+    stop.confidence = std::max(stop.confidence, kStoppedAtWork);
+    for (Finding& other : findings) {
+      const auto shown = FirstEvent(other);
+      if (other.explained_by.empty() && !Is(evidence.book, other, "stop") && Is(evidence.book, other, "aftermath") && other.strength != Strength::kDecisive && shown && before(event, *shown)) other.explained_by = stop.rule;
+    }
+  }
+}
+
 int Weight(Strength strength) { return static_cast<int>(strength); }
 
 void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
@@ -497,6 +518,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   NoteWhatWorkOutlived(evidence, findings);
   LiftHints(evidence, findings);
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
+  LiftStops(evidence, findings);
   SetAside(timeline, evidence.book, findings);
   LiftLoneCandidate(evidence, findings);
   Verdict verdict;

@@ -156,6 +156,10 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
   return after >= steps;
 }
 
+bool Course::WorkedBefore(EventIndex event) const {
+  return std::ranges::any_of(work_, [&](EventIndex step) { return timeline_->Order(step, event) == std::partial_ordering::less; });
+}
+
 Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_(&timeline) {
   for (const Told& line : told) {
     if (line.what != Told::What::kWork) continue;
@@ -204,6 +208,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
       const auto& own = grumbles[where.input];
       const auto last = std::ranges::upper_bound(own, line.event);
       const auto& counted = steps[where.input];
+      if (std::ranges::any_of(counted, [&](EventIndex step) { return step > line.event && timeline.events[step].where.line > where.line; })) continue;
       if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
     }
     if (!WentOn(line.event)) endings_.push_back(line.event);

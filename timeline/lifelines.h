@@ -86,6 +86,8 @@ class Course {
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
   /// One may be printed late by another process.
   static constexpr std::size_t kStepsThatUndo = 2;
+  /// Steps were counted before this.
+  bool WorkedBefore(EventIndex event) const;
   /// Something was done beyond setting up.
   bool worked() const { return !work_.empty() || bars_; }
 

@@ -15,7 +15,7 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"other-work-during-wait", "by-its-lines by-nobodys-lines of-nobody", "who work waiters what", "data-preparation checkpoint compile evaluation loading"},
+    {"other-work-during-wait", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiters what", "data-preparation checkpoint compile evaluation loading"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -25,6 +25,7 @@ struct Waits {
   std::set<int> awaited;  ///< named as the one to come
   std::string on;
   std::vector<EventIndex> events;
+  std::optional<std::int64_t> timeout_ms;  ///< of the first that tells it
 };
 
 /// A store that is gone ends the waits of others as its time-out does: rank 0 kept it, or an agent that gave up.
@@ -48,6 +49,7 @@ Waits WaitsOf(const Timeline& timeline) {
       on = "a monitored barrier";
     } else if (const auto* wait = std::get_if<WaitGivenUp>(&event.what)) {
       on = wait->on;
+      if (!out.timeout_ms) out.timeout_ms = wait->timeout_ms;
     }
     if (on.empty()) continue;
     if (const auto rank = timeline.RankOf(event)) out.waiting.insert(rank->value.value);
@@ -81,6 +83,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   if (!work.doing) return {};
   Found found({"other-work-during-wait", "of-nobody"});
   if (!work.ranks.empty() && work.named) found.Grade({"other-work-during-wait", "by-its-lines"});
+  else if (Spans(*work.doing, waits.timeout_ms)) found.Grade({"other-work-during-wait", "spans-the-wait"});
   else if (!work.ranks.empty()) found.Grade({"other-work-during-wait", "by-nobodys-lines"});
   found.kind = work.doing->kind;
   found.Say("who", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
