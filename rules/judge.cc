@@ -92,6 +92,8 @@ std::partial_ordering ClockOrder(const Timeline& timeline, EventIndex a, EventIn
 bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by, const Finding& what) {
   if (&by == &what || by.cause == what.cause) return false;
   const auto order = Order(timeline, by, what);
+  // What follows from something else is no reason of what was there before it.
+  if (Is(book, by, "aftermath") && what.strength != Strength::kHint && !what.cause.empty() && order == std::partial_ordering::greater) return false;
   if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
   if (by.cause.empty()) return false;
   if (by.strength == Strength::kHint) return false;
@@ -337,6 +339,9 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
     if (std::any_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.rank.has_value(); })) return culprits;
     if (hosts.empty() && top.culprits.empty()) hosts = std::move(culprits);
   }
+  // Who was stopped is who did not come any more.
+  for (const Finding& finding : findings)
+    if (Is(book, top, "stop") && top.culprits.empty() && Is(book, finding, "absence") && finding.explained_by == top.rule && !finding.culprits.empty()) return finding.culprits;
   // What befell a host befell the ranks there that the others waited for.
   for (const Finding& finding : findings) {
     const bool waited_for = Is(book, finding, "absence") && !finding.culprits.empty() && std::all_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return c.rank && there(c); });
