@@ -62,6 +62,8 @@ TEST_CASE("samples match their expression after the envelope is peeled, the othe
     }
     // A line of another component may match the words: the pipeline below knows the component.
     if (rule.component != Component::kAny) continue;
+    // Counters that are not at their end fit the words; the pipeline compares them.
+    if (std::ranges::find(pattern->group_names(), "at") != pattern->group_names().end()) continue;
     for (const std::string& sample : rule.differ) {
       CAPTURE(sample);
       CHECK_FALSE(pattern->Matches(Peel(sample, scratch).text));
