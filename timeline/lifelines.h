@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,10 +17,10 @@ namespace inquest {
 /// What the rules read in a line about its process. The timeline's own events (time-outs, exits, exceptions) are not told
 /// again.
 struct Told {
-  enum class What : std::uint8_t { kWork, kEnding, kComplaint, kStart, kRestart };
+  enum class What : std::uint8_t { kWork, kEnding, kComplaint, kGrumble, kStart, kRestart };  ///< a grumble: words of trouble that no rule knows
   EventIndex event = 0;
   What what = What::kWork;
-  std::string_view kind;        ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`, `shell`; else the rule
+  std::string_view kind;        ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`, `leaving`, `shell`; else the rule
   std::optional<int> percent = {};
   bool heavy = true;            ///< of a complaint: more than a hint
 };
@@ -68,7 +69,7 @@ struct Lifeline {
 // more, after a complaint did not die of it, whoever complained, since ranks that train together stop together. An ending
 // is the word of one process about itself. It acquits the job where nothing is left that was not undone, where the input
 // it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`, proves the
-// shell.
+// shell, and counts only behind counted work, where nobody grumbled since.
 class Course {
  public:
   Course(const Timeline& timeline, std::span<const Told> told);
@@ -86,6 +87,8 @@ class Course {
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
   /// One may be printed late by another process.
   static constexpr std::size_t kStepsThatUndo = 2;
+  /// Steps were counted before this.
+  bool WorkedBefore(EventIndex event) const;
   /// Something was done beyond setting up.
   bool worked() const { return !work_.empty() || bars_; }
 
@@ -93,7 +96,8 @@ class Course {
   const Timeline* timeline_;
   std::vector<EventIndex> work_;  ///< lines that tell of steps or evaluation, in order
   bool bars_ = false;  ///< some progress bar moved, of a download perhaps
-  std::vector<EventIndex> recovered_, endings_;
+  std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
+  std::vector<EventIndex> recovered_, endings_, said_;         ///< said: endings in a program's own words
   std::vector<SourcePos> ignored_;  ///< lines of exceptions that Python ignored
   std::optional<EventIndex> since_, first_time_out_;
 };
