@@ -120,11 +120,14 @@ std::optional<Found> Complement(const Timeline& timeline, const Report& report) 
 
 std::vector<Relation> Run(const Evidence& evidence) {
   Report report;
-  for (const LineMatch& match : evidence.matches) {
-    const Event& event = evidence.timeline.events[match.event];
-    if (evidence.book.rules[match.rule].id != "horovod-missing-rank" || evidence.course.WentOn(match.event)) continue;
+  std::vector<EventIndex> lines;
+  for (const LineMatch& match : evidence.matches)
+    if (evidence.book.rules[match.rule].id == "horovod-missing-rank") lines.push_back(match.event);
+  if (lines.empty() || evidence.course.WentOn(lines.back())) return {};
+  for (const EventIndex line : lines) {
+    const Event& event = evidence.timeline.events[line];
     const auto* message = std::get_if<LogMessage>(&event.what);
-    ReadLine(message != nullptr && !message->text.empty() ? message->text : event.text, match.event, report);
+    ReadLine(message != nullptr && !message->text.empty() ? message->text : event.text, line, report);
   }
   std::vector<Relation> out;
   if (auto found = Crosswise(evidence.timeline, report)) out.push_back(*std::move(found));
