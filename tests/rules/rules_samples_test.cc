@@ -42,7 +42,9 @@ const Sieve& TheSieve() {
 std::set<std::string> ConfirmedOn(const std::string& line) {
   TimelineBuilder builder;
   ScanText(line + "\n", TheSieve(), {.threads = 1}, builder);
-  const Timeline timeline = builder.Build({});
+  InputSummary input;
+  input.lines = 1;
+  const Timeline timeline = builder.Build({input});
   std::set<std::string> ids;
   for (const LineMatch& match : Gather(timeline, Book()).matches) ids.insert(Book().rules[match.rule].id);
   return ids;
