@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/host_name.h"
 #include "replay/agent.h"
 #include "replay/layout.h"
 #include "replay/local_node.h"
@@ -33,8 +34,8 @@ std::optional<std::string> Variable(const char* name) {
 }
 
 bool IsThisHost(const std::string& host) {
-  const std::string own = HostName();
-  return host == "localhost" || host == own || host == own.substr(0, own.find('.'));
+  const std::string own = OwnHostName();
+  return host == "localhost" || host == own || host == HostName(own).Short();
 }
 
 /// --hosts: node 0 is this host, with ranks where it is in the list.
@@ -43,7 +44,7 @@ Result<Launch> LaunchByHosts(const Options& options) {
   if (!shares) return shares.error();
   if (options.nodes || options.node) return Error{"--hosts starts the nodes itself; --nnodes and --node-rank are for nodes that are started alike", "", ""};
   Launch launch;
-  launch.master = HostName();
+  launch.master = OwnHostName();
   launch.port = 0;
   if (!options.master.empty()) {
     const auto given = ParseHostAndPort(options.master);
@@ -51,7 +52,7 @@ Result<Launch> LaunchByHosts(const Options& options) {
     launch.master = given->host;
     launch.port = given->port.value_or(0);
   }
-  launch.hosts = {HostName()};
+  launch.hosts = {OwnHostName()};
   for (const HostShare& share : *shares) {
     if (!IsThisHost(share.host)) launch.hosts.push_back(share.host);
   }
@@ -166,7 +167,7 @@ Result<ReplayNodes> ReplayNodes::Gather(const Options& options, const Launch& la
   if (launch.count == 1) return nodes;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return token.error();
-  CrewSetup crew{.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = std::string(Version()), .names = launch.hosts, .interrupted = setup.interrupted};
+  CrewSetup crew{.count = launch.count, .port = launch.port, .token = *token, .host = OwnHostName(), .version = std::string(Version()), .names = launch.hosts, .interrupted = setup.interrupted};
   auto hopeless = std::make_shared<std::function<std::string()>>();
   crew.hopeless = [hopeless] { return *hopeless ? (*hopeless)() : std::string(); };
   Result<Crew> listening = Crew::Listen(std::move(crew));
@@ -231,7 +232,7 @@ void DismissOthers(const Options& options, const Launch& launch, const std::stri
   if (launch.count == 1 || !options.replay_hosts.empty()) return;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return;
-  Result<Crew> crew = Crew::Listen({.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = std::string(Version())});
+  Result<Crew> crew = Crew::Listen({.count = launch.count, .port = launch.port, .token = *token, .host = OwnHostName(), .version = std::string(Version())});
   if (!crew) return;
   if (!crew->Join(kPatience)) crew->Farewell(kExitCouldNotRun, complaint);
 }
@@ -245,7 +246,7 @@ CommandResult RunAsAgent(const Options& options, const Launch& launch, const Nod
                    .master = launch.master,
                    .port = launch.port,
                    .token = std::move(*token),
-                   .host = HostName(),
+                   .host = OwnHostName(),
                    .version = std::string(Version()),
                    .local_rank = launch.local_rank,
                    .join = options.join_timeout.empty() ? kJoinOfAgent : *DurationOf(options.join_timeout),

@@ -166,7 +166,7 @@ std::string HexDigits(std::string_view bytes) {
   return text;
 }
 
-std::string HostName() {
+std::string OwnHostName() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }

@@ -99,7 +99,7 @@ using ToSupervisor = std::variant<Hello, Began, Reached, Heartbeat, Descriptor, 
 /// Of bytes that are no text: ids, addresses, keys.
 std::string HexDigits(std::string_view bytes);
 /// What Hello says of this host; empty: the kernel does not tell.
-std::string HostName();
+std::string OwnHostName();
 
 std::string Encode(const ToWorker& message);
 std::string Encode(const ToSupervisor& message);

@@ -38,7 +38,7 @@ Worker::Worker(int socket) : socket_(socket) {}
 
 void Worker::Run() {
   std::thread([this] { Listen(); }).detach();
-  Send(Hello{.wire = kWireVersion, .pid = ::getpid(), .host = HostName()});
+  Send(Hello{.wire = kWireVersion, .pid = ::getpid(), .host = OwnHostName()});
   {
     std::unique_lock lock(mutex_);
     heard_.wait(lock, [this] { return start_.has_value(); });
