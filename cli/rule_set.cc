@@ -5,6 +5,7 @@
 
 #include "parsers/formats.h"
 #include "report/terminal.h"
+#include "rules/sought.h"
 
 namespace inquest {
 
@@ -15,8 +16,9 @@ std::variant<RuleBook, RuleErrors> LoadRuleSet(const Options& options) {
 }
 
 Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBook& book) {
-  if (options.rules_dir.empty()) return LoadSieve(EmbeddedSieve(), book, Marks().marks);
-  return ExtendSieve(EmbeddedSieve(), Deserialize(EmbeddedRules()), book, Marks().marks);
+  if (options.rules_dir.empty()) return LoadSieve(EmbeddedSieve(), SoughtBy(book, Marks().marks));
+  const RuleBook embedded = Deserialize(EmbeddedRules());
+  return ExtendSieve(EmbeddedSieve(), SoughtBy(embedded, Marks().marks), SoughtBy(book, Marks().marks));
 }
 
 std::string RuleErrorText(const RuleErrors& errors) {

@@ -6,7 +6,7 @@
 
 #include "cli/options.h"
 #include "rules/rule_book.h"
-#include "rules/sieve.h"
+#include "search/sieve.h"
 
 namespace inquest {
 
