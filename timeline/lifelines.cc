@@ -202,16 +202,12 @@ std::vector<Lifeline> DrawLifelines(const Timeline& timeline, std::span<const To
   auto next = told.begin();
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
-    // Which plain lines are kept beside a telling one depends on where blocks end; a lifeline must not.
-    const auto* message = std::get_if<LogMessage>(&event.what);
-    const bool plain = message != nullptr && message->hits.empty();
-    if (!IsOfHost(event.what) && !plain) {
+    if (!IsOfHost(event.what)) {
       Lifeline& line = drawing.Of(i);
       if (const std::string_view mark = MarkOf(event.what); !mark.empty()) drawing.Mark(line, i, mark);
       if (const auto end = EndBy(event, i); end && line.end.how != LifeEnd::How::kSignal && line.end.how != LifeEnd::How::kExitCode) line.end = *end;
     }
     for (; next != told.end() && next->event == i; ++next) {
-      if (plain) continue;
       if (next->what == Told::What::kWork) drawing.Work(*next);
       if (next->what == Told::What::kComplaint && next->heavy) drawing.Mark(drawing.Of(i), i, "complaint");
       if (next->what == Told::What::kEnding) {
