@@ -65,7 +65,7 @@ inline constexpr std::uint64_t kSampleBytes = 256 * 1024;
 
 /// Plain lines in front of a telling one, and behind it, that are kept with it: what was printed last, and whether the
 /// program went on. As many lines as kTailLines at the end of an input are kept for the same reason.
-inline constexpr std::size_t kContextBefore = 4, kContextAfter = 3, kTailLines = 12;
+inline constexpr std::size_t kContextBefore = 4, kContextAfter = 3, kTailLines = 24;
 
 /// Readable bytes that must follow a block: wide loads look past its end.
 inline constexpr std::size_t kPadding = 64;
