@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -137,13 +136,15 @@ Result<EngineProbe> Probe(const std::string& worker, const std::string& engine, 
   std::vector<std::string> command = {worker, "probe", engine};
   for (const auto& [name, value] : options) command.push_back(fmt::format("{}={}", name, value));
   const ChildEnd end = RunChild(command, {.time = std::chrono::seconds(10), .output_bytes = 4096});
-  const std::size_t line = std::min(end.output.find('\n'), end.output.size());
-  std::string first = end.output.substr(0, line), second = end.output.substr(std::min(line + 1, end.output.size()));
-  while (second.ends_with('\n')) second.pop_back();
-  if (end.exit_code == 0) return EngineProbe{first, second};
-  if (first.empty()) first = end.timed_out ? "the worker did not answer" : "the worker failed";
-  if (second.empty() && engine != "gloo") second = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
-  return Error{first, second, fmt::format("engine {}", engine)};
+  std::string_view output = end.output;
+  while (output.ends_with('\n')) output.remove_suffix(1);
+  // Libraries may have printed something before.
+  const auto answer = DecodeProbe(output.substr(output.rfind('\n') + 1));
+  if (answer && answer->missing.empty()) return answer->found;
+  std::string why = answer ? answer->missing : end.timed_out ? "the worker did not answer" : "the worker failed";
+  std::string hint = answer ? answer->hint : std::string();
+  if (hint.empty() && engine != "gloo") hint = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
+  return Error{std::move(why), std::move(hint), fmt::format("engine {}", engine)};
 }
 
 /// `4.2 s  0-2: completed #1`.
@@ -187,17 +188,10 @@ RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWi
   return setup;
 }
 
-/// `NCCL 2.28.9 of /usr/lib/libnccl.so.2`: 22809.
-std::optional<int> NcclVersionOf(const std::string& engine) {
-  int major = 0, minor = 0, patch = 0;
-  if (std::sscanf(engine.c_str(), "NCCL %d.%d.%d", &major, &minor, &patch) != 3) return std::nullopt;
-  return major * 10'000 + minor * 100 + patch;
-}
-
-IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& inherited, const std::string& engine, const Options& options) {
+IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& inherited, std::optional<int> nccl, const Options& options) {
   IsolationSetup isolation;
   isolation.inherited = inherited;
-  isolation.nccl = NcclVersionOf(engine);
+  isolation.nccl = nccl;
   isolation.run = [&](const Plan& plan) { return runs.Bare(plan); };
   isolation.used = [&] { return logs.Read(options).used; };
   isolation.cards = [&] { return logs.Read(options).cards; };
@@ -271,7 +265,7 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
   int status = 0;
   if (options.isolate) {
-    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, report.engine, options));
+    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, shown.nccl, options));
     if (!nodes->lost().empty()) report.isolation->finding = fmt::format("{} Nothing could be run after that. {}", nodes->lost(), report.isolation->finding);
     status = ExitStatus(*report.isolation);
   } else {
