@@ -16,23 +16,23 @@ namespace inquest {
 namespace {
 
 CommandResult List(const Options& options, const RuleBook& book) {
-  if (!options.cause.empty() && book.FindCause(options.cause) == nullptr) {
+  if (!options.rules_cause.empty() && book.FindCause(options.rules_cause) == nullptr) {
     std::vector<std::string_view> codes;
     for (const Cause& cause : book.causes) codes.push_back(cause.code);
-    const auto nearest = Nearest(options.cause, codes);
-    return CouldNotRun({fmt::format("no cause is called '{}'", options.cause),
+    const auto nearest = Nearest(options.rules_cause, codes);
+    return CouldNotRun({fmt::format("no cause is called '{}'", options.rules_cause),
                         nearest ? fmt::format("did you mean {}?", *nearest) : "inquest explain lists all causes", ""});
   }
   CommandResult result;
   for (const Rule& rule : book.rules) {
-    if (!options.cause.empty() && rule.cause != options.cause) continue;
+    if (!options.rules_cause.empty() && rule.cause != options.rules_cause) continue;
     const bool signature = rule.kind == Rule::Kind::kSignature;
     result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id,
                               signature ? std::string_view(rule.cause) : KindWord(rule.kind),
                               signature ? Name(rule.strength) : "", rule.summary);
   }
   for (const FindingRule& rule : book.findings) {
-    const bool of_cause = options.cause.empty() || rule.cause == options.cause || std::ranges::find(rule.causes, options.cause, &FindingRule::KindCause::cause) != rule.causes.end();
+    const bool of_cause = options.rules_cause.empty() || rule.cause == options.rules_cause || std::ranges::find(rule.causes, options.rules_cause, &FindingRule::KindCause::cause) != rule.causes.end();
     if (of_cause) result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id, CauseWord(rule), Name(Strongest(rule)), rule.summary);
   }
   return result;
@@ -62,7 +62,7 @@ bool Confirms(const std::string& line, std::uint32_t rule, const RuleBook& book,
 }
 
 CommandResult Test(const Options& options, const RuleBook& book) {
-  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options, book);
+  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.analysis.rules_dir, book);
   if (!sieve) return CouldNotRun(sieve.error());
   CommandResult result;
   std::size_t samples = 0, failed = 0;
@@ -109,7 +109,7 @@ CommandResult RunRules(const Options& options) {
   if (word != "show" && options.arguments.size() > 1)
     return CouldNotRun(
         {fmt::format("rules {} takes no '{}'", word, options.arguments[1]), "a folder is given by --rules DIR", ""});
-  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options);
+  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.analysis.rules_dir);
   if (word == "lint") return Lint(loaded);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);

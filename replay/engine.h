@@ -1,6 +1,7 @@
 // What a library of collectives has to offer to be replayed: an engine, and one session of it in each worker.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -15,6 +16,9 @@
 #include "replay/phase.h"
 
 namespace inquest {
+
+/// What engines there may be, for whoever does not link them: engines.cc has one of each name.
+inline constexpr std::array<std::string_view, 2> kEngineNames = {"gloo", "nccl"};
 
 /// Small values that ranks leave for one another with the supervisor: NCCL's id, Gloo's addresses. From any thread.
 class Store {
