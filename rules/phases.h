@@ -16,11 +16,15 @@ struct Doing {
   std::string kind;  ///< a phase's; of a stack also `collective` and `device-wait`
   EventIndex event = 0;
   std::optional<int> percent;
+  std::optional<std::int64_t> elapsed_s;  ///< that its bar shows
   std::string why;   ///< `its last line: ...`, `its stack: ...`
 };
 
 /// Work that a rank is at for longer than a moment; training is where everybody is.
 bool IsDelay(const Doing& doing);
+
+/// The work was begun before such a wait was, or not much later: it lasted as long.
+bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms);
 
 /// What a rank was at: where somebody looked at its stack, that; else the last phase of its lines. With `rank` absent, of
 /// lines that name no rank.

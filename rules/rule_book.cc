@@ -44,7 +44,7 @@ constexpr std::string_view kPhaseKinds[] = {"bar", "data-preparation", "checkpoi
                                             "evaluation", "grumble", "joining", "loading", "progress", "recovered", "restart", "serving", "start", "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "lost-peer", "set-up", "stop", "transport", "wrong-path"};
-constexpr std::string_view kEndingKinds[] = {"launcher", "scheduler", "shell", "worker"};
+constexpr std::string_view kEndingKinds[] = {"launcher", "leaving", "scheduler", "shell", "worker"};
 
 // What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
 Rule::Blames DefaultBlame(const Rule& rule) {
