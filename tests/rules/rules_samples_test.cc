@@ -41,8 +41,8 @@ const Sieve& TheSieve() {
 /// Rules that the whole pipeline confirms on a log of this one line.
 std::set<std::string> ConfirmedOn(const std::string& line) {
   TimelineBuilder builder;
-  ScanText(line + "\n", TheSieve(), {.threads = 1}, builder);
-  const Timeline timeline = builder.Build({});
+  const InputRead read = ScanText(line + "\n", TheSieve(), {.threads = 1}, builder);
+  const Timeline timeline = builder.Build({{.path = read.path, .bytes = read.tally.bytes, .lines = read.tally.lines, .kinds = {}}});
   std::set<std::string> ids;
   for (const LineMatch& match : Gather(timeline, Book()).matches) ids.insert(Book().rules[match.rule].id);
   return ids;
