@@ -21,8 +21,10 @@ using Kind = ExpressionPiece::Kind;
 /// A log of this one line.
 Timeline TimelineOf(const std::string& line, const Sieve& sieve) {
   TimelineBuilder builder;
-  const InputRead read = ScanText(line + "\n", sieve, {.threads = 1}, builder);
-  return builder.Build({{.path = read.path, .bytes = read.tally.bytes, .lines = read.tally.lines, .claimed = read.tally.claimed, .plain = read.tally.plain, .damaged = read.tally.damaged, .kinds = read.kinds}});
+  ScanText(line + "\n", sieve, {.threads = 1}, builder);
+  InputSummary input;
+  input.lines = 1;
+  return builder.Build({input});
 }
 
 /// The longest beginning of the expression, cut between its outermost parts, that is found in the text; nullopt: not even

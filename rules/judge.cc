@@ -440,6 +440,29 @@ std::vector<Citation> LastWords(const Timeline& timeline) {
   return out;
 }
 
+/// Who ended badly first, by a launcher's word: where nothing says why, that is the rank whose own log would.
+std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
+  constexpr int kTerm = 15;
+  std::map<int, std::pair<EventIndex, bool>> ended;  // by rank: its first bad end, and whether it is known to be the first of all
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (exit == nullptr || (!exit->signal && exit->exit_code.value_or(0) == 0) || exit->signal == kTerm) continue;
+    const auto rank = RankOfExit(timeline, timeline.events[i]);
+    if (!rank) continue;
+    auto& known = ended.try_emplace(rank->value, i, false).first->second;
+    known.second = known.second || exit->first_observed;
+  }
+  const bool told = std::ranges::any_of(ended, [](const auto& end) { return end.second.second; });
+  std::vector<Culprit> out;
+  for (const auto& [rank, end] : ended) {
+    const auto later = [&](const auto& other) { return timeline.Order(other.second.first, end.first) == std::partial_ordering::less && timeline.events[end.first].at; };
+    if (told ? end.second : std::ranges::none_of(ended, later)) out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
+  }
+  // All of them: nobody was first.
+  const std::size_t known = std::max<std::size_t>(timeline.ranks.size(), timeline.world_size ? static_cast<std::size_t>(timeline.world_size->value) : 0);
+  return out.size() > 1 && out.size() >= known ? std::vector<Culprit>() : out;
+}
+
 void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Verdict& verdict) {
   verdict.outcome = Outcome::kUndecided;
   verdict.cause = "unknown";
@@ -456,6 +479,7 @@ void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Ve
     AddUnique(verdict.collect_next, cause->collect);
     verdict.retry = cause->retry;
   }
+  if (failed) verdict.culprits = FirstToEnd(timeline);
   if (verdict.evidence.empty()) AddEvidence(verdict, LastWords(timeline));
   if (verdict.collect_next.size() > 8) verdict.collect_next.resize(8);
 }

@@ -80,14 +80,14 @@ class Reader {
     const Event& read = timeline_.events[event];
     if (!std::holds_alternative<LogMessage>(read.what)) return;
     if (read.where.line <= kHeadLines) {
-      if (over_ != Over::kNo) several_ = true;  // what was given begins with the end of a run
+      if (over_ != Over::kNo) no_start_ = true;
       if (std::string shape = ShapeOf(read); !shape.empty()) {
-        several_ = several_ || std::ranges::find(head_, shape) != head_.end();
-        head_.push_back(std::move(shape));
+        if (!shapes_.insert(shape).second) std::erase(head_, shape);  // several writers print it, or one again and again
+        else head_.push_back(std::move(shape));
       }
       return;
     }
-    if (several_ || over_ == Over::kNo) {
+    if (no_start_ || over_ == Over::kNo) {
       first_again_.reset();
       return;
     }
@@ -137,7 +137,8 @@ class Reader {
   std::set<std::string_view> seen_;
   Over over_ = Over::kNo;
   std::vector<std::string> head_;  ///< the shapes of its first lines
-  bool several_ = false;           ///< writers print them, or one several times, or they are no first lines
+  std::set<std::string> shapes_;   ///< the same, with those that came twice
+  bool no_start_ = false;          ///< what was given begins with the end of a run
   std::optional<Boundary> first_again_;
   std::size_t first_number_ = 0;
   std::optional<Boundary> restarts_;

@@ -24,7 +24,7 @@ bool IsBadExit(const What& what) {
 
 /// A process of the job wrote it, or spoke of itself: not a tool that shows a host's state, nor a plain line.
 bool ShowsAJob(const Event& event) {
-  return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<NotCollected>(event.what);
+  return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<NotCollected>(event.what) && !std::holds_alternative<WorldSize>(event.what);
 }
 
 std::string_view MarkOf(const What& what) {
@@ -200,7 +200,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   }
   for (const Told& line : told) {
     if (line.what == Told::What::kWork) {
-      first(at_work[timeline.events[line.event].where.input], line.event);
+      if (line.kind != "joining") first(at_work[timeline.events[line.event].where.input], line.event);
     }
     if (line.what == Told::What::kGrumble) grumbles[timeline.events[line.event].where.input].push_back(line.event);
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event)) continue;
@@ -214,7 +214,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     const std::vector<EventIndex>& counted = counted_[where.input];
     const bool stepped = !counted.empty() && counted.front() < line.event;
     // A reminder that processes print when they leave in order is a good end where nothing else is given.
-    const bool only_leaving = leaving[where.input] >= timeline.inputs[where.input].lines;
+    const bool only_leaving = where.input < timeline.inputs.size() && leaving[where.input] >= timeline.inputs[where.input].lines;
     if (line.kind == "shell" ? !stepped : !before(at_work[where.input]) && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
     if (line.kind == "shell") {
       // Whatever was grumbled of, the work that followed got over it.
