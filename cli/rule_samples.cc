@@ -65,10 +65,8 @@ std::string WhyNotTaken(const Rule& rule, const Timeline& timeline) {
   for (const Event& event : timeline.events) {
     if (const auto* message = std::get_if<LogMessage>(&event.what)) {
       if (rule.component != Component::kAny && message->component != rule.component) return fmt::format("the rule is for component {}, the line is of {}", Name(rule.component), message->component == Component::kAny ? "none" : Name(message->component));
-      if (message->text.empty() ? !event.text.empty() : true) {
-        const std::string& left = message->text.empty() ? event.text : message->text;
-        if (const auto pattern = Pattern::Compile(rule.text); pattern && !pattern->Matches(left)) return fmt::format("without what stands in front of it the line is '{}'", left);
-      }
+      const std::string& left = message->text.empty() ? event.text : message->text;
+      if (const auto pattern = Pattern::Compile(rule.text); pattern && !pattern->Matches(left)) return fmt::format("without what stands in front of it the line is '{}'", left);
       continue;
     }
     kinds.push_back(KindOf(event.what));
@@ -89,7 +87,9 @@ std::optional<std::string> WhySampleFails(const std::string& line, bool must_mat
   const Rule& asked = book.rules[rule];
   const auto pattern = Pattern::Compile(asked.text);
   if (!pattern) return pattern.error().message;
-  if (must_match) return pattern->Matches(line) ? WhyNotTaken(asked, timeline) : WhyNotFound(asked.text, line);
+  std::string scratch;
+  const std::string_view peeled = Peel(line, scratch).text;
+  if (must_match) return pattern->Matches(line) || pattern->Matches(peeled) ? WhyNotTaken(asked, timeline) : WhyNotFound(asked.text, peeled);
   const auto found = pattern->Search(line);
   return found ? fmt::format("it holds '{}'", found->text(0)) : "without what stands in front of it, it does";
 }
