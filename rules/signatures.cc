@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/host_name.h"
 #include "rules/evidence.h"
 
 namespace inquest {
@@ -101,7 +102,7 @@ void AddCaptured(const LineMatch& match, Blame& blame) {
   for (const auto& [name, value] : match.groups) {
     if (name.rfind("rank", 0) == 0)
       for (const int rank : Numbers(value)) blame.ranks.insert(rank);
-    if (name == "host") blame.hosts.try_emplace(value.substr(0, value.find('.')));
+    if (name == "host") blame.hosts.try_emplace(HostName(value).Short());
   }
 }
 
