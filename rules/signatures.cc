@@ -273,7 +273,7 @@ CollectiveRef RefOf(const Timeline& timeline, const CollectiveRow& row) {
   const GroupRow& group = timeline.groups[row.group];
   if (!group.desc.empty() || !group.name.empty()) ref.process_group = group.desc.empty() ? group.name : group.desc;
   for (const auto& waiter : row.waiters) {
-    ref.ranks_waiting.push_back(waiter.rank.value);
+    ref.ranks_waiting.Add(waiter.rank.value);
     if (waiter.enqueued_at && (!ref.waiting_since || waiter.enqueued_at->at < ref.waiting_since->at)) ref.waiting_since = waiter.enqueued_at;
   }
   return ref;
