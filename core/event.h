@@ -310,7 +310,8 @@ struct LogMessage {
   Component component = Component::kAny;
   std::string text;  ///< empty: Event::text holds all of it
   std::vector<std::uint32_t> hits;
-  INQUEST_FIELDS(component, text, Key(hits))
+  bool sampled = false;  ///< plain, and kept only because every so many bytes one line is
+  INQUEST_FIELDS(component, text, Key(hits), sampled)
 };
 
 // ---- what: devices ---------------------------------------------------------------------------------------------

@@ -202,6 +202,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   }
   if (message.hits.empty() && (!line.context || claimed)) return;
   message.text = std::string(record.text.substr(0, kLineCap));
+  message.sampled = line.sampled && message.hits.empty();
   sink_.Add(EventFrom(record, std::move(message)));
 }
 

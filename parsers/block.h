@@ -28,7 +28,8 @@ struct KeptLine {
   std::uint32_t bytes = 0;        ///< with its terminator; not in the tally's claimed, plain or damaged yet
   std::uint32_t text = 0, size = 0;  ///< in BlockYield::arena
   std::uint32_t hits = 0, hit_count = 0;  ///< in BlockYield::hits
-  bool context = false;           ///< kept only because it stands near another one, or near the block's end
+  bool context = false;           ///< kept only because it stands near another one, or near an end of the block
+  bool sampled = false;           ///< kept because every so many bytes of an input one line is
   bool section = false;           ///< kept only because it may belong to a section that began above it
   bool nccl = false;              ///< has NCCL's prefix
   bool damaged = false;           ///< control bytes, or longer than the cap and cut
@@ -59,6 +60,13 @@ inline constexpr std::size_t kLineCap = 256 * 1024;
 /// Bytes of the longest document (a JSON dump, say) that is read as one; a longer one is read line by line.
 inline constexpr std::size_t kDocumentCap = 64 * 1024 * 1024;
 
+/// Of every so many bytes of an input, the line that holds the first is kept, so that work that complains of nothing is seen.
+inline constexpr std::uint64_t kSampleBytes = 256 * 1024;
+
+/// Plain lines in front of a telling one, and behind it, that are kept with it: what was printed last, and whether the
+/// program went on. As many lines as kTailLines at the end of an input are kept for the same reason.
+inline constexpr std::size_t kContextBefore = 4, kContextAfter = 3, kTailLines = 24;
+
 /// Readable bytes that must follow a block: wide loads look past its end.
 inline constexpr std::size_t kPadding = 64;
 
@@ -68,8 +76,8 @@ class BlockScanner {
   explicit BlockScanner(const Sieve& sieve, Code code = BestCode());
   ~BlockScanner();
   /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes. `cut_head`: the block starts inside a line
-  /// that was longer than the cap; its bytes up to the first terminator are damaged. `goes_on`: it is not its input's first.
-  BlockYield Scan(std::string_view block, bool cut_head, bool goes_on = false);
+  /// that was longer than the cap; its bytes up to the first terminator are damaged. `offset`: bytes of the input in front.
+  BlockYield Scan(std::string_view block, bool cut_head, std::uint64_t offset = 0);
 
  private:
   struct State;

@@ -15,9 +15,6 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kContextBefore = 4;  ///< plain lines kept before a kept one: what was printed last
-constexpr std::size_t kContextAfter = 3;   ///< and what came next: a program that went on caught its exception
-constexpr std::size_t kTail = 12;          ///< lines kept at the end of every block, for the same reason
 constexpr std::size_t kLastOnly = 8;       ///< hits kept of a rule that floods
 constexpr std::size_t kSpansInPlace = 8;
 constexpr std::size_t kLongestHead = 256;  ///< what may stand in front of `] NCCL INFO `
@@ -100,6 +97,7 @@ struct BlockScanner::State {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> wanted;  ///< piece, hit id
   std::vector<Reason> reasons;             ///< by piece
   std::vector<std::uint32_t> keep;         ///< pieces that have a reason
+  std::vector<std::uint32_t> samples;      ///< pieces, in order
   std::string without_escapes;             ///< the block, where it had some, and kPadding bytes
 
   std::uint32_t Size(std::uint32_t piece) const { return pieces.next(piece) - pieces.begin(piece); }
@@ -110,6 +108,7 @@ struct BlockScanner::State {
   void SieveRest(std::string_view block);
   void CollectWanted();
   void ChooseKept(bool goes_on);
+  void Sample(std::string_view raw, std::uint64_t offset);
   std::vector<std::uint32_t> Damaged(std::uint32_t block_size, bool cut_head) const;
   void Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head);
 };
@@ -269,27 +268,59 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
     for (std::size_t i = first; i < pieces.size() && pieces.line(i) < end_line; ++i)
       if (classes[i] == Class::kPlain && reasons[i] == Reason::kNone && !pieces.text(i).empty()) give(static_cast<std::uint32_t>(i), Reason::kSection);
   };
-  const auto is_own = [&](std::size_t i) { return i < pieces.size() && reasons[i] == Reason::kOwn; };
+  // Which of the lines near an end of the block stand near a telling one of the next, or at the input's end, knows who
+  // reads the blocks in order. Of a progress bar's pieces the last one says it all.
+  const auto is_last_of_line = [&](std::size_t i) { return i + 1 == pieces.size() || pieces.line(i + 1) != pieces.line(i); };
+  const auto near = [&](std::size_t i, std::uint32_t line) { return is_last_of_line(i) || pieces.line(i) == line; };
   const std::size_t own = keep.size();
   for (std::size_t k = 0; k < own; ++k) {
-    const std::size_t i = keep[k];
-    if (i == 0 || !is_own(i - 1))
-      for (std::size_t back = 1; back <= kContextBefore && back <= i; ++back) context(i - back);
-    if (classes[i] == Class::kPlain && !is_own(i + 1))
-      for (std::size_t ahead = 1; ahead <= kContextAfter && i + ahead < pieces.size(); ++ahead) context(i + ahead);
+    const std::uint32_t line = pieces.line(keep[k]);
+    std::size_t left = kContextBefore;
+    for (std::size_t i = keep[k]; left > 0 && i-- > 0 && reasons[i] != Reason::kOwn && pieces.line(i) + kContextBefore >= line;)
+      if (near(i, line)) context(i), --left;
+    left = kContextAfter;
+    for (std::size_t i = keep[k] + 1; left > 0 && i < pieces.size() && reasons[i] != Reason::kOwn && pieces.line(i) <= line + kContextAfter; ++i)
+      if (near(i, line)) context(i), --left;
   }
-  // Of a progress bar's pieces the last one says it all.
-  std::size_t tail = 0;
-  for (std::size_t i = pieces.size(); i-- > 0 && tail < kTail;) {
-    if (i + 1 < pieces.size() && pieces.line(i + 1) == pieces.line(i)) continue;
-    context(i);
-    ++tail;
-  }
+  std::size_t left = kContextAfter;
+  if (goes_on)
+    for (std::size_t i = 0; left > 0 && i < pieces.size(); ++i)
+      if (is_last_of_line(i)) context(i), --left;
+  left = kTailLines;
+  for (std::size_t i = pieces.size(); left > 0 && i-- > 0;)
+    if (is_last_of_line(i)) context(i), --left;
+  for (const std::uint32_t i : samples) context(i);
   // A section may have begun in the block before: who reads the blocks in order knows.
   if (goes_on) section(0, kMostFollow);
   for (const auto& [piece, id] : wanted)
     if (const std::uint32_t follow = FollowOf(sieve, id); follow > 0) section(piece + 1, pieces.line(piece) + 1 + follow);
   std::sort(keep.begin(), keep.end());
+}
+
+/// `raw`: the block before escapes were taken out of it, which leaves its lines as many as they were.
+void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
+  samples.clear();
+  std::uint32_t line = 0;
+  std::size_t counted = 0;
+  for (std::uint64_t at = std::max<std::uint64_t>(1, (offset + kSampleBytes - 1) / kSampleBytes) * kSampleBytes; at < offset + raw.size() && pieces.size() > 0; at += kSampleBytes) {
+    const auto here = static_cast<std::size_t>(at - offset);
+    std::size_t piece = 0;
+    if (without_escapes.empty()) {
+      piece = std::min(pieces.PieceAt(static_cast<std::uint32_t>(here)), pieces.size() - 1);
+    } else {
+      line += static_cast<std::uint32_t>(std::count(raw.begin() + static_cast<std::ptrdiff_t>(counted), raw.begin() + static_cast<std::ptrdiff_t>(here), '\n'));
+      counted = here;
+      std::size_t first = 0, count = pieces.size();
+      while (count > 0) {
+        const std::size_t half = count / 2;
+        if (pieces.line(first + half) < line) first += half + 1, count -= half + 1;
+        else count = half;
+      }
+      piece = std::min(first, pieces.size() - 1);
+    }
+    while (piece + 1 < pieces.size() && pieces.line(piece + 1) == pieces.line(piece)) ++piece;
+    if (samples.empty() || samples.back() != piece) samples.push_back(static_cast<std::uint32_t>(piece));
+  }
 }
 
 /// Damaged pieces, in order. What was folded is whole where it matters.
@@ -333,6 +364,7 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
     for (auto hit = first_wanted; hit != next_wanted; ++hit) yield.hits.push_back(hit->second);
     kept.hit_count = static_cast<std::uint32_t>(yield.hits.size()) - kept.hits;
     kept.context = reasons[i] == Reason::kContext;
+    kept.sampled = kept.context && std::ranges::binary_search(samples, i);
     kept.section = reasons[i] == Reason::kSection;
     kept.damaged = is_damaged(i);
     kept.nccl = classes[i] == Class::kNcclKept || classes[i] == Class::kNcclKnown;
@@ -349,9 +381,11 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
 BlockScanner::BlockScanner(const Sieve& sieve, Code code) : state_(std::make_unique<State>(sieve, code)) {}
 BlockScanner::~BlockScanner() = default;
 
-BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_on) {
+BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, std::uint64_t offset) {
   State& s = *state_;
   BlockYield yield;
+  const std::string_view raw = block;
+  s.without_escapes.clear();
   const auto classify = [&] {
     s.calls.Begin();
     s.via_numbers.clear();
@@ -360,7 +394,6 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_o
   classify();
   // Who looks for line ends sees ESC as well, so that a block without one pays nothing. One that has some is read again.
   if (s.pieces.escaped()) {
-    s.without_escapes.clear();
     AppendLinesWithoutEscapes(block, s.without_escapes);
     yield = {};
     yield.removed.claimed = block.size() - s.without_escapes.size();
@@ -370,7 +403,8 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, bool goes_o
   }
   s.SieveRest(block);
   s.CollectWanted();
-  s.ChooseKept(goes_on);
+  s.Sample(raw, offset);
+  s.ChooseKept(offset > 0);
   s.Keep(static_cast<std::uint32_t>(block.size()), yield, cut_head);
 
   yield.calls = s.calls.Take();

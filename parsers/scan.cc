@@ -67,7 +67,7 @@ class Pipeline {
     while (auto block = ReadNext(buffer)) {
       Scanned scanned{*block, {}, {}};
       if (block->document) scanned.document = std::string(block->text);
-      scanned.yield = scanner.Scan(block->text, block->cut_head, !block->first);
+      scanned.yield = scanner.Scan(block->text, block->cut_head, block->offset);
       block->removed.claimed += scanned.yield.removed.claimed;
       scanned.yield.removed = std::move(block->removed);
       Deliver(std::move(scanned));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <filesystem>
 #include <tuple>
 
@@ -265,6 +266,7 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
     }
   }
   block.text = {buffer.data(), size};
+  block.offset = std::exchange(offset_, eof_ ? 0 : offset_ + size);
   block.last = eof_;
   if (eof_) {
     open_ = false;

@@ -35,6 +35,7 @@ struct Block {
   std::uint64_t number = 0;   ///< from 0, over all inputs
   std::uint32_t input = 0;
   std::string_view text;      ///< in the buffer it was read into
+  std::uint64_t offset = 0;   ///< of the text in its input's
   bool cut_head = false;      ///< begins inside a line that was cut
   bool first = false, last = false;  ///< of its input
   bool container = false; ///< of an input that something wrapped, and that is read as what it wrapped
@@ -85,7 +86,7 @@ class SourceReader {
   std::size_t next_path_ = 0;               ///< into `inputs_`
   std::uint32_t begun_ = 0;                 ///< inputs that gave a block; an archive gives many
   bool open_ = false, first_ = false, cut_ = false, eof_ = false;
-  std::uint64_t number_ = 0;
+  std::uint64_t number_ = 0, offset_ = 0;
   std::string carry_;  ///< the unfinished line at the end of the block before
 };
 

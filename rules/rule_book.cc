@@ -41,7 +41,7 @@ constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
 constexpr std::string_view kPhaseKinds[] = {"bar", "data-preparation", "checkpoint", "compile", "done",
-                                            "evaluation", "joining", "loading", "progress", "recovered", "restart", "serving", "start", "training"};
+                                            "evaluation", "grumble", "joining", "loading", "progress", "recovered", "restart", "serving", "start", "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "lost-peer", "set-up", "stop", "transport", "wrong-path"};
 constexpr std::string_view kEndingKinds[] = {"launcher", "scheduler", "shell", "worker"};

@@ -1,4 +1,6 @@
 // Confirms what the sieve let through, and turns confirmed lines into findings.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -12,6 +14,7 @@ namespace {
 constexpr std::size_t kCitedPerRule = 6;
 constexpr std::size_t kCulpritsPerRule = 4096;
 constexpr double kOfAWarning = 0.35;
+constexpr std::uint64_t kLastWords = 24;  ///< lines at the end of an input
 
 /// Compiled when first needed: most rules never meet a line.
 class Patterns {
@@ -141,10 +144,17 @@ Finding FindingOf(const Rule& rule) {
 
 namespace {
 
+std::string_view GroupOf(const std::vector<std::pair<std::string, std::string>>& groups, std::string_view name) {
+  for (const auto& [own, value] : groups)
+    if (own == name) return value;
+  return {};
+}
+
 /// What a rule that held on an event tells of the event's process.
 Told ToldBy(const Rule& rule, EventIndex event) {
   if (rule.kind == Rule::Kind::kPhase) {
     if (rule.phase_kind == "start") return {.event = event, .what = Told::What::kStart, .kind = rule.id};
+    if (rule.phase_kind == "grumble") return {.event = event, .what = Told::What::kGrumble, .kind = rule.id};
     if (rule.phase_kind == "restart") return {.event = event, .what = Told::What::kRestart, .kind = rule.id};
     return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
   }
@@ -153,13 +163,52 @@ Told ToldBy(const Rule& rule, EventIndex event) {
 }
 
 /// Work that a rank can be late at; that some counter moved says only that the job lived.
-bool IsWork(const Told& told) { return told.what == Told::What::kWork && told.kind != "progress" && told.kind != "bar" && told.kind != "recovered"; }
+bool IsWork(const Told& told) { return told.what == Told::What::kWork && told.kind != "progress" && told.kind != "bar" && told.kind != "rows" && told.kind != "recovered"; }
+
+/// Plain lines of one writer that differ in their numbers only: something is counted or measured, whatever it is called.
+class Rows {
+ public:
+  /// Whether this is such a line, behind at least two more.
+  bool Take(const Event& event) {
+    std::string shape = fmt::format("{}|{}|", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1);
+    bool number = false, letter = false;
+    for (const char c : std::string_view(event.text).substr(0, kCitedBytes)) {
+      const bool digit = c >= '0' && c <= '9';
+      number = number || digit;
+      letter = letter || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      if (!digit && c != '.' && c != ' ') shape += c;
+      else if (digit && shape.back() != '0') shape += '0';
+    }
+    Seen& seen = seen_[shape];
+    if (!number || (!letter && shape.size() < 8) || seen.text == event.text) return false;
+    seen.text = event.text;
+    return ++seen.times > 2;
+  }
+
+ private:
+  struct Seen {
+    std::string text;
+    int times = 0;
+  };
+  std::map<std::string, Seen> seen_;
+};
 
 }  // namespace
+
+std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::string>>& groups) {
+  std::optional<bool> out;
+  for (const auto& [at, of] : {std::pair("at", "of"), std::pair("at2", "of2")}) {
+    const std::vector<int> here = Numbers(GroupOf(groups, at)), end = Numbers(GroupOf(groups, of));
+    if (!here.empty() && !end.empty()) out = out.value_or(true) && here.front() == end.front() && end.front() > 0;
+  }
+  return out;
+}
 
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book), {}, Course(timeline, {})};
   Patterns patterns(book);
+  Rows rows;
+  std::vector<std::uint32_t> asked;
   std::vector<std::uint32_t> last_lines;
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
     if (!book.rules[i].scope.empty() || book.rules[i].phase_kind == "training") last_lines.push_back(i);
@@ -167,13 +216,21 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
     if (evidence.scope.Of(timeline.events[i]) != KernelScope::Outside::kNo) continue;
-    for (const std::uint32_t rule : message->hits.empty() ? last_lines : message->hits) {
+    bool plain = message->hits.empty();
+    // What is asked for everywhere is seen by the sieve; at the end of an input all is asked.
+    const SourcePos& where = timeline.events[i].where;
+    const bool last_words = where.line + where.parts + kLastWords > timeline.inputs[where.input].lines;
+    asked = message->hits;
+    if (message->hits.empty() || last_words) asked.insert(asked.end(), last_lines.begin(), last_lines.end());
+    for (const std::uint32_t rule : asked) {
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
       const Pattern& pattern = patterns.Get(rule);
       const auto match = pattern.Search(message->text.empty() ? timeline.events[i].text : message->text);
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
       const Rule& held = book.rules[rule];
+      if (AllAtEnd(line.groups) == false && held.kind == Rule::Kind::kEnding) continue;
+      plain = false;
       if (held.kind == Rule::Kind::kPhase) {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
         for (const auto& [name, value] : line.groups)
@@ -187,6 +244,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       }
       evidence.matches.push_back(std::move(line));
     }
+    if (plain && rows.Take(timeline.events[i])) evidence.told.push_back({.event = i, .what = Told::What::kWork, .kind = "rows"});
   }
   evidence.course = Course(timeline, evidence.told);
   return evidence;

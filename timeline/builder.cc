@@ -123,7 +123,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   State& s = *state_;
   Timeline timeline;
   timeline.inputs = std::move(inputs);
-  timeline.events = s.kept.Take(timeline.left_out);
+  timeline.events = s.kept.Take(timeline.inputs, timeline.left_out);
   timeline.waits_left_out = s.kept.waits_left_out();
   timeline.logs = CountLogs(timeline);
   GiveYears(timeline.events);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "core/event_fields.h"
 
@@ -14,8 +15,9 @@ namespace {
 
 constexpr std::size_t kSameKept = 24;     ///< events of one kind, writer and meaning kept; then only the last
 constexpr std::size_t kContextRing = 6;   ///< plain lines kept per writer: what it printed last
-constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand before a telling one
-constexpr std::size_t kContextAfter = 3;    ///< plain lines kept behind a telling one
+constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand near a telling one
+// Lines, not more than are handed over whatever the blocks are.
+constexpr std::uint64_t kContextBefore = 4, kContextAfter = 3, kTailLines = 24;
 constexpr std::size_t kRanks = 1 << 14;     ///< of a job whose events are kept whole; what reads events may compare each with each
 constexpr std::uint64_t kAbsenceWeight = 4;  ///< of events whose lack is evidence as well: a rank that did not time out
 
@@ -107,12 +109,18 @@ void KeptEvents::Append(Event event, std::uint64_t key, bool repeat) {
 }
 
 void KeptEvents::AddTelling(Event event) {
-  for (; !nearby_.empty(); nearby_.pop_front()) {
-    if (nearby_.front().where.input != event.where.input || context_kept_ >= kContextKept) continue;
+  if (!nearby_.empty() && nearby_.front().where.input != event.where.input) EndInput();
+  auto near = nearby_.begin();
+  while (near != nearby_.end() && near->where.line + kContextBefore < event.where.line) ++near;
+  for (auto it = near; it != nearby_.end() && context_kept_ < kContextKept; ++it) {
     ++context_kept_;
-    Append(std::move(nearby_.front()), 0, false);
+    AddLast(*it);
+    Append(std::move(*it), 0, false);
+    near = it + 1;
   }
-  after_left_ = kContextAfter;
+  nearby_.erase(nearby_.begin(), near);
+  telling_ = event.where;
+  told_ = true;
   const std::uint64_t key = SameKey(event);
   Repeats& same = repeats_[key];
   if (auto* via = std::get_if<ChannelsVia>(&event.what); via != nullptr && same.count > 0) {
@@ -204,15 +212,25 @@ void KeptEvents::AddContext(Event event) {
   Slim(event);
   auto& message = std::get<LogMessage>(event.what);
   if (message.text.size() > kCitedBytes) message.text = std::string();  // nobody asked for it
-  if (!nearby_.empty() && nearby_.back().where.input != event.where.input) nearby_.clear();
-  if (after_left_ > 0 && !events_.empty() && events_.back().where.input == event.where.input && context_kept_ < kContextKept) {
-    --after_left_;
+  if (!nearby_.empty() && nearby_.back().where.input != event.where.input) EndInput();
+  const bool sampled = std::exchange(message.sampled, false);
+  if (told_ && telling_.input == event.where.input && event.where.line <= telling_.line + kContextAfter && context_kept_ < kContextKept) {
     ++context_kept_;
-    Append(event, 0, false);
+    AddLast(event);
+    Append(std::move(event), 0, false);
+    return;
   }
-  nearby_.push_back(event);
-  if (nearby_.size() > kContextRing) nearby_.pop_front();
-  AddLast(std::move(event));
+  if (sampled) AddLast(event);
+  nearby_.push_back(std::move(event));
+  while (nearby_.front().where.line + kTailLines <= nearby_.back().where.line) nearby_.pop_front();
+}
+
+/// What was printed last stays, unless there are too many inputs.
+void KeptEvents::EndInput() {
+  constexpr std::size_t kMostTails = 1 << 14;
+  for (Event& event : nearby_)
+    if (tails_.size() < kMostTails) tails_.push_back(std::move(event));
+  nearby_.clear();
 }
 
 void KeptEvents::AddLast(Event event) {
@@ -247,7 +265,11 @@ void KeptEvents::ThinLast() {
   });
 }
 
-std::vector<Event> KeptEvents::Take(LeftOut& left_out) {
+std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, LeftOut& left_out) {
+  EndInput();
+  for (Event& event : tails_)
+    if (const SourcePos& where = event.where; where.input >= inputs.size() || where.line + where.parts + kTailLines > inputs[where.input].lines) events_.push_back(std::move(event));
+  tails_ = {};
   for (auto& [key, writer] : writers_) {
     for (Event& line : writer.lines) events_.push_back(std::move(line));
     writer.lines = {};

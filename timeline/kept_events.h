@@ -9,11 +9,13 @@
 
 #include "core/event.h"
 #include "timeline/left_out.h"
+#include "timeline/timeline.h"
 
 namespace inquest {
 
 // What is kept. Events that say the same (kind, writer, meaning) are folded: the first few and the last. Plain lines are
-// kept around telling ones, and the last few of each writer. All of that follows the size of the job. A log can also be
+// kept around telling ones, at the end of each input, and of each writer the last few of those and of samples; where blocks
+// end decides none of it. All of that follows the size of the job. A log can also be
 // hostile, or be years of one service: everything in it is new. Then the bytes are bounded, by one rule. Events stand on
 // shelves, one for each kind and rule. When a shelf has more than a large job fills it with, it gives way; when all
 // together are full, the longest do until they are level: repeats first, then the middle; what came first and what came last stays, and what went is counted. So noise of one
@@ -25,8 +27,8 @@ class KeptEvents {
   explicit KeptEvents(std::size_t bytes, std::size_t line_bytes);
   void AddContext(Event event);
   void AddTelling(Event event);
-  /// What is kept, in input and line order; the rest is added to `left_out`. Spent afterwards.
-  std::vector<Event> Take(LeftOut& left_out);
+  /// What is kept, in input and line order; the rest is added to `left_out`. `inputs`: as long as they are. Spent afterwards.
+  std::vector<Event> Take(const std::vector<InputSummary>& inputs, LeftOut& left_out);
   /// Sequence numbers of which some rank's time-out was left out, by their hash.
   const Forgotten& waits_left_out() const { return waits_left_out_; }
 
@@ -51,6 +53,7 @@ class KeptEvents {
   std::uint16_t ShelfOf(const Event& event);
   void Thin();
   void AddLast(Event event);
+  void EndInput();
   void ThinLast();
 
   std::size_t bytes_limit_, line_limit_;
@@ -61,8 +64,11 @@ class KeptEvents {
   std::unordered_map<std::uint64_t, Repeats> repeats_;
   Forgotten waits_left_out_;
   std::size_t bytes_ = 0;
-  std::deque<Event> nearby_;  ///< plain lines of the input being read
-  std::size_t context_kept_ = 0, after_left_ = 0;
+  std::deque<Event> nearby_;  ///< plain lines of the input being read that nothing has asked for yet, the last of it
+  std::vector<Event> tails_;  ///< of the inputs that were read
+  SourcePos telling_;         ///< of the last telling line
+  bool told_ = false;         ///< there was one
+  std::size_t context_kept_ = 0;
   std::unordered_map<std::string, Writer> writers_;
   std::size_t line_bytes_ = 0, ring_;
   std::uint64_t lines_seen_ = 0, writers_left_out_ = 0;

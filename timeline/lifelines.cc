@@ -81,6 +81,7 @@ class Drawing {
   void Work(const Told& told) {
     Lifeline& line = Of(told.event);
     Interval* open = line.intervals.empty() || line.intervals.back().end ? nullptr : &line.intervals.back();
+    if (told.kind == "rows") return;
     if (open != nullptr && open->kind == told.kind) {
       open->last = told.event;
       ++open->times;
@@ -159,7 +160,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   for (const Told& line : told) {
     if (line.what != Told::What::kWork) continue;
     if (IsStep(line.kind) && (work_.empty() || work_.back() != line.event)) work_.push_back(line.event);
-    bars_ = bars_ || line.kind == "bar";
+    bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
   }
   const auto sign = [&](EventIndex event) {
@@ -167,6 +168,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   };
   // By input: the first line that shows a job at work, and the first of its counted work.
   std::map<std::uint32_t, std::optional<EventIndex>> at_work, stepped;
+  std::map<std::uint32_t, std::vector<EventIndex>> steps, grumbles;
   const auto first = [](std::optional<EventIndex>& known, EventIndex event) {
     if (!known || event < *known) known = event;
   };
@@ -182,8 +184,12 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   for (const Told& line : told) {
     if (line.what == Told::What::kWork) {
       first(at_work[timeline.events[line.event].where.input], line.event);
-      if (IsStep(line.kind) || line.kind == "bar") first(stepped[timeline.events[line.event].where.input], line.event);
+      if (IsStep(line.kind) || line.kind == "bar" || line.kind == "rows") {
+        first(stepped[timeline.events[line.event].where.input], line.event);
+        steps[timeline.events[line.event].where.input].push_back(line.event);
+      }
     }
+    if (line.what == Told::What::kGrumble) grumbles[timeline.events[line.event].where.input].push_back(line.event);
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event)) continue;
     // Trouble of a host that no line of the job complains of did the job no harm.
     if (!IsOfKernel(timeline.events[line.event].what)) sign(line.event);
@@ -192,7 +198,14 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     if (line.what != Told::What::kEnding) continue;
     const SourcePos where = timeline.events[line.event].where;
     const auto before = [&](const std::optional<EventIndex>& event) { return event && *event < line.event; };
-    if (line.kind == "shell" ? !before(stepped[where.input]) : !before(at_work[where.input]) && where.line < kLinesOfAJob) continue;
+    if (line.kind == "shell" ? !before(stepped[where.input]) : !before(at_work[where.input]) && !before(stepped[where.input]) && where.line < kLinesOfAJob) continue;
+    if (line.kind == "shell") {
+      // Whatever was grumbled of, the work that followed got over it.
+      const auto& own = grumbles[where.input];
+      const auto last = std::ranges::upper_bound(own, line.event);
+      const auto& counted = steps[where.input];
+      if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
+    }
     if (!WentOn(line.event)) endings_.push_back(line.event);
   }
 }
@@ -202,16 +215,12 @@ std::vector<Lifeline> DrawLifelines(const Timeline& timeline, std::span<const To
   auto next = told.begin();
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
-    // Which plain lines are kept beside a telling one depends on where blocks end; a lifeline must not.
-    const auto* message = std::get_if<LogMessage>(&event.what);
-    const bool plain = message != nullptr && message->hits.empty();
-    if (!IsOfHost(event.what) && !plain) {
+    if (!IsOfHost(event.what)) {
       Lifeline& line = drawing.Of(i);
       if (const std::string_view mark = MarkOf(event.what); !mark.empty()) drawing.Mark(line, i, mark);
       if (const auto end = EndBy(event, i); end && line.end.how != LifeEnd::How::kSignal && line.end.how != LifeEnd::How::kExitCode) line.end = *end;
     }
     for (; next != told.end() && next->event == i; ++next) {
-      if (plain) continue;
       if (next->what == Told::What::kWork) drawing.Work(*next);
       if (next->what == Told::What::kComplaint && next->heavy) drawing.Mark(drawing.Of(i), i, "complaint");
       if (next->what == Told::What::kEnding) {

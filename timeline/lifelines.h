@@ -16,7 +16,7 @@ namespace inquest {
 /// What the rules read in a line about its process. The timeline's own events (time-outs, exits, exceptions) are not told
 /// again.
 struct Told {
-  enum class What : std::uint8_t { kWork, kEnding, kComplaint, kStart, kRestart };
+  enum class What : std::uint8_t { kWork, kEnding, kComplaint, kGrumble, kStart, kRestart };  ///< a grumble: words of trouble that no rule knows
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;        ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`, `shell`; else the rule
@@ -68,7 +68,7 @@ struct Lifeline {
 // more, after a complaint did not die of it, whoever complained, since ranks that train together stop together. An ending
 // is the word of one process about itself. It acquits the job where nothing is left that was not undone, where the input
 // it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`, proves the
-// shell.
+// shell, and counts only behind counted work, where nobody grumbled since.
 class Course {
  public:
   Course(const Timeline& timeline, std::span<const Told> told);

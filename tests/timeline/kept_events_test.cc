@@ -2,6 +2,7 @@
 #include "timeline/kept_events.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tests/catch.h"
 #include "timeline/identity.h"
@@ -26,6 +27,12 @@ What Xid(std::uint64_t line) {
   return xid;
 }
 
+What Plain(bool sampled) {
+  LogMessage message;
+  message.sampled = sampled;
+  return message;
+}
+
 What TimeOut(std::int32_t rank) {
   WorkTimedOut work;
   work.group_rank = GroupRank{rank};
@@ -48,7 +55,7 @@ TEST_CASE("kept events: a flood of one kind leaves its middle out and no other k
   for (std::uint64_t line = 1; line <= kLines; ++line)
     kept.AddTelling(line % 1000 == 500 ? At(line, Xid(line)) : At(line, Warning(line)));
   LeftOut left_out;
-  const std::vector<Event> events = kept.Take(left_out);
+  const std::vector<Event> events = kept.Take({}, left_out);
   CHECK(LinesOf(events, "xid") == std::vector<std::uint64_t>{500, 1500, 2500, 3500});
   const auto warnings = LinesOf(events, "nccl-warn");
   CHECK(std::is_sorted(warnings.begin(), warnings.end()));
@@ -66,7 +73,7 @@ TEST_CASE("kept events: repeats go before what is new", "[kept]") {
     for (int times = 0; times < 5; ++times) kept.AddTelling(At(++line, Warning(static_cast<std::uint64_t>(site))));
   LeftOut left_out;
   std::vector<bool> seen(400);
-  for (const Event& event : kept.Take(left_out)) seen[std::stoul(std::get<NcclWarn>(event.what).site.substr(5))] = true;
+  for (const Event& event : kept.Take({}, left_out)) seen[std::stoul(std::get<NcclWarn>(event.what).site.substr(5))] = true;
   CHECK(std::all_of(seen.begin(), seen.end(), [](bool is) { return is; }));
   CHECK(left_out.at("nccl-warn") > 0);
 }
@@ -81,7 +88,7 @@ TEST_CASE("kept events: a job of 16384 ranks is kept whole, one of which nothing
       kept.AddTelling(std::move(event));
     }
     LeftOut left_out;
-    const std::vector<Event> events = kept.Take(left_out);
+    const std::vector<Event> events = kept.Take({}, left_out);
     CHECK(left_out.empty() == (ranks == 1 << 14));
     CHECK(events.size() + (left_out.empty() ? 0 : left_out.at("work-timed-out")) == static_cast<std::size_t>(ranks));
     // Who waited in what was left out is not known to have been alone.
@@ -95,15 +102,37 @@ TEST_CASE("kept events: where writers are too many, each has fewer last lines, a
   std::uint64_t line = 0;
   for (int writer = 0; writer < 2000; ++writer)
     for (int times = 0; times < 8; ++times) {
-      Event event = At(++line, LogMessage{}, "plain");
+      Event event = At(++line, Plain(true), "plain");
       event.origin.writer = "writer " + std::to_string(writer);
       kept.AddContext(std::move(event));
     }
   LeftOut left_out;
-  const std::vector<Event> events = kept.Take(left_out);
+  std::vector<InputSummary> inputs(1);
+  inputs[0].lines = 10 * line;  // none of these is at its end
+  const std::vector<Event> events = kept.Take(inputs, left_out);
   CHECK(left_out.at("writer") > 1000);
   CHECK(events.back().where.line == line);
   CHECK(events.size() == 2000 - left_out.at("writer"));
+}
+
+TEST_CASE("kept events: which plain lines are kept follows from where they stand, not from which were handed over", "[kept]") {
+  std::vector<InputSummary> inputs(1);
+  inputs[0].lines = 100;
+  const auto lines = [&](const std::vector<std::uint64_t>& plain) {
+    KeptEvents kept(1 << 20, 1 << 19);
+    bool told = false;
+    for (const std::uint64_t line : plain) {
+      if (line > 50 && !std::exchange(told, true)) kept.AddTelling(At(50, Warning(50)));
+      kept.AddContext(At(line, Plain(line == 20), "plain"));
+    }
+    LeftOut left_out;
+    std::vector<std::uint64_t> out;
+    for (const Event& event : kept.Take(inputs, left_out)) out.push_back(event.where.line);
+    return out;
+  };
+  const std::vector<std::uint64_t> expected{20, 46, 48, 49, 50, 51, 53, 89, 100};
+  CHECK(lines({20, 46, 48, 49, 51, 53, 89, 100}) == expected);
+  CHECK(lines({2, 3, 20, 40, 45, 46, 48, 49, 51, 53, 54, 70, 71, 72, 88, 89, 100}) == expected);  // blocks ended at 3, 45 and 72
 }
 
 TEST_CASE("processes: those that said least and have been silent for longest are forgotten", "[kept]") {
