@@ -25,7 +25,13 @@ std::optional<T> Optional(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<T>());
 }
 Json Ticks(Clock::time_point at) { return std::chrono::duration_cast<nanoseconds>(at.time_since_epoch()).count(); }
-Clock::time_point TimePoint(const Json& json) { return Clock::time_point(nanoseconds(json.get<nanoseconds::rep>())); }
+/// One that can be told from any other: their difference fits as well.
+Clock::time_point TimePoint(const Json& json) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  const auto ticks = json.get<std::int64_t>();
+  if (ticks < 0 || ticks >= kMost) throw Malformed();
+  return Clock::time_point(nanoseconds(ticks));
+}
 std::string Text(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
 
 using Texts = std::map<std::string, std::string>;

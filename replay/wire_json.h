@@ -3,18 +3,42 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace inquest::wire {
 
-using Json = nlohmann::json;
-
 /// Thrown inside a decoder alone, as nlohmann's own exceptions are.
 struct Malformed {};
+
+/// Reads an integer of a message only where it is one and fits: nlohmann casts whatever number stands there.
+template <class T, class = void>
+struct Exact : nlohmann::adl_serializer<T> {};
+template <class T>
+struct Exact<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
+  template <class Json>
+  static void to_json(Json& json, T value) {
+    nlohmann::to_json(json, value);
+  }
+  template <class Json>
+  static void from_json(const Json& json, T& value) {
+    const auto* natural = json.template get_ptr<const typename Json::number_unsigned_t*>();
+    const auto* integer = json.template get_ptr<const typename Json::number_integer_t*>();
+    const bool fits = natural != nullptr ? std::in_range<T>(*natural) : integer != nullptr && std::in_range<T>(*integer);
+    if (!fits) throw Malformed();
+    value = static_cast<T>(natural != nullptr ? *natural : static_cast<typename Json::number_unsigned_t>(*integer));
+  }
+};
+
+using Json = nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, double, std::allocator, Exact>;
 
 template <class Enum>
 Enum Enumerator(const Json& json, std::size_t count) {
@@ -23,7 +47,13 @@ Enum Enumerator(const Json& json, std::size_t count) {
   return static_cast<Enum>(value);
 }
 
-inline std::chrono::milliseconds Milliseconds(const Json& json) { return std::chrono::milliseconds(json.get<std::chrono::milliseconds::rep>()); }
+/// A span that can be added to a time and counted in nanoseconds: thirty years at most.
+inline std::chrono::milliseconds Milliseconds(const Json& json) {
+  constexpr std::int64_t kMost = 1'000'000'000'000;
+  const auto count = json.get<std::int64_t>();
+  if (count < -kMost || count > kMost) throw Malformed();
+  return std::chrono::milliseconds(count);
+}
 
 template <class Variant, class Body>
 std::string EncodeAny(const Variant& message, Body body) {

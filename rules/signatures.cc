@@ -16,21 +16,6 @@ constexpr std::size_t kCulpritsPerRule = 4096;
 constexpr double kOfAWarning = 0.35;
 constexpr std::uint64_t kLastWords = 24;  ///< lines at the end of an input
 
-/// Compiled when first needed: most rules never meet a line.
-class Patterns {
- public:
-  explicit Patterns(const RuleBook& book) : book_(book), compiled_(book.rules.size()) {}
-  const Pattern& Get(std::uint32_t rule) {
-    auto& slot = compiled_[rule];
-    if (!slot) slot.emplace(book_.rules[rule].text.c_str());  // the rule book refuses what RE2 refuses
-    return *slot;
-  }
-
- private:
-  const RuleBook& book_;
-  std::vector<std::optional<Pattern>> compiled_;
-};
-
 std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& pattern, const Pattern::Match& match) {
   std::vector<std::pair<std::string, std::string>> out;
   const auto& names = pattern.group_names();
@@ -206,7 +191,6 @@ std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::strin
 
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book), {}, Course(timeline, {})};
-  Patterns patterns(book);
   Rows rows;
   std::vector<std::uint32_t> asked;
   std::vector<std::uint32_t> last_lines;
@@ -224,7 +208,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     if (message->hits.empty() || last_words) asked.insert(asked.end(), last_lines.begin(), last_lines.end());
     for (const std::uint32_t rule : asked) {
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
-      const Pattern& pattern = patterns.Get(rule);
+      const Pattern& pattern = book.rules[rule].Expression();
       const auto match = pattern.Search(message->text.empty() ? timeline.events[i].text : message->text);
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
