@@ -56,7 +56,9 @@ CommandResult Show(const Options& options, const RuleBook& book) {
 bool Confirms(const std::string& line, std::uint32_t rule, const RuleBook& book, const Sieve& sieve) {
   TimelineBuilder builder;
   ScanText(line + "\n", sieve, {.threads = 1}, builder);
-  const Timeline timeline = builder.Build({});
+  InputSummary input;
+  input.lines = 1;
+  const Timeline timeline = builder.Build({input});
   const Evidence evidence = Gather(timeline, book);
   return std::ranges::any_of(evidence.matches, [&](const LineMatch& match) { return match.rule == rule; });
 }

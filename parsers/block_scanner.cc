@@ -282,10 +282,9 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
     for (std::size_t i = keep[k] + 1; left > 0 && i < pieces.size() && reasons[i] != Reason::kOwn && pieces.line(i) <= line + kContextAfter; ++i)
       if (near(i, line)) context(i), --left;
   }
-  std::size_t left = kContextAfter;
-  if (goes_on)
-    for (std::size_t i = 0; left > 0 && i < pieces.size(); ++i)
-      if (is_last_of_line(i)) context(i), --left;
+  std::size_t left = goes_on ? kContextAfter : kHeadLines;
+  for (std::size_t i = 0; left > 0 && i < pieces.size(); ++i)
+    if (is_last_of_line(i)) context(i), --left;
   left = kTailLines;
   for (std::size_t i = pieces.size(); left > 0 && i-- > 0;)
     if (is_last_of_line(i)) context(i), --left;

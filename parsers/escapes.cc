@@ -57,6 +57,8 @@ std::size_t OscSize(string_view text, string_view escape) {
 
 /// Colour and nothing else behind a byte: `[0m`, `[1;31m`, `[38;5;12m`, `[K`. What is left where the escape itself is gone.
 std::size_t BareSize(string_view text) {
+  // `[missing ranks: 0]` begins as a reset does.
+  if (text.size() > 2 && text[1] == 'm' && text[2] >= 'a' && text[2] <= 'z') return 0;
   if (text.size() > 1 && (text[1] == 'm' || text[1] == 'K')) return 2;
   std::size_t i = 1, digits = 0;
   for (; i < text.size() && ((text[i] >= '0' && text[i] <= '9') || ((text[i] == ';' || text[i] == ':') && digits > 0)); ++i) {

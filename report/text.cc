@@ -127,14 +127,14 @@ std::string Who(const Suspects& suspects) {
                      : fmt::format("{} ({})", who, fmt::join(details, ", "));
 }
 
-void Culprits(Page& page, const Verdict& verdict) {
+void Culprits(Page& page, const Verdict& verdict, std::string_view label) {
   const std::vector<Suspects> rows = Fold(verdict.culprits);
   for (std::size_t i = 0; i < std::min(rows.size(), kCulpritsShown); ++i) {
     std::string text = Who(rows[i]);
     const std::string& why = rows[i].first->why;
     if (!text.empty() && !why.empty()) text += ": ";
     text += why;
-    page.Paragraph(i == 0 ? "Culprit  " : "         ", text, 2);
+    page.Paragraph(i == 0 ? label : "         ", text, 2);
   }
   page.More(rows.size(), kCulpritsShown);
 }
@@ -380,11 +380,13 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const R
   const bool undecided = verdict.outcome == Outcome::kUndecided;
   Headline(page, verdict);
   if (undecided) {
+    if (!verdict.culprits.empty()) page.Blank();
+    Culprits(page, verdict, "Look at  ");
     CollectNext(page, verdict, "Collect this, then run inquest over all of it together", kCollectShownFirst);
     Alternatives(page, verdict, "Candidates");
   } else if (!verdict.culprits.empty() || verdict.outcome == Outcome::kFailed) {
     page.Blank();
-    Culprits(page, verdict);
+    Culprits(page, verdict, "Culprit  ");
     Retry(page, verdict);
   }
   Evidence(page, timeline, verdict);

@@ -92,6 +92,8 @@ std::partial_ordering ClockOrder(const Timeline& timeline, EventIndex a, EventIn
 bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by, const Finding& what) {
   if (&by == &what || by.cause == what.cause) return false;
   const auto order = Order(timeline, by, what);
+  // What follows from something else is no reason of what was there before it.
+  if (Is(book, by, "aftermath") && what.strength != Strength::kHint && !what.cause.empty() && order == std::partial_ordering::greater) return false;
   if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
   if (by.cause.empty()) return false;
   if (by.strength == Strength::kHint) return false;
@@ -207,6 +209,27 @@ void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding
   }
 }
 
+/// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell apart
+/// behind: peers that waited in vain, connections that were gone.
+void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
+  constexpr double kStoppedAtWork = 0.55;
+  const Timeline& timeline = evidence.timeline;
+  const auto before = [&](std::optional<EventIndex> a, EventIndex b) { return a && timeline.Order(*a, b) == std::partial_ordering::less; };
+  for (Finding& stop : findings) {
+    const auto event = FirstEvent(stop);
+    if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event) continue;
+    if (!evidence.course.WorkedBefore(*event) || before(evidence.course.since(), *event)) continue;
+    const auto earlier = [&](const Finding& other) { return !other.cause.empty() && other.strength != Strength::kHint && !Is(evidence.book, other, "stop") && before(FirstEvent(other), *event); };
+    if (std::ranges::any_of(findings, earlier)) continue;
+    if (stop.strength == Strength::kHint) stop.strength = Strength::kSupporting;
+    stop.confidence = std::max(stop.confidence, kStoppedAtWork);
+    for (Finding& other : findings) {
+      const auto shown = FirstEvent(other);
+      if (other.explained_by.empty() && !Is(evidence.book, other, "stop") && Is(evidence.book, other, "aftermath") && other.strength != Strength::kDecisive && shown && before(event, *shown)) other.explained_by = stop.rule;
+    }
+  }
+}
+
 int Weight(Strength strength) { return static_cast<int>(strength); }
 
 void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
@@ -316,6 +339,9 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
     if (std::any_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.rank.has_value(); })) return culprits;
     if (hosts.empty() && top.culprits.empty()) hosts = std::move(culprits);
   }
+  // Who was stopped is who did not come any more.
+  for (const Finding& finding : findings)
+    if (Is(book, top, "stop") && top.culprits.empty() && Is(book, finding, "absence") && finding.explained_by == top.rule && !finding.culprits.empty()) return finding.culprits;
   // What befell a host befell the ranks there that the others waited for.
   for (const Finding& finding : findings) {
     const bool waited_for = Is(book, finding, "absence") && !finding.culprits.empty() && std::all_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return c.rank && there(c); });
@@ -414,6 +440,29 @@ std::vector<Citation> LastWords(const Timeline& timeline) {
   return out;
 }
 
+/// Who ended badly first, by a launcher's word: where nothing says why, that is the rank whose own log would.
+std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
+  constexpr int kTerm = 15;
+  std::map<int, std::pair<EventIndex, bool>> ended;  // by rank: its first bad end, and whether it is known to be the first of all
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (exit == nullptr || (!exit->signal && exit->exit_code.value_or(0) == 0) || exit->signal == kTerm) continue;
+    const auto rank = RankOfExit(timeline, timeline.events[i]);
+    if (!rank) continue;
+    auto& known = ended.try_emplace(rank->value, i, false).first->second;
+    known.second = known.second || exit->first_observed;
+  }
+  const bool told = std::ranges::any_of(ended, [](const auto& end) { return end.second.second; });
+  std::vector<Culprit> out;
+  for (const auto& [rank, end] : ended) {
+    const auto later = [&](const auto& other) { return timeline.Order(other.second.first, end.first) == std::partial_ordering::less && timeline.events[end.first].at; };
+    if (told ? end.second : std::ranges::none_of(ended, later)) out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
+  }
+  // All of them: nobody was first.
+  const std::size_t known = std::max<std::size_t>(timeline.ranks.size(), timeline.world_size ? static_cast<std::size_t>(timeline.world_size->value) : 0);
+  return out.size() > 1 && out.size() >= known ? std::vector<Culprit>() : out;
+}
+
 void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Verdict& verdict) {
   verdict.outcome = Outcome::kUndecided;
   verdict.cause = "unknown";
@@ -430,6 +479,7 @@ void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Ve
     AddUnique(verdict.collect_next, cause->collect);
     verdict.retry = cause->retry;
   }
+  if (failed) verdict.culprits = FirstToEnd(timeline);
   if (verdict.evidence.empty()) AddEvidence(verdict, LastWords(timeline));
   if (verdict.collect_next.size() > 8) verdict.collect_next.resize(8);
 }
@@ -497,6 +547,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   NoteWhatWorkOutlived(evidence, findings);
   LiftHints(evidence, findings);
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
+  LiftStops(evidence, findings);
   SetAside(timeline, evidence.book, findings);
   LiftLoneCandidate(evidence, findings);
   Verdict verdict;

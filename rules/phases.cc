@@ -19,7 +19,26 @@ bool GoesOn(const Timeline& timeline, const PhaseSeen& last, const PhaseSeen& ph
   return IsOver(phase.kind) && of && of->rule == kBracketRule && before.where.input == event.where.input;
 }
 
+/// The time that a bar says it took so far: `[29:58<12:05, `, `[1:02:03<`.
+std::optional<std::int64_t> ElapsedIn(const std::string& text) {
+  static const Pattern kElapsed(R"(\[(?:(?:(\d+) days?, )?(\d+):)?(\d+):(\d\d)<)");
+  std::optional<std::int64_t> out;
+  std::string_view rest = text;
+  // Of several bars on one line the last is meant.
+  for (auto match = kElapsed.Search(rest); match; match = kElapsed.Search(rest)) {
+    out = ((match->number(1).value_or(0) * 24 + match->number(2).value_or(0)) * 60 + match->number(3).value_or(0)) * 60 + match->number(4).value_or(0);
+    const std::size_t end = static_cast<std::size_t>(match->text(4).data() - rest.data()) + match->text(4).size();
+    rest.remove_prefix(end);
+  }
+  return out;
+}
+
 }  // namespace
+
+bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms) {
+  constexpr double kOfTheWait = 0.8;  // the wait began when the others were through with theirs
+  return doing.elapsed_s && wait_ms && static_cast<double>(*doing.elapsed_s) * 1000 >= kOfTheWait * static_cast<double>(*wait_ms);
+}
 
 bool IsDelay(const Doing& doing) {
   static constexpr std::array<std::string_view, 5> kDelays = {"data-preparation", "checkpoint", "compile", "evaluation", "loading"};
@@ -38,7 +57,7 @@ Doings::Doings(const Evidence& evidence) : evidence_(evidence) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* stack = std::get_if<StackSeen>(&timeline.events[i].what);
     if (stack == nullptr || stack->at.empty()) continue;
-    if (const auto of = timeline.RankOf(timeline.events[i])) out.stacks[of->value.value] = Doing{stack->at, i, std::nullopt, "its stack: " + stack->frame};
+    if (const auto of = timeline.RankOf(timeline.events[i])) out.stacks[of->value.value] = Doing{stack->at, i, std::nullopt, std::nullopt, "its stack: " + stack->frame};
   }
   for (const PhaseSeen& phase : evidence.phases) {
     const auto of = timeline.RankOf(timeline.events[phase.event]);
@@ -72,7 +91,7 @@ std::optional<Doing> Doings::Last(std::optional<int> rank) const {
     take(*phase);
   }
   take_others(nullptr);
-  return Doing{last->kind, last->event, last->percent, "its last line: " + evidence_.book.rules[last->rule].summary};
+  return Doing{last->kind, last->event, last->percent, ElapsedIn(evidence_.timeline.events[last->event].text), "its last line: " + evidence_.book.rules[last->rule].summary};
 }
 
 AtWork Doings::Of(const RankSet& ranks) const {

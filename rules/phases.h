@@ -17,11 +17,15 @@ struct Doing {
   std::string kind;  ///< a phase's; of a stack also `collective` and `device-wait`
   EventIndex event = 0;
   std::optional<int> percent;
+  std::optional<std::int64_t> elapsed_s;  ///< that its bar shows
   std::string why;   ///< `its last line: ...`, `its stack: ...`
 };
 
 /// Work that a rank is at for longer than a moment; training is where everybody is.
 bool IsDelay(const Doing& doing);
+
+/// The work was begun before such a wait was, or not much later: it lasted as long.
+bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms);
 
 /// Who was at work that takes long while others waited.
 struct AtWork {

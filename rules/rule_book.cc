@@ -44,7 +44,7 @@ constexpr std::string_view kPhaseKinds[] = {"bar", "data-preparation", "checkpoi
                                             "evaluation", "grumble", "joining", "loading", "progress", "recovered", "restart", "serving", "start", "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "lost-peer", "set-up", "stop", "transport", "wrong-path"};
-constexpr std::string_view kEndingKinds[] = {"launcher", "scheduler", "shell", "worker"};
+constexpr std::string_view kEndingKinds[] = {"launcher", "leaving", "scheduler", "shell", "worker"};
 
 // What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
 Rule::Blames DefaultBlame(const Rule& rule) {
@@ -285,7 +285,7 @@ class Loader {
     rule.id = relative.stem().string();
     rule.file = (dir_ / relative).string();
     const Mapping map(node, rule.file, 1,
-                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "culprit", "alone", "explains", "remedies",
+                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "words", "culprit", "alone", "explains", "remedies",
                        "collect", "retry", "references", "samples"},
                       &errors_);
     if (!node.IsMap()) return;
@@ -364,6 +364,8 @@ class Loader {
     const bool scoped = phase || ending;
     if (!scoped && map.Has("scope")) map.Complain("scope", "only phases and endings have a scope", "remove the key");
     rule.scope = map.OneOf("scope", Need::kOptional, kScopes);
+    rule.words = map.List("words");
+    if (!rule.words.empty() && rule.scope.empty() && rule.phase_kind != "training") map.Complain("words", "only rules for last lines have words: the others are found by the sieve", "remove the key");
     rule.explains = map.List("explains");
     for (const std::string& name : rule.explains) names_.push_back({"explains", name, map.Where("explains")});
   }

@@ -29,6 +29,7 @@ struct Rule {
   Strength strength = Strength::kHint;
   double confidence = 0;  ///< as given, else by strength
   Blames blames = Blames::kNobody;
+  std::vector<std::string> words;                ///< with a scope: one of them, in any case, is in every line that the text fits; empty: not told
   std::vector<std::string> explains;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect;

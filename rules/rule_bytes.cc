@@ -90,7 +90,7 @@ void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.blames);
   archive.Value(rule.alone);
   archive.Value(rule.remedies);
-  for (auto* list : {&rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ}) archive.Value(*list);
+  for (auto* list : {&rule.words, &rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ}) archive.Value(*list);
 }
 template <class Archive>
 void Fields(Archive& archive, Advice& advice) {

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kCitedPerRule = 6;
 constexpr std::size_t kCulpritsPerRule = 4096;
 constexpr double kOfAWarning = 0.35;
+constexpr std::size_t kLowered = 4096;     ///< longer lines are searched without
 constexpr std::uint64_t kLastWords = 24;  ///< lines at the end of an input
 
 std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& pattern, const Pattern::Match& match) {
@@ -25,6 +26,17 @@ std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& patt
 }
 
 bool ComponentFits(Component wanted, Component is) { return wanted == Component::kAny || wanted == is; }
+
+/// Whether the line may fit, before an expression is compiled for it.
+bool HasWord(const Rule& rule, std::string_view lower) {
+  return rule.words.empty() || std::ranges::any_of(rule.words, [&](const std::string& word) { return lower.find(word) != std::string_view::npos; });
+}
+
+std::string Lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
 
 /// Every number in `1, 5` or `[1, 5]`.
 std::vector<int> Numbers(std::string_view text) {
@@ -203,13 +215,17 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     bool plain = message->hits.empty();
     // What is asked for everywhere is seen by the sieve; at the end of an input all is asked.
     const SourcePos& where = timeline.events[i].where;
-    const bool last_words = where.line + where.parts + kLastWords > timeline.inputs[where.input].lines;
+    const bool last_words = where.input >= timeline.inputs.size() || where.line + where.parts + kLastWords > timeline.inputs[where.input].lines;
     asked = message->hits;
     if (message->hits.empty() || last_words) asked.insert(asked.end(), last_lines.begin(), last_lines.end());
-    for (const std::uint32_t rule : asked) {
+    const std::string_view text = message->text.empty() ? timeline.events[i].text : message->text;
+    const std::string lower = asked.size() > message->hits.size() ? Lower(text.substr(0, kLowered)) : std::string();
+    for (std::size_t number = 0; number < asked.size(); ++number) {
+      const std::uint32_t rule = asked[number];
+      if (number >= message->hits.size() && text.size() <= kLowered && !HasWord(book.rules[rule], lower)) continue;
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
       const Pattern& pattern = book.rules[rule].Expression();
-      const auto match = pattern.Search(message->text.empty() ? timeline.events[i].text : message->text);
+      const auto match = pattern.Search(text);
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
       const Rule& held = book.rules[rule];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "timeline/builder.h"
 #include "timeline/collectives.h"
@@ -13,6 +14,7 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kMostAttempts = 4096;
+constexpr std::uint64_t kHeadLines = 8;  ///< of an input, by which its program is known
 
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
@@ -31,6 +33,19 @@ bool EndsAProcess(const Event& event) {
 }
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }
+
+/// A line without its numbers; empty: too little to know it by.
+std::string ShapeOf(const Event& event) {
+  constexpr std::size_t kLongest = 120, kLeastLetters = 8;
+  std::string out;
+  std::size_t letters = 0;
+  for (const char c : std::string_view(event.text).substr(0, kLongest)) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || out.empty() || out.back() != '0') out += digit ? '0' : c;
+    letters += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? 1 : 0;
+  }
+  return letters < kLeastLetters ? std::string() : out;
+}
 
 /// Where the next attempt of an input begins, and by which line.
 struct Boundary {
@@ -58,6 +73,34 @@ class Reader {
     const bool again = seen_.contains(key);
     if (over_ == Over::kJob || (over_ == Over::kProcess && again)) Open({timeline_.events[event].where, event});
     seen_.insert(key);
+  }
+
+  /// A line that may be one of the input's first, again.
+  void Read(EventIndex event) {
+    const Event& read = timeline_.events[event];
+    if (!std::holds_alternative<LogMessage>(read.what)) return;
+    if (read.where.line <= kHeadLines) {
+      if (over_ != Over::kNo) no_start_ = true;
+      if (std::string shape = ShapeOf(read); !shape.empty()) {
+        if (!shapes_.insert(shape).second) std::erase(head_, shape);  // several writers print it, or one again and again
+        else head_.push_back(std::move(shape));
+      }
+      return;
+    }
+    if (no_start_ || over_ == Over::kNo) {
+      first_again_.reset();
+      return;
+    }
+    const auto known = std::ranges::find(head_, ShapeOf(read));
+    if (known == head_.end()) return;
+    const auto number = static_cast<std::size_t>(known - head_.begin());
+    if (!first_again_ || number <= first_number_ || read.where.line > first_again_->at.line + kHeadLines) {
+      first_again_ = Boundary{read.where, event};
+      first_number_ = number;
+      return;
+    }
+    Settle(event);
+    Open(*std::exchange(first_again_, std::nullopt));
   }
 
   void Ended(EventIndex event, bool job) {
@@ -93,6 +136,11 @@ class Reader {
   std::vector<Boundary> boundaries_;
   std::set<std::string_view> seen_;
   Over over_ = Over::kNo;
+  std::vector<std::string> head_;  ///< the shapes of its first lines
+  std::set<std::string> shapes_;   ///< the same, with those that came twice
+  bool no_start_ = false;          ///< what was given begins with the end of a run
+  std::optional<Boundary> first_again_;
+  std::size_t first_number_ = 0;
   std::optional<Boundary> restarts_;
   bool lived_ = false, lived_since_boundary_ = false;
 };
@@ -110,6 +158,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     EventIndex i = begin;
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
       const Event& event = timeline.events[i];
+      reader.Read(i);
       if (std::holds_alternative<NcclVersion>(event.what)) reader.Started(i, "nccl-version");
       // The rows of one table are one look.
       const bool snapshot = std::holds_alternative<GpuSnapshot>(event.what) || std::holds_alternative<GpuProcess>(event.what);

@@ -17,7 +17,7 @@ constexpr std::size_t kSameKept = 24;     ///< events of one kind, writer and me
 constexpr std::size_t kContextRing = 6;   ///< plain lines kept per writer: what it printed last
 constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand near a telling one
 // Lines, not more than are handed over whatever the blocks are.
-constexpr std::uint64_t kContextBefore = 4, kContextAfter = 3, kTailLines = 24;
+constexpr std::uint64_t kContextBefore = 4, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
 constexpr std::size_t kRanks = 1 << 14;     ///< of a job whose events are kept whole; what reads events may compare each with each
 constexpr std::uint64_t kAbsenceWeight = 4;  ///< of events whose lack is evidence as well: a rank that did not time out
 
@@ -217,6 +217,11 @@ void KeptEvents::AddContext(Event event) {
   if (told_ && telling_.input == event.where.input && event.where.line <= telling_.line + kContextAfter && context_kept_ < kContextKept) {
     ++context_kept_;
     AddLast(event);
+    Append(std::move(event), 0, false);
+    return;
+  }
+  if (event.where.line <= kHeadLines && context_kept_ < kContextKept) {
+    ++context_kept_;
     Append(std::move(event), 0, false);
     return;
   }

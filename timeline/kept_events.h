@@ -14,7 +14,7 @@
 namespace inquest {
 
 // What is kept. Events that say the same (kind, writer, meaning) are folded: the first few and the last. Plain lines are
-// kept around telling ones, at the end of each input, and of each writer the last few of those and of samples; where blocks
+// kept around telling ones, at both ends of each input, and of each writer the last few of those and of samples; where blocks
 // end decides none of it. All of that follows the size of the job. A log can also be
 // hostile, or be years of one service: everything in it is new. Then the bytes are bounded, by one rule. Events stand on
 // shelves, one for each kind and rule. When a shelf has more than a large job fills it with, it gives way; when all

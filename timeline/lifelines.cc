@@ -24,7 +24,7 @@ bool IsBadExit(const What& what) {
 
 /// A process of the job wrote it, or spoke of itself: not a tool that shows a host's state, nor a plain line.
 bool ShowsAJob(const Event& event) {
-  return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<NotCollected>(event.what);
+  return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<NotCollected>(event.what) && !std::holds_alternative<WorldSize>(event.what);
 }
 
 std::string_view MarkOf(const What& what) {
@@ -150,10 +150,21 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     return there.input == where.input && there.line > where.line && there.line <= where.line + kSoon;
   });
   if (soon != recovered_.end()) return true;
+  // A program that says by its own words that it reached its end, behind work of any kind, is another that went on.
+  const auto own = counted_.find(where.input);
+  for (const EventIndex said : said_) {
+    if (said <= event || own == counted_.end() || timeline_->events[said].where.input != where.input) continue;
+    const auto first = std::ranges::upper_bound(own->second, event), last = std::ranges::lower_bound(own->second, said);
+    if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
+  }
   std::size_t after = 0;
   for (auto it = work_.rbegin(); it != work_.rend() && after < steps; ++it)
     after += timeline_->Order(event, *it) == std::partial_ordering::less && timeline_->events[*it].where != where ? 1 : 0;
   return after >= steps;
+}
+
+bool Course::WorkedBefore(EventIndex event) const {
+  return std::ranges::any_of(work_, [&](EventIndex step) { return timeline_->Order(step, event) == std::partial_ordering::less; });
 }
 
 Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_(&timeline) {
@@ -162,13 +173,19 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     if (IsStep(line.kind) && (work_.empty() || work_.back() != line.event)) work_.push_back(line.event);
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
+    if (IsStep(line.kind) || line.kind == "bar" || line.kind == "rows") counted_[timeline.events[line.event].where.input].push_back(line.event);
   }
+  std::map<std::uint32_t, std::uint64_t> leaving;  // lines, by input
+  for (const Told& line : told)
+    if (line.what == Told::What::kEnding && line.kind == "leaving") ++leaving[timeline.events[line.event].where.input];
+  for (const Told& line : told)
+    if (line.what == Told::What::kEnding && line.kind == "worker") said_.push_back(line.event);
   const auto sign = [&](EventIndex event) {
     if (!since_ || event < *since_) since_ = event;
   };
   // By input: the first line that shows a job at work, and the first of its counted work.
-  std::map<std::uint32_t, std::optional<EventIndex>> at_work, stepped;
-  std::map<std::uint32_t, std::vector<EventIndex>> steps, grumbles;
+  std::map<std::uint32_t, std::optional<EventIndex>> at_work;
+  std::map<std::uint32_t, std::vector<EventIndex>> grumbles;
   const auto first = [](std::optional<EventIndex>& known, EventIndex event) {
     if (!known || event < *known) known = event;
   };
@@ -183,11 +200,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   }
   for (const Told& line : told) {
     if (line.what == Told::What::kWork) {
-      first(at_work[timeline.events[line.event].where.input], line.event);
-      if (IsStep(line.kind) || line.kind == "bar" || line.kind == "rows") {
-        first(stepped[timeline.events[line.event].where.input], line.event);
-        steps[timeline.events[line.event].where.input].push_back(line.event);
-      }
+      if (line.kind != "joining") first(at_work[timeline.events[line.event].where.input], line.event);
     }
     if (line.what == Told::What::kGrumble) grumbles[timeline.events[line.event].where.input].push_back(line.event);
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event)) continue;
@@ -198,12 +211,16 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     if (line.what != Told::What::kEnding) continue;
     const SourcePos where = timeline.events[line.event].where;
     const auto before = [&](const std::optional<EventIndex>& event) { return event && *event < line.event; };
-    if (line.kind == "shell" ? !before(stepped[where.input]) : !before(at_work[where.input]) && !before(stepped[where.input]) && where.line < kLinesOfAJob) continue;
+    const std::vector<EventIndex>& counted = counted_[where.input];
+    const bool stepped = !counted.empty() && counted.front() < line.event;
+    // A reminder that processes print when they leave in order is a good end where nothing else is given.
+    const bool only_leaving = where.input < timeline.inputs.size() && leaving[where.input] >= timeline.inputs[where.input].lines;
+    if (line.kind == "shell" ? !stepped : !before(at_work[where.input]) && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
     if (line.kind == "shell") {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = grumbles[where.input];
       const auto last = std::ranges::upper_bound(own, line.event);
-      const auto& counted = steps[where.input];
+      if (std::ranges::any_of(counted, [&](EventIndex step) { return step > line.event && timeline.events[step].where.line > where.line; })) continue;
       if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
     }
     if (!WentOn(line.event)) endings_.push_back(line.event);

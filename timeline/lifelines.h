@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +20,7 @@ struct Told {
   enum class What : std::uint8_t { kWork, kEnding, kComplaint, kGrumble, kStart, kRestart };  ///< a grumble: words of trouble that no rule knows
   EventIndex event = 0;
   What what = What::kWork;
-  std::string_view kind;        ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`, `shell`; else the rule
+  std::string_view kind;        ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`, `leaving`, `shell`; else the rule
   std::optional<int> percent = {};
   bool heavy = true;            ///< of a complaint: more than a hint
 };
@@ -86,6 +87,8 @@ class Course {
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
   /// One may be printed late by another process.
   static constexpr std::size_t kStepsThatUndo = 2;
+  /// Steps were counted before this.
+  bool WorkedBefore(EventIndex event) const;
   /// Something was done beyond setting up.
   bool worked() const { return !work_.empty() || bars_; }
 
@@ -93,7 +96,8 @@ class Course {
   const Timeline* timeline_;
   std::vector<EventIndex> work_;  ///< lines that tell of steps or evaluation, in order
   bool bars_ = false;  ///< some progress bar moved, of a download perhaps
-  std::vector<EventIndex> recovered_, endings_;
+  std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
+  std::vector<EventIndex> recovered_, endings_, said_;         ///< said: endings in a program's own words
   std::vector<SourcePos> ignored_;  ///< lines of exceptions that Python ignored
   std::optional<EventIndex> since_, first_time_out_;
 };

@@ -78,9 +78,11 @@ std::optional<WaitGivenUp> ReadWait(std::string_view text) {
   static const Pattern kGloo(R"(Timed out waiting (\d+)ms for (recv|send) operation)");
   static const Pattern kStore(R"((?:^|Error: )(?:\[\d+\]: )?wait timeout after (\d+)ms, keys: (\S+))");
   static const Pattern kOldStore(R"(^\w[\w.]*Error: Socket Timeout$)");
+  static const Pattern kSocket(R"(waitForInput: socket SocketImpl\(.*\) timed out after (\d+)ms)");
   if (kOldStore.Matches(text)) return WaitGivenUp{"a key of the store", std::nullopt};
   if (const auto gloo = kGloo.Search(text)) return WaitGivenUp{"Gloo " + std::string(gloo->text(2)), gloo->number(1)};
   if (const auto store = kStore.Search(text)) return WaitGivenUp{"store key " + std::string(store->text(2)), store->number(1)};
+  if (const auto socket = kSocket.Search(text)) return WaitGivenUp{"an answer of the store", socket->number(1)};
   return std::nullopt;
 }
 
@@ -125,6 +127,7 @@ constexpr std::string_view kMarks[] = {
     "destroy_process_group() was not called before",
     "processed in monitoredBarrier",
     "Successfully processed ranks: ",
+    "waitForInput: ",
 };
 constexpr std::span kClaimed = std::span(kMarks).subspan(4);
 

@@ -48,10 +48,14 @@ void ReadProcess(std::string_view& body, XidReported& xid) {
 std::optional<XidReported> ReadXid(const KernelHead& head) {
   static const Pattern kXid(R"((?:^|[^S])Xid \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)[^)]{0,40}\): (\d{1,4})\b,? ?(.*)$)");
   static const Pattern kCaused(R"( ?caused by previous Xid (\d{1,4}))");
-  const auto match = kXid.Search(head.message);
+  // Who hands a log on may have masked the address: `(PCI:...)`, `(PCI:xxxx:xx:xx)`, `(PCI:<removed>)`.
+  static const Pattern kMasked(R"((?:^|[^S])Xid \((?:PCI:)?([0-9A-Za-z.:*#<>_\[\]? -]{0,40})\): (\d{1,4})\b,? ?(.*)$)");
+  auto match = kXid.Search(head.message);
+  const bool masked = !match;
+  if (masked) match = kMasked.Search(head.message);
   if (!match) return std::nullopt;
   XidReported xid;
-  xid.bus_id = KernelBusId(match->text(1));
+  if (!masked) xid.bus_id = KernelBusId(match->text(1));
   xid.xid = static_cast<int>(*match->number(2));
   xid.uptime = head.uptime;
   std::string_view body = match->text(3);

@@ -63,6 +63,9 @@ std::optional<WorkTimedOut> ReadTimeout(std::string_view text) {
   if (const auto match = kBlocking.Search(text)) return result(*match, How::kBlockingWait);
   if (const auto match = kAsync.Search(text)) return result(*match, How::kAsyncError);
   if (const auto match = kFound.Search(text)) return result(*match, How::kAsyncError);
+  // Another writer's words may stand inside these; the operation itself is whole.
+  static const Pattern kWhole(R"((?:\[Rank (\d+)\] ?)?[^\[\]]*\bWork(?:NCCL|Gloo|UCC|XCCL|HCCL)\([^()]*(?:SeqNum|OpType).*?(?:milliseconds before timing out|timed out|time-?out: ))");
+  if (const auto match = kWhole.Search(text)) return result(*match, Contains(match->text(0), "blocking wait") ? How::kBlockingWait : How::kWatchdog);
   return std::nullopt;
 }
 
@@ -188,6 +191,7 @@ class WatchdogParser final : public Parser {
 
 constexpr std::string_view kMarks[] = {
     "collective operation timeout: ",
+    " milliseconds before timing out",
     "timed out in blocking wait",
     "raised the following async exception",
     "found async exception when checking",

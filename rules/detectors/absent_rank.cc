@@ -19,7 +19,7 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"rank-at-other-work", "by-its-lines by-nobodys-lines of-nobody", "who work waiting", "data-preparation checkpoint compile evaluation loading"},
+    {"rank-at-other-work", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiting", "data-preparation checkpoint compile evaluation loading"},
     {"rank-behind", "counted", "ranks waiting"},
     {"rank-absent", "everybody-known by-gap one-way majority", "ranks how waiting which"},
 };
@@ -165,6 +165,7 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
   if (!work.doing) return std::nullopt;
   Found found({"rank-at-other-work", "of-nobody"});
   if (!members.absent.empty() && work.named) found.Grade({"rank-at-other-work", "by-its-lines"});
+  else if (Spans(*work.doing, row.work.timeout_ms)) found.Grade({"rank-at-other-work", "spans-the-wait"});
   else if (!members.absent.empty()) found.Grade({"rank-at-other-work", "by-nobodys-lines"});
   found.kind = work.doing->kind;
   found.Say("who", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));

@@ -22,6 +22,7 @@ constexpr FindingRow kFindings[] = {
     {"interface-down", "shown", "name on-host"},
     {"hosts-on-different-networks", "unreachable failed", "first-host first-network other-host other-network"},
     {"mtu-differs", "shown", "small small-host large large-host"},
+    {"virtual-interface-among-real", "unreachable silent", "virtual real on-host"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -177,6 +178,47 @@ void FindMtu(const Evidence& evidence, const Job& job, std::vector<Relation>& ou
   out.push_back(std::move(found));
 }
 
+/// Of a container's or a tunnel's network: it ends at the host.
+bool IsVirtual(const std::string& name) {
+  static const Pattern kVirtual(R"(^(?:docker\d|veth|br-|virbr|vnet\d|cni|flannel|cali|vxlan|tunl\d|kube|weave|lxc|lxd|podman\d|nerdctl\d|cilium))");
+  return kVirtual.Matches(name);
+}
+
+// NCCL up to 2.7 spreads its channels over all interfaces that it found, so those over a container's bridge reach nobody
+// while the others do. Channels over sockets and no communicator that was ever complete show that some were needed.
+void FindVirtual(const Evidence& evidence, std::vector<Relation>& out) {
+  const Timeline& timeline = evidence.timeline;
+  std::optional<EventIndex> chosen, over;
+  std::string name, real;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const What& what = timeline.events[i].what;
+    if (const auto* init = std::get_if<CommInit>(&what); init != nullptr && init->complete && init->nranks > 1) return;
+    if (const auto* via = std::get_if<ChannelsVia>(&what); via != nullptr && via->via.starts_with("NET/Socket") && !over) over = i;
+    const auto* used = std::get_if<NetworkUsed>(&what);
+    if (used == nullptr || used->use == NetworkUsed::Use::kRdma || used->devices.size() < 2) continue;
+    const auto found = std::find_if(used->devices.begin(), used->devices.end(), &IsVirtual);
+    const auto other = std::find_if_not(used->devices.begin(), used->devices.end(), &IsVirtual);
+    if (found == used->devices.end() || other == used->devices.end()) continue;
+    if (chosen && used->use != NetworkUsed::Use::kSocket) continue;
+    chosen = i;
+    name = *found;
+    real = *other;
+  }
+  if (!chosen || !over || SawEnding(evidence)) return;
+  const auto trained = [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation"; };
+  if (std::any_of(evidence.phases.begin(), evidence.phases.end(), trained)) return;
+  const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
+  Found found(failure ? Found::Held{"virtual-interface-among-real", "unreachable"} : Found::Held{"virtual-interface-among-real", "silent"});
+  const auto host = timeline.HostOf(timeline.events[*chosen]);
+  found.Say("virtual", name);
+  found.Say("real", real);
+  found.Say("on-host", OnHost(host.value_or("")));
+  if (host) found.culprits = BlameHost(*host, "");
+  found.citations = {Cite(timeline, *chosen, "cause"), Cite(timeline, *over, "cause")};
+  if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
+  out.push_back(std::move(found));
+}
+
 std::vector<Relation> Run(const Evidence& evidence) {
   const Job job = Read(evidence.timeline);
   std::vector<Relation> out;
@@ -184,6 +226,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   FindDown(evidence, job, out);
   FindApart(evidence, job, out);
   FindMtu(evidence, job, out);
+  FindVirtual(evidence, out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 // of a rank that did not wait is work that takes long. Why that implies the cause: such a wait ends when the other rank
 // comes, and that rank was busy. What looks like it: a rank that died at that work, which the judge prefers; work of the
 // waiting rank itself, long over; a job that cannot connect, where nothing was at work yet.
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"other-work-during-wait", "by-its-lines by-nobodys-lines of-nobody", "who work waiters what", "data-preparation checkpoint compile evaluation loading"},
+    {"other-work-during-wait", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiters what", "data-preparation checkpoint compile evaluation loading"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -25,6 +26,7 @@ struct Waits {
   std::set<int> awaited;  ///< named as the one to come
   std::string on;
   std::vector<EventIndex> events;
+  std::optional<std::int64_t> timeout_ms;  ///< of the first that tells it
 };
 
 /// A store that is gone ends the waits of others as its time-out does: rank 0 kept it, or an agent that gave up.
@@ -48,6 +50,7 @@ Waits WaitsOf(const Timeline& timeline) {
       on = "a monitored barrier";
     } else if (const auto* wait = std::get_if<WaitGivenUp>(&event.what)) {
       on = wait->on;
+      if (!out.timeout_ms) out.timeout_ms = wait->timeout_ms;
     }
     if (on.empty()) continue;
     if (const auto rank = timeline.RankOf(event)) out.waiting.insert(rank->value.value);
@@ -72,15 +75,31 @@ AtWork WhoWorks(const Evidence& evidence, const Waits& waits) {
   return out;
 }
 
+/// An exception that is no wait's own and that nobody got over, in front of the first wait that ran out: who died of it
+/// could not come, whatever the others were at.
+bool SomebodyDiedBefore(const Evidence& evidence, const Waits& waits) {
+  const Timeline& timeline = evidence.timeline;
+  static const Pattern kOfAWait(R"((?i)time[sd]?[ -]?out)");
+  const EventIndex first = waits.events.front();
+  for (EventIndex i = 0; i < first; ++i) {
+    const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
+    if (raised == nullptr || raised->ignored || evidence.course.WentOn(i) || timeline.Order(i, first) != std::partial_ordering::less) continue;
+    const auto same_line = [&](EventIndex wait) { return timeline.events[wait].where == timeline.events[i].where; };
+    if (std::ranges::none_of(waits.events, same_line) && !kOfAWait.Matches(raised->message)) return true;
+  }
+  return false;
+}
+
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   if (!timeline.collectives.empty()) return {};  // the watchdog's operation tells more
   const Waits waits = WaitsOf(timeline);
   if (waits.events.empty()) return {};
   const AtWork work = WhoWorks(evidence, waits);
-  if (!work.doing) return {};
+  if (!work.doing || SomebodyDiedBefore(evidence, waits)) return {};
   Found found({"other-work-during-wait", "of-nobody"});
   if (!work.ranks.empty() && work.named) found.Grade({"other-work-during-wait", "by-its-lines"});
+  else if (Spans(*work.doing, waits.timeout_ms)) found.Grade({"other-work-during-wait", "spans-the-wait"});
   else if (!work.ranks.empty()) found.Grade({"other-work-during-wait", "by-nobodys-lines"});
   found.kind = work.doing->kind;
   found.Say("who", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));

@@ -222,8 +222,10 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
   for (const Seen& seen : reports) {
     const bool alike = seen.code->number == first.code->number && seen.strength == first.strength && Together(timeline, first.event, seen.event);
     const std::string key = timeline.HostOf(timeline.events[seen.event]).value_or("") + seen.bus_id;
-    if (alike && blamed.insert(key).second)
-      found.culprits.push_back(Blame(timeline, seen, ""));
+    if (alike && blamed.insert(key).second) {
+      Culprit culprit = Blame(timeline, seen, "");
+      if (culprit.rank || culprit.host || culprit.bus_id) found.culprits.push_back(std::move(culprit));
+    }
     if (found.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second) found.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
   }
   found.Say("who", of_switch ? Who(found.culprits, "NVSwitch", "NVSwitches") : Who(found.culprits, "GPU", "GPUs"));

@@ -179,6 +179,8 @@ TEST_CASE("Xid lines of every driver", "[parsers]") {
        "xid 45 0000:5d:00.0 pid=41235 name=ray::WorkerDict by=149: Ch 0000000c caused by previous Xid 149"},
       {"NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
        "xid 154 0000:3b:00.0: GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"},
+      {"NVRM: Xid (PCI:...): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11 (...)", "xid 145 : RLW_RXPIPE Nonfatal XC0 i0 Link 11 (...)"},
+      {"NVRM: Xid (PCI:xxxx:xx:xx): 79, pid=41, name=python3, GPU has fallen off the bus.", "xid 79  pid=41 name=python3: GPU has fallen off the bus."},
       {"Xid (PCI:0000:3b:00): 31, text of a tracepoint", "xid 31 0000:3b:00.0: text of a tracepoint"},
       {"{\"level\":\"info\",\"details\":{\"message\":\"NVRM: Xid (PCI:0000:b9:00): 71, NVLink: fatal error detected on link 6\"}}",
        "xid 71 0000:b9:00.0: NVLink: fatal error detected on link 6"},

@@ -218,6 +218,7 @@ TEST_CASE("escape sequences are taken out whole", "[restoration]") {
       {"[31mred[0m [3/8] [m]", EscapeSpelling::kGone, "red [3/8] ]"},
       {"\x9b" "31mred\x9bm", EscapeSpelling::kC1, "red"},
       {"[rank3] 100%", EscapeSpelling::kGone, "[rank3] 100%"},
+      {"dense_0 [missing ranks: 0]", EscapeSpelling::kGone, "dense_0 [missing ranks: 0]"},
   };
   for (const Row& row : kRows) {
     CAPTURE(row.line);

@@ -50,7 +50,9 @@ TEST_CASE("every warning of NCCL hits the rule that the table names, and no othe
     // One log a line: of many lines that hit one rule the scanner keeps some.
     TimelineBuilder builder;
     ScanText(warning.line + "\n", BuiltInSieve(), {.threads = 1}, builder);
-    const Timeline timeline = builder.Build({});
+    InputSummary input;
+    input.lines = 1;
+    const Timeline timeline = builder.Build({input});
     std::set<std::string> causes, symptoms;
     for (const LineMatch& match : Gather(timeline, BuiltInRules()).matches) {
       const Rule& rule = BuiltInRules().rules[match.rule];

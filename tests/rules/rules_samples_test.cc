@@ -42,7 +42,9 @@ const Sieve& TheSieve() {
 std::set<std::string> ConfirmedOn(const std::string& line) {
   TimelineBuilder builder;
   ScanText(line + "\n", TheSieve(), {.threads = 1}, builder);
-  const Timeline timeline = builder.Build({});
+  InputSummary input;
+  input.lines = 1;
+  const Timeline timeline = builder.Build({input});
   std::set<std::string> ids;
   for (const LineMatch& match : Gather(timeline, Book()).matches) ids.insert(Book().rules[match.rule].id);
   return ids;
@@ -62,6 +64,8 @@ TEST_CASE("samples match their expression after the envelope is peeled, the othe
     }
     // A line of another component may match the words: the pipeline below knows the component.
     if (rule.component != Component::kAny) continue;
+    // Counters that are not at their end fit the words; the pipeline compares them.
+    if (std::ranges::find(pattern->group_names(), "at") != pattern->group_names().end()) continue;
     for (const std::string& sample : rule.differ) {
       CAPTURE(sample);
       CHECK_FALSE(pattern->Matches(Peel(sample, scratch).text));

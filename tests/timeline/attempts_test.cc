@@ -71,4 +71,76 @@ TEST_CASE("lifelines: what a process did, and how it ended", "[lifelines]") {
   CHECK(line.marks.front().kind == "exception");
 }
 
+TEST_CASE("attempts: a program whose banner nobody knows is known by its first lines", "[attempts]") {
+  const std::string start = "reading the configuration of the run\nworld has 4 members\nbuilding the model\n";
+  const std::string run = start + Steps(1, 12) + kOom;
+  const Verdict again = JudgeText(run + start + Steps(1, 12) + kMissing).verdict;
+  CHECK(Causes(again) == std::vector<std::string>{"cuda-oom", "python-exception"});
+  REQUIRE(again.attempts.size() == 2);
+  CHECK(again.attempts[1].first.where.line == 19);
+  // One of them is what anybody may say again, and what was given may begin with the end of a run.
+  CHECK(JudgeText(run + "building the model\n" + Steps(1, 3) + kMissing).verdict.attempts.empty());
+  CHECK(JudgeText(kOom + kOom + kOom).verdict.attempts.empty());
+}
+
+TEST_CASE("course: an ending is known by its shape", "[lifelines]") {
+  const std::string epochs = "Epoch 8/10 | loss 0.41\nEpoch 9/10 | loss 0.40\n";
+  const auto outcome = [](const std::string& text) { return JudgeText(text).verdict.outcome; };
+  CHECK(outcome(epochs + "Epoch 10/10 | loss 0.39\n") == Outcome::kHealthy);
+  CHECK(outcome(epochs) == Outcome::kUndecided);
+  CHECK(outcome(epochs + "Results saved to out/results.json\n") == Outcome::kHealthy);
+  CHECK(outcome(epochs + "All experiments finished successfully!\n") == Outcome::kHealthy);
+  CHECK(outcome(epochs + "Saving results ...\n") == Outcome::kUndecided);
+  // What somebody grumbled of last, and what goes on behind, is no end; and words alone prove nothing.
+  CHECK(outcome(epochs + "could not reach the file server\nDone.\n") == Outcome::kUndecided);
+  CHECK(outcome("could not reach the file server\n" + epochs + "Done.\n") == Outcome::kHealthy);
+  CHECK(outcome(epochs + "Results saved to out/results.json\nCounting:  43%|####      | 43/100 [00:12<00:15, 3.11it/s]\n") == Outcome::kUndecided);
+  CHECK(outcome("Done.\n") == Outcome::kUndecided);
+}
+
+TEST_CASE("course: rows of numbers are work, whatever they count", "[lifelines]") {
+  std::string rows;
+  for (int i = 0; i < 6; ++i) rows += fmt::format("size {} kB gave {}.5 in the mean\n", 1 << i, i);
+  CHECK(JudgeText(rows + "Benchmark complete\n").verdict.outcome == Outcome::kHealthy);
+  CHECK(JudgeText("reading a\nreading b\nBenchmark complete\n").verdict.outcome == Outcome::kUndecided);
+}
+
+TEST_CASE("course: a reminder of leaving is a good end where nothing else is given", "[lifelines]") {
+  std::string left;
+  for (int rank = 0; rank < 2; ++rank) left += fmt::format("[rank{}]:[W405 06:07:08.829549331 ProcessGroupNCCL.cpp:1487] Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources.\n", rank);
+  CHECK(JudgeText(left).verdict.outcome == Outcome::kHealthy);
+  CHECK(JudgeText(kOom + left).verdict.cause == "cuda-oom");
+  CHECK(JudgeText(Steps(1, 4) + kOom + Steps(1, 1) + left).verdict.cause == "cuda-oom");
+}
+
+TEST_CASE("course: who stops a job at work ends it, and what falls apart behind follows", "[lifelines]") {
+  std::string waits;
+  for (int rank = 1; rank < 4; ++rank)
+    waits += fmt::format("[rank{0}]:[E ProcessGroupNCCL.cpp:523] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=128520, OpType=ALLREDUCE, NumelIn=314981, NumelOut=314981, Timeout(ms)=600000) ran for 600155 milliseconds before timing out.\n", rank);
+  const std::string stop = "KeyboardInterrupt\n";
+  const Verdict stopped = JudgeText(Steps(1, 9) + stop + waits).verdict;
+  CHECK(stopped.cause == "interrupted");
+  REQUIRE(stopped.culprits.size() == 1);
+  CHECK(stopped.culprits[0].rank == GlobalRank{0});
+  CHECK(JudgeText(Steps(1, 9) + waits + stop).verdict.cause == "rank-absent");  // somebody gave up a job that hung
+}
+
+TEST_CASE("wait: a bar that moved for as long as another rank waited is what it waited for", "[lifelines]") {
+  const auto cause = [](const std::string& elapsed) {
+    const Verdict verdict = JudgeText("Tokenizing:  92%|#########2| 328986/359152 [" + elapsed + "<12:05, 41.59 examples/s][rank1]:[W516 14:34:56.853490829 socket.cpp:464] [c10d] waitForInput: poll for socket SocketImpl(fd=79, addr=[localhost]:41170, remote=[localhost]:29500) returned 0, likely a timeout\n"
+                                      "[rank1]:[W516 14:34:56.854597329 socket.cpp:489] [c10d] waitForInput: socket SocketImpl(fd=79, addr=[localhost]:41170, remote=[localhost]:29500) timed out after 1800000ms\n").verdict;
+    return fmt::format("{} {:.2f}", verdict.cause, verdict.confidence);
+  };
+  CHECK(cause("29:58") == "slow-rank 0.75");
+  CHECK(cause("00:58") == "slow-rank 0.60");
+}
+
+TEST_CASE("unknown: who ended first is named where nothing says why", "[lifelines]") {
+  const Verdict verdict = JudgeText("INFO:torch.distributed.elastic.agent.server.api:world_size=4\n"
+                                    "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 2 (pid: 59469) of binary: /usr/bin/python\n").verdict;
+  CHECK(verdict.cause == "unknown");
+  REQUIRE(verdict.culprits.size() == 1);
+  CHECK(verdict.culprits[0].rank == GlobalRank{2});
+}
+
 }  // namespace inquest

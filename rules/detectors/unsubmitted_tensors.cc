@@ -1,0 +1,142 @@
+// Horovod lists tensors that some ranks submitted and others did not, and each side waits for the other's.
+//
+// What holds: of one stall report, two tensors of which each lacks a rank that submitted the other. Why that implies the
+// cause: ranks of one program submit the same tensors, so two that wait crosswise took different branches or orders, and
+// no time would end it. What looks like it: a rank that is late with all of them, which the others do not lack; lists that
+// Horovod cut after six names; a stall that passed.
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "rules/detectors.h"
+
+namespace inquest {
+namespace {
+
+constexpr FindingRow kFindings[] = {
+    {"tensors-wait-crosswise", "listed", "tensor ranks other-tensor other-ranks"},
+    {"tensors-lack-ranks", "complement", "ranks"},
+};
+using Found = FoundIn<kFindings>;
+
+constexpr std::size_t kMostTensors = 256;
+
+std::vector<int> Numbers(std::string_view text) {
+  std::vector<int> out;
+  for (const char *at = text.data(), *end = at + text.size(); at < end;) {
+    int number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error == std::errc() && number >= 0) out.push_back(number);
+    at = error == std::errc() ? next : at + 1;
+  }
+  return out;
+}
+
+/// Which ranks each tensor lacks, of the last report; its lines come together.
+struct Report {
+  std::map<std::string, std::set<int>> lacks;
+  std::map<std::string, EventIndex> line;
+  std::set<int> ready;
+  std::vector<EventIndex> of_ready;
+  bool cut = false;
+
+  void Add(std::string_view tensor, int rank, EventIndex event) {
+    if (lacks.size() >= kMostTensors && !lacks.contains(std::string(tensor))) return;
+    lacks[std::string(tensor)].insert(rank);
+    line.emplace(std::string(tensor), event);
+  }
+};
+
+std::string_view Trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+void ReadLine(const std::string& text, EventIndex event, Report& report) {
+  static const Pattern kByTensor(R"(([^\s\[\]]+) \[(missing|ready) ranks: ?(\d+(?:, ?\d+)*)\])");
+  static const Pattern kByRank(R"(^(\d+)!?: ?\[([^\[\]]*)\])");
+  if (const auto by_tensor = kByTensor.Search(text)) {
+    std::string_view tensor = by_tensor->text(1);
+    if (tensor.starts_with("ops:")) tensor.remove_prefix(4);
+    for (const int rank : Numbers(by_tensor->text(3))) {
+      if (by_tensor->text(2) == "ready") report.ready.insert(rank);
+      else report.Add(tensor, rank, event);
+    }
+    if (by_tensor->text(2) == "ready") report.of_ready.push_back(event);
+    return;
+  }
+  const auto by_rank = kByRank.Search(text);
+  const auto rank = by_rank ? by_rank->number(1) : std::nullopt;
+  if (!rank || *rank > 1 << 24) return;
+  std::string_view names = by_rank->text(2);
+  report.cut = report.cut || names.ends_with("...");
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(", "), names.size());
+    if (const std::string_view name = Trimmed(names.substr(0, end)); !name.empty()) report.Add(name, static_cast<int>(*rank), event);
+    names.remove_prefix(std::min(end + 2, names.size()));
+  }
+}
+
+bool Lacks(const std::set<int>& lacking, const std::set<int>& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return lacking.contains(rank); });
+}
+
+std::string RanksOf(const std::set<int>& ranks) { return RanksWithin({ranks.begin(), ranks.end()}); }
+
+std::optional<Found> Crosswise(const Timeline& timeline, const Report& report) {
+  if (report.cut) return std::nullopt;  // what is not listed may be lacked all the same
+  for (auto a = report.lacks.begin(); a != report.lacks.end(); ++a)
+    for (auto b = std::next(a); b != report.lacks.end(); ++b) {
+      if (Lacks(a->second, b->second)) continue;
+      Found found({"tensors-wait-crosswise", "listed"});
+      found.Say("tensor", a->first);
+      found.Say("ranks", RanksOf(a->second));
+      found.Say("other-tensor", b->first);
+      found.Say("other-ranks", RanksOf(b->second));
+      found.citations = {Cite(timeline, report.line.at(a->first), "cause")};
+      if (report.line.at(b->first) != report.line.at(a->first)) found.citations.push_back(Cite(timeline, report.line.at(b->first), "cause"));
+      return found;
+    }
+  return std::nullopt;
+}
+
+/// Where only those that came are listed, the others are lacked; how many there are, the job says elsewhere.
+std::optional<Found> Complement(const Timeline& timeline, const Report& report) {
+  constexpr int kMostRanks = 1 << 16;
+  if (report.of_ready.empty() || !timeline.world_size || timeline.world_size->value > kMostRanks) return std::nullopt;
+  std::vector<int> missing;
+  for (int rank = 0; rank < timeline.world_size->value; ++rank)
+    if (!report.ready.contains(rank)) missing.push_back(rank);
+  if (missing.empty()) return std::nullopt;
+  Found found({"tensors-lack-ranks", "complement"});
+  found.Say("ranks", RanksInWords(missing));
+  for (const int rank : missing) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
+  for (const EventIndex event : report.of_ready)
+    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, event, "cause"));
+  return found;
+}
+
+std::vector<Relation> Run(const Evidence& evidence) {
+  Report report;
+  std::vector<EventIndex> lines;
+  for (const LineMatch& match : evidence.matches)
+    if (evidence.book.rules[match.rule].id == "horovod-missing-rank") lines.push_back(match.event);
+  if (lines.empty() || evidence.course.WentOn(lines.back())) return {};
+  for (const EventIndex line : lines) {
+    const Event& event = evidence.timeline.events[line];
+    const auto* message = std::get_if<LogMessage>(&event.what);
+    ReadLine(message != nullptr && !message->text.empty() ? message->text : event.text, line, report);
+  }
+  std::vector<Relation> out;
+  if (auto found = Crosswise(evidence.timeline, report)) out.push_back(*std::move(found));
+  if (auto found = Complement(evidence.timeline, report)) out.push_back(*std::move(found));
+  return out;
+}
+
+}  // namespace
+
+extern const Detector kUnsubmittedTensors{"unsubmitted-tensors", "Horovod's ranks wait for one another's tensors, or its list names those that came.", kFindings, &Run};
+
+}  // namespace inquest
