@@ -102,7 +102,7 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
       }
       continue;
     }
-    if (std::any_of(out.begin(), out.end(), [&](const Culprit& culprit) { return culprit.rank && culprit.host == host; })) continue;
+    if (std::any_of(out.begin(), out.end(), [&name = host](const Culprit& culprit) { return culprit.rank && culprit.host == name; })) continue;
     Culprit culprit;
     culprit.host = host;
     if (devices.size() == 1) culprit.bus_id = *devices.begin();
