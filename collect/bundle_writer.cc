@@ -28,6 +28,7 @@ constexpr std::array kSuffixes = {
     Suffix{".tar", ::archive_write_add_filter_none},
 };
 
+Error Exists(const std::string& path) { return Error{"exists already, and is not replaced", "give another name with -o, or remove it", path}; }
 Error FileError(const std::string& path, int code) { return Error{std::strerror(code), "", path}; }
 
 class TarWriter final : public BundleWriter {
@@ -79,14 +80,20 @@ class TarWriter final : public BundleWriter {
     const auto bytes = static_cast<std::uint64_t>(::archive_filter_bytes(handle_, -1));
     finished_ = true;
     if (path_ == "-") return bytes;
-    if (::fsync(file_) == 0 && ::rename(Part().c_str(), path_.c_str()) == 0) return bytes;
+    if (::fsync(file_) == 0 && Place()) return bytes;
+    const int code = errno;
     finished_ = false;
-    return FileError(path_, errno);
+    return code == EEXIST ? Exists(path_) : FileError(path_, code);
   }
 
   std::string Part() const { return path_ + ".part"; }
 
  private:
+  /// Under its name, unless something is there by now. Without links (FAT, some network file systems) the first look must do.
+  bool Place() const {
+    if (::link(Part().c_str(), path_.c_str()) == 0) return ::unlink(Part().c_str()) == 0;
+    return errno != EEXIST && ::rename(Part().c_str(), path_.c_str()) == 0;
+  }
   void Check(int code) {
     if (code >= ARCHIVE_WARN || error_) return;
     const char* text = ::archive_error_string(handle_);
@@ -131,6 +138,8 @@ Result<std::unique_ptr<BundleWriter>> BundleWriter::Open(const std::string& path
   const auto fits = [&](const Suffix& suffix) { return path.ends_with(suffix.end); };
   const auto suffix = path == "-" ? kSuffixes.begin() : std::find_if(kSuffixes.begin(), kSuffixes.end(), fits);
   if (suffix == kSuffixes.end()) return Error{"a bundle is a tar", "end the name in .tar.zst, .tar.gz or .tar", path};
+  struct stat status {};
+  if (path != "-" && ::lstat(path.c_str(), &status) == 0) return Exists(path);
   constexpr mode_t kOwnerOnly = 0600;
   const int file = path == "-" ? STDOUT_FILENO : ::open((path + ".part").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kOwnerOnly);
   if (file < 0) return FileError(path, errno);

@@ -15,6 +15,7 @@ namespace inquest {
 class BundleWriter {
  public:
   /// `path` ends in `.tar.zst`, `.tzst`, `.tar.gz`, `.tgz` or `.tar`; `-` is standard output. Readable by its owner alone.
+  /// What is there already is not replaced.
   static Result<std::unique_ptr<BundleWriter>> Open(const std::string& path);
   virtual ~BundleWriter() = default;
   virtual std::optional<Error> Add(const std::string& name, std::string_view content) = 0;

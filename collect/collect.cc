@@ -126,7 +126,7 @@ class Collection {
 
   void Dumps(const std::vector<std::string>& environment) {
     for (const std::string& path : RecentDumps(DumpFolders(environment)))
-      if (!interrupted_() && IsNew(path)) Copy("dumps/" + path.substr(path.rfind('/') + 1), path, ::geteuid());
+      if (!interrupted_() && IsNew(path)) Copy("dumps/" + NameInBundle(MaskPath(path.substr(path.rfind('/') + 1))), path, ::geteuid());
   }
 
   void Files(const std::vector<NamedFile>& files) {
@@ -225,7 +225,7 @@ class Collection {
   void FilesOf(const RunningRank& rank, const std::string& proc, const std::string& folder, std::uint32_t owner) {
     for (const std::string& named : FilesNamedBy(rank, manifest_.hostname)) {
       const std::string path = named.starts_with('/') ? proc + "/root" + named : proc + "/cwd/" + named;
-      if (Answers(path) && IsNew(path)) Copy(folder + NameInBundle(named.substr(named.rfind('/') + 1)), path, owner);
+      if (Answers(path) && IsNew(path)) Copy(folder + NameInBundle(MaskPath(named.substr(named.rfind('/') + 1))), path, owner);
     }
   }
 
@@ -234,10 +234,11 @@ class Collection {
     return ::stat(path.c_str(), &status) != 0 || copied_.emplace(status.st_dev, status.st_ino).second;
   }
 
+  /// `owner` is given for a file that an environment named, and not the user: what it is called may be a secret.
   void Copy(const std::string& name, const std::string& path, std::optional<std::uint32_t> owner) {
     CollectedItem item;
     item.name = name;
-    item.source = path;
+    item.source = owner ? MaskPath(path) : path;
     const auto copied = room_ == 0 ? Result<BundleWriter::Copied>(Error{"left out: the bundle is large enough", "", path})
                                    : writer_.AddFile(folder_ + name, path, {std::min(room_, kFileBytes), owner});
     item.kept = copied.has_value();

@@ -11,7 +11,10 @@ namespace inquest {
 /// All others are only counted.
 std::string PublicEnvironment(std::span<const std::string_view> entries);
 
-/// The same text with every word masked that looks like a secret, or like `password=...`.
+/// A path with every part masked that looks like a secret: files are named in environments too.
+std::string MaskPath(std::string_view path);
+
+/// The same text with every word masked that looks like a secret, or like `password=...`, or stands behind `Bearer` or `-p`.
 std::string MaskSecrets(std::string_view text);
 
 }  // namespace inquest

@@ -22,6 +22,9 @@ using GroupRank = Strong<struct GroupRankTag, std::int32_t>;    ///< place in on
 using OpCount = Strong<struct OpCountTag, std::uint64_t>;       ///< NCCL's counter of launched plans, per communicator
 using SeqId = Strong<struct SeqIdTag, std::int64_t>;            ///< the framework's counter, per process group
 
+/// More ranks than any job has: a number beyond is none, whatever a damaged line prints.
+constexpr bool IsRank(std::int64_t number) { return number >= 0 && number < 1 << 24; }
+
 /// How a value is known, weakest first.
 enum class Basis : std::uint8_t { kAssumed, kDerived, kFileName, kEnvelope, kObserved, kGiven };
 std::string_view Name(Basis basis);

@@ -102,8 +102,8 @@ class Inference {
   }
 
   void Ranks() {
-    std::set<int> seen(collective_.ranks_waiting.begin(), collective_.ranks_waiting.end());
-    seen.insert(collective_.ranks_absent.begin(), collective_.ranks_absent.end());
+    RankSet seen = collective_.ranks_waiting;
+    seen.Add(collective_.ranks_absent);
     if (op_->operation == Operation::kSendRecv) {
       plan_.ranks = {.value = 2, .basis = Basis::kDerived, .rule = "a send and its receive are replayed between two ranks"};
     } else if (logged_ && logged_->communicator->nranks > 0) {

@@ -22,13 +22,13 @@ std::optional<std::string> String(const element& parent, std::string_view key) {
   return std::string(value);
 }
 
-std::vector<int> Integers(const element& parent, std::string_view key) {
-  std::vector<int> values;
+RankSet Ranks(const element& parent, std::string_view key) {
+  RankSet values;
   simdjson::dom::array array;
   if (parent[key].get(array) != simdjson::SUCCESS) return values;
   for (const element& entry : array) {
     std::int64_t value = 0;
-    if (entry.get(value) == simdjson::SUCCESS) values.push_back(static_cast<int>(value));
+    if (entry.get(value) == simdjson::SUCCESS && IsRank(value)) values.Add(static_cast<int>(value));
   }
   return values;
 }
@@ -44,8 +44,8 @@ CollectiveRef CollectiveOf(const element& json) {
   if (const auto root = Integer(json, "root")) collective.root = static_cast<int>(*root);
   collective.process_group = String(json, "process_group");
   collective.communicator = String(json, "communicator");
-  collective.ranks_waiting = Integers(json, "ranks_waiting");
-  collective.ranks_absent = Integers(json, "ranks_absent");
+  collective.ranks_waiting = Ranks(json, "ranks_waiting");
+  collective.ranks_absent = Ranks(json, "ranks_absent");
   return collective;
 }
 

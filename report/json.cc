@@ -106,6 +106,12 @@ Json ToJson(const Culprit& culprit) {
               {"why", culprit.why}};
 }
 
+Json Ranks(const RankSet& ranks) {
+  Json list = Json::array();
+  for (const int rank : ranks) list.push_back(rank);
+  return list;
+}
+
 Json ToJson(const std::optional<CollectiveRef>& collective) {
   if (!collective) return nullptr;
   const CollectiveRef& c = *collective;
@@ -120,8 +126,8 @@ Json ToJson(const std::optional<CollectiveRef>& collective) {
               {"timeout_ms", OrNull(c.timeout_ms)},
               {"process_group", OrNull(c.process_group)},
               {"communicator", OrNull(c.communicator)},
-              {"ranks_waiting", c.ranks_waiting},
-              {"ranks_absent", c.ranks_absent}};
+              {"ranks_waiting", Ranks(c.ranks_waiting)},
+              {"ranks_absent", Ranks(c.ranks_absent)}};
 }
 
 Json ToJson(const Timeline& timeline, const Citation& citation) {
@@ -230,7 +236,7 @@ std::string_view StateOf(const CommunicatorRow::Member& member) {
 Json MemberToJson(const Timeline& timeline, const CommunicatorRow::Member& member) {
   const bool known = member.process < timeline.processes.size();
   const bool called = member.calls > 0;
-  return Json{{"rank", member.rank.value},
+  return Json{{"rank", OrNull(member.rank)},
               {"host", known ? OrNull(timeline.processes[member.process].host) : Json(nullptr)},
               {"pid", known ? OrNull(timeline.processes[member.process].pid) : Json(nullptr)},
               {"state", StateOf(member)},

@@ -229,19 +229,19 @@ std::string StateOf(const RankRow& row) {
 void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<int>> states;
-  std::set<int> told;
+  RankSet told;
   if (verdict.collective) {
     const CollectiveRef& c = *verdict.collective;
     const std::string what = (c.op.empty() ? "a collective" : c.op) + (c.seq ? fmt::format(" #{}", *c.seq) : "");
     if (!c.ranks_waiting.empty())
       lines.push_back(fmt::format("{} waiting in {}{}", FoldRanks(c.ranks_waiting), what, Since(c.waiting_since)));
-    told.insert(c.ranks_waiting.begin(), c.ranks_waiting.end());
+    told.Add(c.ranks_waiting);
     for (const int rank : c.ranks_absent) {
       const RankRow* row = timeline.FindRank(GlobalRank{rank});
       const std::string state = row == nullptr ? "" : StateOf(*row);
       states["never entered it" + (state.empty() ? "" : "; " + state)].push_back(rank);
-      told.insert(rank);
     }
+    told.Add(c.ranks_absent);
   }
   for (const RankRow& row : timeline.ranks) {
     const std::string state = StateOf(row);

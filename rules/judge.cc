@@ -455,7 +455,8 @@ std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
   const bool told = std::ranges::any_of(ended, [](const auto& end) { return end.second.second; });
   std::vector<Culprit> out;
   for (const auto& [rank, end] : ended) {
-    const auto later = [&](const auto& other) { return timeline.Order(other.second.first, end.first) == std::partial_ordering::less && timeline.events[end.first].at; };
+    const EventIndex own = end.first;  // Clang 14 takes no structured binding into a lambda
+    const auto later = [&](const auto& other) { return timeline.Order(other.second.first, own) == std::partial_ordering::less && timeline.events[own].at; };
     if (told ? end.second : std::ranges::none_of(ended, later)) out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
   }
   // All of them: nobody was first.

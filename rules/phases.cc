@@ -45,15 +45,13 @@ bool IsDelay(const Doing& doing) {
   return std::find(kDelays.begin(), kDelays.end(), doing.kind) != kDelays.end() && doing.percent.value_or(0) < 100;
 }
 
-namespace {
-
 /// Looks and phases of every rank, in order. Asked of many ranks, and each has few.
-struct ByRank {
+struct Doings::ByRank {
   std::map<std::optional<int>, std::vector<const PhaseSeen*>> phases;
   std::map<int, Doing> stacks;  ///< the last time that somebody looked
 };
 
-ByRank Sorted(const Evidence& evidence) {
+Doings::Doings(const Evidence& evidence) : evidence_(evidence) {
   ByRank out;
   const Timeline& timeline = evidence.timeline;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -65,51 +63,53 @@ ByRank Sorted(const Evidence& evidence) {
     const auto of = timeline.RankOf(timeline.events[phase.event]);
     out.phases[of ? std::optional(of->value.value) : std::nullopt].push_back(&phase);
   }
-  return out;
+  by_rank_ = std::make_unique<const ByRank>(std::move(out));
 }
 
-std::optional<Doing> LastOf(const Evidence& evidence, const ByRank& by_rank, std::optional<int> rank) {
+Doings::~Doings() = default;
+
+std::optional<Doing> Doings::Last(std::optional<int> rank) const {
   if (rank)
-    if (const auto stack = by_rank.stacks.find(*rank); stack != by_rank.stacks.end()) return stack->second;
-  const auto own = by_rank.phases.find(rank);
-  if (own == by_rank.phases.end()) return std::nullopt;
+    if (const auto stack = by_rank_->stacks.find(*rank); stack != by_rank_->stacks.end()) return stack->second;
+  const auto own = by_rank_->phases.find(rank);
+  if (own == by_rank_->phases.end()) return std::nullopt;
   const PhaseSeen* last = nullptr;
   const auto take = [&](const PhaseSeen& phase) {
     // A bar and what stands behind it on one line: the bar was before.
     if (last != nullptr && last->event == phase.event && !IsOver(last->kind) && phase.kind == "training") return;
     last = &phase;
   };
-  const auto nobodys = by_rank.phases.find(std::nullopt);
-  auto other = rank && nobodys != by_rank.phases.end() ? nobodys->second.begin() : own->second.end();
-  const auto others_end = rank && nobodys != by_rank.phases.end() ? nobodys->second.end() : own->second.end();
+  const auto nobodys = by_rank_->phases.find(std::nullopt);
+  auto other = rank && nobodys != by_rank_->phases.end() ? nobodys->second.begin() : own->second.end();
+  const auto others_end = rank && nobodys != by_rank_->phases.end() ? nobodys->second.end() : own->second.end();
   const auto take_others = [&](const PhaseSeen* before) {
     for (; other != others_end && (before == nullptr || *other < before); ++other)
-      if (last != nullptr && GoesOn(evidence.timeline, *last, **other)) take(**other);
+      if (last != nullptr && GoesOn(evidence_.timeline, *last, **other)) take(**other);
   };
   for (const PhaseSeen* phase : own->second) {
     take_others(phase);
     take(*phase);
   }
   take_others(nullptr);
-  return Doing{last->kind, last->event, last->percent, ElapsedIn(evidence.timeline.events[last->event].text), "its last line: " + evidence.book.rules[last->rule].summary};
+  return Doing{last->kind, last->event, last->percent, ElapsedIn(evidence_.timeline.events[last->event].text), "its last line: " + evidence_.book.rules[last->rule].summary};
 }
 
-}  // namespace
-
-std::optional<Doing> LastDoing(const Evidence& evidence, std::optional<int> rank) { return LastOf(evidence, Sorted(evidence), rank); }
-
-AtWork WorkOf(const Evidence& evidence, const std::set<int>& ranks) {
+AtWork Doings::Of(const RankSet& ranks) const {
   AtWork out;
-  const ByRank by_rank = Sorted(evidence);
-  for (const int rank : ranks) {
-    const auto own = LastOf(evidence, by_rank, rank);
+  RankSet told;  // far fewer than the ranks may be
+  for (const auto& [rank, stack] : by_rank_->stacks)
+    if (ranks.contains(rank)) told.Add(rank);
+  for (const auto& [rank, phases] : by_rank_->phases)
+    if (rank && ranks.contains(*rank)) told.Add(*rank);
+  for (const int rank : told) {
+    const auto own = Last(rank);
     if (!own || !IsDelay(*own)) continue;
     if (!out.doing) out.doing = own;
     out.ranks.push_back(rank);
     out.named = true;
   }
   if (out.doing) return out;
-  const auto somebody = LastOf(evidence, by_rank, std::nullopt);
+  const auto somebody = Last(std::nullopt);
   if (somebody && IsDelay(*somebody)) out.doing = somebody;
   return out;
 }

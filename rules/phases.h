@@ -1,12 +1,13 @@
 // What a rank was at: its stack, or the last phase that its lines tell.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/rank_set.h"
 #include "rules/evidence.h"
 
 namespace inquest {
@@ -26,19 +27,30 @@ bool IsDelay(const Doing& doing);
 /// The work was begun before such a wait was, or not much later: it lasted as long.
 bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms);
 
-/// What a rank was at: where somebody looked at its stack, that; else the last phase of its lines. With `rank` absent, of
-/// lines that name no rank.
-std::optional<Doing> LastDoing(const Evidence& evidence, std::optional<int> rank);
-
 /// Who was at work that takes long while others waited.
 struct AtWork {
   std::optional<Doing> doing;
   std::vector<int> ranks;
   bool named = false;  ///< by lines that say whose they are
 };
-/// What these ranks were at by their own lines. Where those tell nothing: the work of lines that name no rank, and no ranks,
-/// since whom such lines speak of is the caller's to say.
-AtWork WorkOf(const Evidence& evidence, const std::set<int>& ranks);
+/// What everybody was at: sorted once, asked many times.
+class Doings {
+ public:
+  explicit Doings(const Evidence& evidence);
+  ~Doings();
+  Doings(const Doings&) = delete;
+  Doings& operator=(const Doings&) = delete;
+  /// Where somebody looked at its stack, that; else the last phase of its lines. With `rank` absent, of lines that name no rank.
+  std::optional<Doing> Last(std::optional<int> rank) const;
+  /// By their own lines; where those tell nothing: the work of lines that name no rank, and no ranks, since whom such lines
+  /// speak of is the caller's to say.
+  AtWork Of(const RankSet& ranks) const;
+
+ private:
+  struct ByRank;
+  const Evidence& evidence_;
+  std::unique_ptr<const ByRank> by_rank_;
+};
 
 /// The cause that such work is, when others waited for it in vain.
 std::string_view CauseOf(const Doing& doing);

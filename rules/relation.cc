@@ -73,7 +73,9 @@ Finding Tell(const RuleBook& book, Relation relation) {
   return finding;
 }
 
-std::string RanksInWords(const std::vector<int>& ranks) { return fmt::format("Rank{} {}", PluralS(ranks.size()), FoldRanks(ranks)); }
-std::string RanksWithin(const std::vector<int>& ranks) { return fmt::format("rank{} {}", PluralS(ranks.size()), FoldRanks(ranks)); }
+std::string RanksInWords(const RankSet& ranks) { return fmt::format("Rank{} {}", PluralS(ranks.size()), FoldRanks(ranks)); }
+std::string RanksWithin(const RankSet& ranks) { return fmt::format("rank{} {}", PluralS(ranks.size()), FoldRanks(ranks)); }
+std::string RanksInWords(const std::vector<int>& ranks) { return RanksInWords(RankSet::Of(ranks)); }
+std::string RanksWithin(const std::vector<int>& ranks) { return RanksWithin(RankSet::Of(ranks)); }
 
 }  // namespace inquest

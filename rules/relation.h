@@ -93,8 +93,10 @@ const Grade& GradeOf(const RuleBook& book, std::string_view id, std::string_view
 Finding Tell(const RuleBook& book, Relation relation);
 
 /// `Rank 3`, `Ranks 0-2, 5`.
+std::string RanksInWords(const RankSet& ranks);
 std::string RanksInWords(const std::vector<int>& ranks);
 /// `rank 3`, `ranks 0-2, 5`.
+std::string RanksWithin(const RankSet& ranks);
 std::string RanksWithin(const std::vector<int>& ranks);
 /// `s` or nothing.
 constexpr std::string_view PluralS(std::size_t count) { return count > 1 ? "s" : ""; }

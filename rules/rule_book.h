@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/event.h"
+#include "core/pattern.h"
 #include "core/result.h"
 #include "rules/verdict.h"
 
@@ -38,6 +40,16 @@ struct Rule {
   std::string scope;                       ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
   std::string file;                        ///< where it was read
   bool alone = false;                      ///< signatures: decides although nothing else says that the job failed
+
+  /// Of `text`, when first asked for; copies made later share it. A job of many attempts is judged many times by one book.
+  /// Not for two threads at once.
+  const Pattern& Expression() const {
+    if (!expression_) expression_ = std::make_shared<const Pattern>(text.c_str());  // the rule book refuses what RE2 refuses
+    return *expression_;
+  }
+
+ private:
+  mutable std::shared_ptr<const Pattern> expression_;
 };
 
 /// A remedy of a finding. Its texts may hold words of the detector.

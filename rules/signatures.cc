@@ -18,21 +18,6 @@ constexpr double kOfAWarning = 0.35;
 constexpr std::size_t kLowered = 4096;     ///< longer lines are searched without
 constexpr std::uint64_t kLastWords = 24;  ///< lines at the end of an input
 
-/// Compiled when first needed: most rules never meet a line.
-class Patterns {
- public:
-  explicit Patterns(const RuleBook& book) : book_(book), compiled_(book.rules.size()) {}
-  const Pattern& Get(std::uint32_t rule) {
-    auto& slot = compiled_[rule];
-    if (!slot) slot.emplace(book_.rules[rule].text.c_str());  // the rule book refuses what RE2 refuses
-    return *slot;
-  }
-
- private:
-  const RuleBook& book_;
-  std::vector<std::optional<Pattern>> compiled_;
-};
-
 std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& pattern, const Pattern::Match& match) {
   std::vector<std::pair<std::string, std::string>> out;
   const auto& names = pattern.group_names();
@@ -118,7 +103,7 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
       }
       continue;
     }
-    if (std::any_of(out.begin(), out.end(), [&](const Culprit& culprit) { return culprit.rank && culprit.host == host; })) continue;
+    if (std::any_of(out.begin(), out.end(), [&name = host](const Culprit& culprit) { return culprit.rank && culprit.host == name; })) continue;
     Culprit culprit;
     culprit.host = host;
     if (devices.size() == 1) culprit.bus_id = *devices.begin();
@@ -219,7 +204,6 @@ std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::strin
 
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book), {}, Course(timeline, {})};
-  Patterns patterns(book);
   Rows rows;
   std::vector<std::uint32_t> asked;
   std::vector<std::uint32_t> last_lines, last_words_of_all;
@@ -245,7 +229,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       const std::uint32_t rule = asked[number];
       if (number >= message->hits.size() && text.size() <= kLowered && !HasWord(book.rules[rule], lower)) continue;
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
-      const Pattern& pattern = patterns.Get(rule);
+      const Pattern& pattern = book.rules[rule].Expression();
       const auto match = pattern.Search(text);
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
@@ -352,7 +336,7 @@ CollectiveRef RefOf(const Timeline& timeline, const CollectiveRow& row) {
   const GroupRow& group = timeline.groups[row.group];
   if (!group.desc.empty() || !group.name.empty()) ref.process_group = group.desc.empty() ? group.name : group.desc;
   for (const auto& waiter : row.waiters) {
-    ref.ranks_waiting.push_back(waiter.rank.value);
+    ref.ranks_waiting.Add(waiter.rank.value);
     if (waiter.enqueued_at && (!ref.waiting_since || waiter.enqueued_at->at < ref.waiting_since->at)) ref.waiting_since = waiter.enqueued_at;
   }
   return ref;

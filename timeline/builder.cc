@@ -27,6 +27,27 @@ bool IsContext(const Event& event) {
   return message != nullptr && message->hits.empty();
 }
 
+/// Numbers that no job has are no ranks.
+template <class Rank>
+void DropImpossible(std::optional<Rank>& rank) {
+  if (rank && !IsRank(rank->value)) rank.reset();
+}
+template <class Rank>
+void DropImpossible(std::optional<Known<Rank>>& rank) {
+  if (rank && !IsRank(rank->value.value)) rank.reset();
+}
+void DropImpossibleRanks(Event& event) {
+  DropImpossible(event.origin.rank);
+  DropImpossible(event.origin.local_rank);
+  if (auto* exit = std::get_if<ProcessExit>(&event.what)) {
+    DropImpossible(exit->rank);
+    DropImpossible(exit->local_rank);
+    if (exit->task && !IsRank(*exit->task)) exit->task.reset();
+  } else if (auto* device = std::get_if<DeviceReported>(&event.what)) {
+    DropImpossible(device->rank);
+  }
+}
+
 /// Inputs that are more than states of hosts with the plain lines around them.
 std::size_t CountLogs(const Timeline& timeline) {
   std::set<std::uint32_t> states, others;
@@ -78,6 +99,7 @@ void TimelineBuilder::State::Thin() {
 
 void TimelineBuilder::Add(Event event) {
   state_->Thin();
+  DropImpossibleRanks(event);
   const std::uint32_t process = state_->processes.Meet(event);
   if (const auto* init = std::get_if<CommInit>(&event.what); init != nullptr && process != Processes::kNone)
     state_->ledger.Init(process, *init, event.where);

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "core/rank_set.h"
 #include "core/time.h"
 
 namespace inquest {
@@ -17,7 +17,7 @@ struct CollectiveRef {
   std::optional<std::string> dtype;
   std::optional<int> root;
   std::optional<std::string> process_group, communicator;
-  std::vector<int> ranks_waiting, ranks_absent;
+  RankSet ranks_waiting, ranks_absent;
   std::optional<Timestamp> waiting_since;
 };
 

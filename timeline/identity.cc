@@ -164,10 +164,10 @@ std::uint32_t Processes::Meet(const Event& event) {
 std::uint32_t Processes::Meet(const CallBatch::Process& process) {
   const std::uint32_t index = Row(process.host, process.pid);
   ProcessRow& row = rows[index];
-  if (process.rank) Improve(row.rank, *process.rank);
-  if (process.local_rank && !row.local_rank) row.local_rank = process.local_rank;
+  if (process.rank && IsRank(process.rank->value.value)) Improve(row.rank, *process.rank);
+  if (process.local_rank && IsRank(process.local_rank->value) && !row.local_rank) row.local_rank = process.local_rank;
   if (!row.cuda_dev) row.cuda_dev = process.cuda_dev;
-  if (process.sender) Improve(row.rank, Known<GlobalRank>{GlobalRank{process.sender->value}, Basis::kAssumed, kBySender});
+  if (process.sender && IsRank(process.sender->value)) Improve(row.rank, Known<GlobalRank>{GlobalRank{process.sender->value}, Basis::kAssumed, kBySender});
   return index;
 }
 
@@ -230,7 +230,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     for (const CommunicatorRow::Member& member : row->members) {
       auto& rank = processes.rows[member.process].rank;
       // Several communicator ranks in one process (one process for all GPUs) name no single rank of the process.
-      if (ranks_of[member.process] == 1 && member.rank.value >= 0) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank.value}, Basis::kDerived, kByLargest});
+      if (ranks_of[member.process] == 1 && member.rank) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
     }
   }
   timeline.processes = std::move(processes.rows);

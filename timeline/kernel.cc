@@ -129,13 +129,28 @@ std::optional<std::string> JobHostIn(std::string path, const std::set<std::strin
 
 namespace {
 
+/// `dmesg.txt` of `dmesg.txt.bz2`: how a file was packed says nothing of where it is from.
+std::string WithoutPacking(std::string name) {
+  static constexpr std::string_view kPackings[] = {".gz", ".xz", ".zst", ".bz2", ".lz4", ".lz", ".lzo", ".lzma", ".br", ".Z", ".7z", ".zip",
+                                                   ".tar", ".tgz", ".txz", ".tbz", ".tbz2", ".tzst", ".tlz4", ".md5", ".sha1", ".sha256", ".sha512", ".utf8", ".utf16"};
+  for (bool packed = true; packed;) {
+    packed = false;
+    for (const std::string_view packing : kPackings)
+      if (name.ends_with(packing)) {
+        name.resize(name.size() - packing.size());
+        packed = true;
+      }
+  }
+  return name;
+}
+
 /// `dmesg-node07.txt`, `gpu3_kern.log`: what is left of the name without the words that any kernel log may have.
 std::optional<std::string> OtherHostIn(const std::string& path) {
   static const std::set<std::string> kWords = {"dmesg", "kern", "kernel", "journal", "journalctl", "syslog", "messages", "console", "serial", "sol",
                                                "log", "txt", "json", "out", "gz", "xz", "zst", "boot", "xid", "nvrm", "rank", "job", "run", "case", "test",
                                                "ibstat", "ibstatus", "ibv", "devinfo", "rdma", "link", "show", "gids", "ip", "addr", "ifconfig", "ethtool", "eth", "ens", "ib", "mlx", "bond",
                                                "ulimit", "limits", "df", "shm", "uname", "cmdline", "proc", "lspci", "acs", "env", "nccl", "conf", "nvidia", "bug", "report", "smi", "p"};
-  const std::string name = path.substr(path.find_last_of("/:") + 1);
+  const std::string name = WithoutPacking(path.substr(path.find_last_of("/:") + 1));
   std::vector<std::string> left;
   for (std::size_t at = 0; at < name.size();) {
     const std::size_t end = std::min(name.find_first_of("._", at), name.size());

@@ -241,7 +241,7 @@ CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
   std::map<std::uint32_t, Side> sides;
   for (const Deviant& deviant : group.deviants) {
     Side& side = sides[deviant.descriptor];
-    side.ranks.push_back(members_[deviant.member].rank ? members_[deviant.member].rank->value : -1);
+    if (members_[deviant.member].rank) side.ranks.push_back(members_[deviant.member].rank->value);
     if (!side.place) side.place = deviant.place;
   }
   const std::uint32_t first = group.slot(out.number).descriptor;
@@ -273,7 +273,7 @@ CommunicatorRow CallLedger::Row(const Group& group) {
     Member& member = members_[index];
     row.whole_history = row.whole_history && member.whole;
     CommunicatorRow::Member out;
-    out.rank = member.rank.value_or(GroupRank{-1});
+    out.rank = member.rank;
     out.process = member.process;
     out.started = member.started;
     out.completed = member.completed;

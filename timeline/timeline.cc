@@ -107,18 +107,18 @@ std::string WithoutFunction(const std::string& bus_id) { return bus_id.substr(0,
 
 bool SameDevice(const std::string& a, const std::string& b) { return !a.empty() && WithoutFunction(a) == WithoutFunction(b); }
 
-std::string FoldRanks(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+std::string FoldRanks(const RankSet& ranks) {
   std::string out;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
+  for (const auto& [first, last] : ranks.stretches()) {
     if (!out.empty()) out += ", ";
-    out += j == i ? fmt::format("{}", ranks[i]) : j == i + 1 ? fmt::format("{}, {}", ranks[i], ranks[j]) : fmt::format("{}-{}", ranks[i], ranks[j]);
-    i = j + 1;
+    out += first == last ? fmt::format("{}", first) : first + 1 == last ? fmt::format("{}, {}", first, last) : fmt::format("{}-{}", first, last);
   }
   return out;
+}
+
+std::string FoldRanks(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());  // in order, none moves another
+  return FoldRanks(RankSet::Of(ranks));
 }
 
 }  // namespace inquest

@@ -12,6 +12,7 @@
 
 #include "core/call_batch.h"
 #include "core/event.h"
+#include "core/rank_set.h"
 #include "timeline/left_out.h"
 
 namespace inquest {
@@ -67,8 +68,8 @@ struct CommunicatorRow {
   std::optional<Known<std::uint64_t>> comm_id;
   int nranks = 0;
   struct Member {
-    GroupRank rank;
-    std::uint32_t process = 0;  ///< into Timeline::processes
+    std::optional<GroupRank> rank;  ///< nullopt: no Init line of it was seen
+    std::uint32_t process = 0;      ///< into Timeline::processes
     bool started = false, completed = false, ended = false, aborted = false;
     std::uint64_t calls = 0;    ///< collective calls counted on it
     std::optional<std::uint64_t> last_op_count;
@@ -79,7 +80,7 @@ struct CommunicatorRow {
     std::optional<SourcePos> init_at;  ///< its last Init line
     std::optional<EventIndex> init_event;
   };
-  std::vector<Member> members;  ///< by rank; ranks never seen are missing
+  std::vector<Member> members;  ///< by rank, those of unknown rank first; ranks never seen are missing
   bool whole_history = true;    ///< every member's Init was seen, so that counts compare
 
   /// The first call number (from 0) at which members asked for different things.
@@ -182,6 +183,7 @@ std::string WithoutFunction(const std::string& bus_id);
 /// Both addresses without their function; an empty one is no device's.
 bool SameDevice(const std::string& a, const std::string& b);
 /// `0-27, 29-63`.
+std::string FoldRanks(const RankSet& ranks);
 std::string FoldRanks(std::vector<int> ranks);
 
 }  // namespace inquest

@@ -29,9 +29,8 @@ std::optional<ExceptionLine> ReadExceptionLine(std::string_view text);
 /// A rank that a pattern captured. nullopt where it did not, or for a number that no job has.
 template <class Rank>
 std::optional<Rank> RankOf(const Pattern::Match& match, std::size_t group) {
-  constexpr std::int64_t kMostRanks = 1 << 24;
   const auto rank = match.number(group);
-  if (!rank || *rank < 0 || *rank >= kMostRanks) return std::nullopt;
+  if (!rank || !IsRank(*rank)) return std::nullopt;
   return Rank{static_cast<std::int32_t>(*rank)};
 }
 

@@ -29,15 +29,14 @@ class NcclInspectorParser final : public Parser {
     Json root, header, metadata, performance;
     if (parser_.parse(padded).get(root) != simdjson::SUCCESS || root["header"].get(header) != simdjson::SUCCESS) return false;
     if (root["coll_perf"].get(performance) != simdjson::SUCCESS) return true;
-    constexpr std::int64_t kMostRanks = 1 << 24;
     const auto rank = NumberAt(header, "rank"), nranks = NumberAt(header, "n_ranks");
-    if (!rank || *rank < 0 || *rank >= kMostRanks) return true;
+    if (!rank || !IsRank(*rank)) return true;
     RankProgress progress{.state = RankProgress::State::kCompleted,
                           .source = "inspector",
                           .comm = TextAt(header, "id"),
                           .rank = GroupRank{static_cast<std::int32_t>(*rank)},
                           .ranks = 1,
-                          .nranks = nranks && *nranks > 0 && *nranks < kMostRanks ? static_cast<int>(*nranks) : 0,
+                          .nranks = nranks && *nranks > 0 && IsRank(*nranks) ? static_cast<int>(*nranks) : 0,
                           .op = TextAt(performance, "coll"),
                           .count = NumberAt(performance, "coll_sn"),
                           .gpu = {},

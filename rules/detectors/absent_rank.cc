@@ -8,7 +8,6 @@
 // group that does not span the job; an absent rank that died, which the judge prefers to this finding; a rank that the
 // log quotes under another number.
 #include <algorithm>
-#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -38,8 +37,29 @@ bool StuckInEarlier(const Timeline& timeline, const CollectiveRow& row, GlobalRa
   });
 }
 
+/// How many ranks may be claimed, by a size or by the number of one, where so many spoke. What is beyond is the word of a line
+/// alone: none of them is missed, and none is blamed.
+std::int64_t Supported(std::uint64_t spoken) { return 1024 + 64 * static_cast<std::int64_t>(spoken); }
+
+/// What the whole log tells of its ranks; gathered once, held against every operation.
+struct Told {
+  explicit Told(const Evidence& evidence) : doings(evidence) {
+    const Timeline& timeline = evidence.timeline;
+    for (const RankRow& row : timeline.ranks) spoken.Add(row.rank.value);
+    for (const Event& event : timeline.events)
+      if (std::holds_alternative<HeartbeatLost>(event.what))
+        if (const auto rank = timeline.RankOf(event)) stuck.Add(rank->value.value);
+    waited.resize(timeline.groups.size());
+    for (const CollectiveRow& row : timeline.collectives)
+      for (const auto& waiter : row.waiters) waited[row.group].Add(waiter.rank.value);
+  }
+  RankSet spoken, stuck;
+  std::vector<RankSet> waited;  ///< by group: who timed out in any operation of it
+  Doings doings;
+};
+
 struct Members {
-  std::set<int> waiting, absent;
+  RankSet waiting, absent;
   bool complete = false;  ///< everybody who should be there is known
 };
 
@@ -49,78 +69,78 @@ bool DefaultGroup(const GroupRow& group) {
 
 /// Group ranks count from 0, so a gap among those that waited is a member; and global ranks of a group stand at equal
 /// steps, which two waiters give. Group ranks and global ones must both be known, and agree with one step.
-void AddGap(const CollectiveRow& row, std::set<int>& expected) {
+void AddGap(const CollectiveRow& row, RankSet& expected) {
   std::vector<std::pair<int, int>> known;  // group rank, global rank
   for (const auto& waiter : row.waiters)
     if (waiter.group_rank && waiter.known.basis >= Basis::kEnvelope) known.emplace_back(waiter.group_rank->value, waiter.rank.value);
   std::sort(known.begin(), known.end());
   if (known.size() < 2 || known.front().first == known.back().first) return;
-  const int span = known.back().first - known.front().first, distance = known.back().second - known.front().second;
+  const std::int64_t span = known.back().first - known.front().first, distance = known.back().second - known.front().second;
   if (distance % span != 0 || distance / span <= 0) return;
-  const int step = distance / span, first = known.front().second - step * known.front().first;
+  const std::int64_t step = distance / span, first = known.front().second - step * known.front().first;
   for (const auto& [group_rank, rank] : known)
     if (first + step * group_rank != rank) return;
   if (first < 0) return;
-  int size = known.back().first + 1;
+  std::int64_t size = std::int64_t{known.back().first} + 1;
   // An all-gather's output is its input times the size of the group.
   if (row.work.numel_in.value_or(0) > 0 && row.work.numel_out && row.work.op.find("ALLGATHER") != std::string::npos)
-    size = std::max(size, static_cast<int>(std::min<std::int64_t>(*row.work.numel_out / *row.work.numel_in, 1 << 16)));
-  for (int group_rank = 0; group_rank < size; ++group_rank) expected.insert(first + step * group_rank);
+    size = std::max(size, *row.work.numel_out / *row.work.numel_in);
+  if (size > Supported(known.size()) || !IsRank(first + step * (size - 1))) return;
+  if (step == 1) return expected.Add(static_cast<int>(first), static_cast<int>(first + size - 1));
+  for (std::int64_t group_rank = 0; group_rank < size; ++group_rank) expected.Add(static_cast<int>(first + step * group_rank));
 }
 
 /// The ranks that belong to the row's group: those that spoke of the group, and for the default group the whole job.
-Members MembersOf(const Timeline& timeline, const CollectiveRow& row) {
+Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told& told) {
   Members out;
-  std::set<int> expected;
+  RankSet expected;
+  // Ranks count from 0, so every number below a size or a rank exists.
+  const auto expect_below = [&](std::int64_t size) {
+    if (size < 0 || size > Supported(told.spoken.size())) return false;
+    expected.Add(0, static_cast<int>(size) - 1);
+    return true;
+  };
   const GroupRow& group = timeline.groups[row.group];
-  for (const auto& waiter : row.waiters) out.waiting.insert(waiter.rank.value);
+  for (const auto& waiter : row.waiters) out.waiting.Add(waiter.rank.value);
   if (!row.whole) return out;  // who is not among them may have been left out
-  for (const auto& [rank, member] : group.members) expected.insert(rank.value);
+  for (const auto& [rank, member] : group.members) expected.Add(rank.value);
   if (DefaultGroup(group)) {
     // An all-gather's output is its input times the size of the group, and the default group is the job.
     if (!timeline.world_size && row.work.op.find("ALLGATHER") != std::string::npos && row.work.numel_in.value_or(0) > 0 && row.work.numel_out)
-      for (int rank = 0; rank < std::min<std::int64_t>(*row.work.numel_out / *row.work.numel_in, 1 << 16); ++rank) expected.insert(rank);
-    if (timeline.world_size) {
-      for (int rank = 0; rank < timeline.world_size->value && rank < (1 << 20); ++rank) expected.insert(rank);
-      out.complete = true;
-    } else {
-      for (const RankRow& rank : timeline.ranks) expected.insert(rank.rank.value);
-      // Ranks count from 0, so every number below the highest one exists.
-      const int highest = std::max(out.waiting.empty() ? 0 : *out.waiting.rbegin(), timeline.ranks.empty() ? 0 : timeline.ranks.back().rank.value);
-      for (int rank = 0; rank < highest && rank < (1 << 20); ++rank) expected.insert(rank);
+      expect_below(*row.work.numel_out / *row.work.numel_in);
+    out.complete = timeline.world_size && expect_below(timeline.world_size->value);
+    if (!out.complete) {
+      expected.Add(told.spoken);
+      if (!expected.empty()) expect_below(std::int64_t{expected.back()} + 1);
     }
   }
   AddGap(row, expected);
   // A rank that had enqueued the operation and not completed it is in it, whether or not its watchdog spoke.
   for (const auto& [rank, member] : group.members)
     if (row.work.seq && member.last_enqueued.value_or(-1) >= row.work.seq->value && member.last_completed && *member.last_completed < row.work.seq->value)
-      out.waiting.insert(rank.value);
-  for (const int rank : expected)
-    if (out.waiting.count(rank) == 0) out.absent.insert(rank);
-  // A rank that timed out in another operation of the group was not absent; that is another detector's case.
-  for (const CollectiveRow& other : timeline.collectives)
-    if (&other != &row && other.group == row.group)
-      for (const auto& waiter : other.waiters) out.absent.erase(waiter.rank.value);
-  // One whose watchdog itself was stuck could not have said that it waits.
-  for (const Event& event : timeline.events)
-    if (std::holds_alternative<HeartbeatLost>(event.what))
-      if (const auto rank = timeline.RankOf(event)) out.absent.erase(rank->value.value);
+      out.waiting.Add(rank.value);
+  // A rank that timed out in another operation of the group was not absent; that is another detector's case. One whose
+  // watchdog itself was stuck could not have said that it waits.
+  out.absent = expected.Without(out.waiting).Without(told.waited[row.group]).Without(told.stuck);
   return out;
 }
 
-bool LogHoldsRank(const Timeline& timeline, int rank) {
-  const RankRow* row = timeline.FindRank(GlobalRank{rank});
-  return row != nullptr && row->last_event.has_value();
+/// Those of the ranks that the log holds lines of.
+RankSet HeardOf(const Timeline& timeline, const RankSet& ranks) {
+  RankSet out;
+  for (const RankRow& row : timeline.ranks)
+    if (row.last_event && ranks.contains(row.rank.value)) out.Add(row.rank.value);
+  return out;
 }
 
 std::string Waiting(const CollectiveRow& row, const Members& members) {
-  return fmt::format("ranks {} waited in {}{}", FoldRanks({members.waiting.begin(), members.waiting.end()}), row.work.op.empty() ? "an operation" : row.work.op,
+  return fmt::format("{} waited in {}{}", RanksWithin(members.waiting), row.work.op.empty() ? "an operation" : row.work.op,
                      row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
 }
 
 void Common(const Timeline& timeline, const CollectiveRow& row, const Members& members, Found& found) {
   found.collective = RefOf(timeline, row);
-  found.collective->ranks_absent.assign(members.absent.begin(), members.absent.end());
+  found.collective->ranks_absent = members.absent;
   if (found.citations.empty() || found.citations.front().role != "cause") found.citations.insert(found.citations.begin(), Cite(timeline, row.waiters.front().event, "cause"));
   for (const auto& waiter : row.waiters)
     if (found.citations.size() < 4 && waiter.event != row.waiters.front().event) found.citations.push_back(Cite(timeline, waiter.event, "symptom"));
@@ -128,20 +148,20 @@ void Common(const Timeline& timeline, const CollectiveRow& row, const Members& m
 }
 
 /// The absent rank itself by its prefix, or lines that name no rank, which in a job of "main process first" are rank 0's.
-AtWork WhoWorks(const Evidence& evidence, const Members& members) {
-  AtWork out = WorkOf(evidence, members.absent);
+AtWork WhoWorks(const Told& told, const Members& members) {
+  AtWork out = told.doings.Of(members.absent);
   if (!out.doing || out.named) return out;
-  if (members.absent.count(0) != 0) out.ranks = {0};
-  else if (members.absent.size() == 1) out.ranks = {*members.absent.begin()};
+  if (members.absent.contains(0)) out.ranks = {0};
+  else if (members.absent.size() == 1) out.ranks = {members.absent.front()};
   return out;
 }
 
 /// Somebody was at work that takes long. Where nobody is known to be absent, and not all are known to be there either,
 /// the work is all there is to go by, and no rank can be named.
-std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
+std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members, const Told& told) {
   const Timeline& timeline = evidence.timeline;
   if (members.absent.empty() && members.complete) return std::nullopt;
-  const AtWork work = WhoWorks(evidence, members);
+  const AtWork work = WhoWorks(told, members);
   if (!work.doing) return std::nullopt;
   Found found({"rank-at-other-work", "of-nobody"});
   if (!members.absent.empty() && work.named) found.Grade({"rank-at-other-work", "by-its-lines"});
@@ -157,23 +177,25 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
   return found;
 }
 
-std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& row, const Members& members) {
+std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& row, Members members) {
   const Timeline& timeline = evidence.timeline;
   if (members.absent.empty() || members.waiting.empty()) return std::nullopt;
-  const bool heard = std::any_of(members.absent.begin(), members.absent.end(), [&](int rank) { return LogHoldsRank(timeline, rank); });
+  RankSet heard_absent = HeardOf(timeline, members.absent);
+  const bool heard = !heard_absent.empty();
   const bool minority = members.absent.size() < members.waiting.size();
   if (!minority && !heard) return std::nullopt;
+  // Of a job of which most logs are missing, only those who spoke are known not to have waited.
+  if (!minority) members.absent = std::move(heard_absent);
   const bool one_way = OneWay(row) && members.absent.size() > 1;
   Found found({"rank-absent", "majority"});
   if (one_way) found.Grade({"rank-absent", "one-way"});
   else if (minority && (members.complete || heard)) found.Grade({"rank-absent", "everybody-known"});
   else if (minority) found.Grade({"rank-absent", "by-gap"});
-  const std::vector<int> absent(members.absent.begin(), members.absent.end());
-  found.Say("ranks", RanksInWords(absent));
-  found.Say("which", RanksWithin(absent));
+  found.Say("ranks", RanksInWords(members.absent));
+  found.Say("which", RanksWithin(members.absent));
   found.Say("how", one_way ? "never entered it, or were through with it" : "never entered it");
   const GroupRow& group = timeline.groups[row.group];
-  for (const int rank : absent) {
+  for (const int rank : members.absent) {
     std::string why = "did not time out with the others";
     const auto member = group.members.find(GlobalRank{rank});
     if (member != group.members.end() && member->second.last_enqueued) why = fmt::format("its last enqueued work is {}", *member->second.last_enqueued);
@@ -190,16 +212,15 @@ std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& 
 std::optional<Found> FromStatus(const Timeline& timeline, const CollectiveRow& row) {
   if (!row.work.seq) return std::nullopt;
   Members members;
-  for (const auto& waiter : row.waiters) members.waiting.insert(waiter.rank.value);
+  for (const auto& waiter : row.waiters) members.waiting.Add(waiter.rank.value);
   for (const auto& [rank, member] : timeline.groups[row.group].members)
-    if (member.last_enqueued && *member.last_enqueued < row.work.seq->value && members.waiting.count(rank.value) == 0 &&
+    if (member.last_enqueued && *member.last_enqueued < row.work.seq->value && !members.waiting.contains(rank.value) &&
         !StuckInEarlier(timeline, row, rank))
-      members.absent.insert(rank.value);
+      members.absent.Add(rank.value);
   if (members.absent.empty() || members.absent.size() >= members.waiting.size() + 1) return std::nullopt;
   Found found({"rank-behind", "counted"});
-  const std::vector<int> absent(members.absent.begin(), members.absent.end());
-  found.Say("ranks", RanksInWords(absent));
-  for (const int rank : absent) {
+  found.Say("ranks", RanksInWords(members.absent));
+  for (const int rank : members.absent) {
     const auto& member = timeline.groups[row.group].members.at(GlobalRank{rank});
     found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("its last enqueued work is {}", *member.last_enqueued)));
     if (member.status_event) found.citations.push_back(Cite(timeline, *member.status_event, "cause"));
@@ -213,11 +234,13 @@ constexpr std::size_t kMostRows = 1024;
 
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
+  if (evidence.timeline.collectives.empty()) return out;
+  const Told told(evidence);
   std::optional<Found> somebody;  // of a group of which nobody is known to be missing
   for (const CollectiveRow& row : std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
-    const Members members = MembersOf(evidence.timeline, row);
+    const Members members = MembersOf(evidence.timeline, row, told);
     // What the absent rank was at says more than that it was absent.
-    if (auto phase = FromPhase(evidence, row, members); phase && !members.absent.empty())
+    if (auto phase = FromPhase(evidence, row, members, told); phase && !members.absent.empty())
       out.push_back(std::move(*phase));
     else if (auto behind = FromStatus(evidence.timeline, row))
       out.push_back(std::move(*behind));

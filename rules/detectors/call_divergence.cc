@@ -37,10 +37,10 @@ EventIndex EventAt(const Timeline& timeline, const SourcePos& where) {
   return behind == timeline.events.begin() ? 0 : static_cast<EventIndex>(behind - timeline.events.begin() - 1);
 }
 
-Citation CiteCall(const Timeline& timeline, const CommunicatorRow& row, int rank, const SourcePos& where, const std::string& text) {
+Citation CiteCall(const Timeline& timeline, const CommunicatorRow& row, std::optional<GroupRank> rank, const SourcePos& where, const std::string& text) {
   Citation out{EventAt(timeline, where), "cause", where, std::nullopt, std::nullopt, text};
   for (const auto& member : row.members)
-    if (member.rank.value == rank)
+    if (rank && member.rank == rank)
       if (const auto& global = timeline.processes[member.process].rank) out.rank = global->value;
   return out;
 }
@@ -62,10 +62,10 @@ Found FromDivergence(const Timeline& timeline, const CommunicatorRow& row) {
   found.Say("other-call", in_words(sides[1].call));
   found.Say("other-ranks", FoldRanks(sides[1].ranks));
   found.collective = RefOfCall(row, sides[0].call);
-  for (std::size_t i = sides.size(); i-- > 0;) found.citations.push_back(CiteCall(timeline, row, sides[i].ranks.empty() ? -1 : sides[i].ranks.front(), sides[i].where, sides[i].text));
+  for (std::size_t i = sides.size(); i-- > 0;) found.citations.push_back(CiteCall(timeline, row, sides[i].ranks.empty() ? std::nullopt : std::optional(GroupRank{sides[i].ranks.front()}), sides[i].where, sides[i].text));
   if (sides[0].ranks.size() > sides[1].ranks.size())
     for (const auto& member : row.members) {
-      const bool majority = std::find(sides[0].ranks.begin(), sides[0].ranks.end(), member.rank.value) != sides[0].ranks.end();
+      const bool majority = member.rank && std::find(sides[0].ranks.begin(), sides[0].ranks.end(), member.rank->value) != sides[0].ranks.end();
       const bool took_part = member.calls > row.divergence->number;
       const auto global = GlobalOf(timeline, member);
       if (!majority && took_part && global) found.culprits.push_back(BlameRank(timeline, *global, "made another call than the majority"));
@@ -109,7 +109,7 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
   if (SomethingWaited(evidence)) found.Grade({"calls-behind", "others-waited"});
   for (const auto* member : behind) {
     const auto global = GlobalOf(timeline, *member);
-    ranks.push_back(global ? global->value : member->rank.value);
+    if (global || member->rank) ranks.push_back(global ? global->value : member->rank->value);
     if (global) found.culprits.push_back(BlameRank(timeline, *global, fmt::format("made {} calls where the others made {}", member->calls, ahead)));
   }
   found.Say("ranks", RanksInWords(ranks));
@@ -117,20 +117,20 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
   found.Say("ahead", std::to_string(ahead));
   found.Say("they", ranks.size() > 1 ? "they" : "it");
   for (const auto* member : behind)
-    if (found.citations.size() < 3 && member->last_op_count) found.citations.push_back(CiteCall(timeline, row, member->rank.value, member->last_call_at, member->last_call_text));
+    if (found.citations.size() < 3 && member->last_op_count) found.citations.push_back(CiteCall(timeline, row, member->rank, member->last_call_at, member->last_call_text));
   for (const auto& member : row.members)
     if (member.calls == ahead && member.last_op_count) {
       found.collective = RefOfCall(row, member.last_call);
       found.collective->op_count = static_cast<std::int64_t>(*member.last_op_count);
-      found.citations.push_back(CiteCall(timeline, row, member.rank.value, member.last_call_at, member.last_call_text));
+      found.citations.push_back(CiteCall(timeline, row, member.rank, member.last_call_at, member.last_call_text));
       found.citations.back().role = "symptom";
       break;
     }
   if (found.collective) {
-    found.collective->ranks_absent = ranks;
+    found.collective->ranks_absent = RankSet::Of(ranks);
     for (const auto& member : row.members) {
       const auto global = GlobalOf(timeline, member);
-      if (global && member.calls >= ahead) found.collective->ranks_waiting.push_back(global->value);
+      if (global && member.calls >= ahead) found.collective->ranks_waiting.Add(global->value);
     }
   }
   return found;

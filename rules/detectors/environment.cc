@@ -79,7 +79,7 @@ std::optional<Found> JudgeRow(const Evidence& evidence, const Row& row, std::str
   const auto value = [&](EventIndex event) -> const std::string& { return std::get<EnvironmentSet>(timeline.events[event].what).value; };
   if (latest.size() < 2) return std::nullopt;
   const auto& [first, first_event] = *latest.begin();
-  const auto other = std::find_if(latest.begin(), latest.end(), [&](const auto& entry) { return Differ(name, value(first_event), value(entry.second)); });
+  const auto other = std::find_if(latest.begin(), latest.end(), [&, mine = first_event](const auto& entry) { return Differ(name, value(mine), value(entry.second)); });
   if (other == latest.end()) return std::nullopt;
   const auto failure = FirstLineFor(evidence, row.failures);
   const bool stall = row.kind != "meeting" && EverybodyWaits(timeline);

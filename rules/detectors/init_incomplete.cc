@@ -25,7 +25,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     std::set<int> begun;
     bool completed = false;
     for (const auto& member : row.members) {
-      if (member.started) begun.insert(member.rank.value);
+      if (member.started && member.rank) begun.insert(member.rank->value);
       completed = completed || member.completed;
     }
     const int missing = row.nranks - static_cast<int>(begun.size());

@@ -91,7 +91,7 @@ Culprit Blame(const Timeline& timeline, EventIndex index, const std::string& why
 /// What a rank that is behind was at says more than that it is behind.
 void SayWhy(const Evidence& evidence, Found& found) {
   if (found.culprits.empty() || !found.culprits.front().rank) return;
-  const auto doing = LastDoing(evidence, found.culprits.front().rank->value);
+  const auto doing = Doings(evidence).Last(found.culprits.front().rank->value);
   if (!doing || !IsDelay(*doing)) return;
   found.kind = doing->kind;
   found.Say("doing", fmt::format(" It was at other work ({}).", InWords(*doing)));

@@ -64,10 +64,10 @@ Waits WaitsOf(const Timeline& timeline) {
 /// A rank that did not wait, by its own lines; else lines without a rank, which are those of the only rank that was awaited,
 /// or rank 0's if it did not wait.
 AtWork WhoWorks(const Evidence& evidence, const Waits& waits) {
-  std::set<int> others = waits.awaited;
+  RankSet others = RankSet::Of(waits.awaited);
   for (const RankRow& row : evidence.timeline.ranks)
-    if (waits.waiting.count(row.rank.value) == 0) others.insert(row.rank.value);
-  AtWork out = WorkOf(evidence, others);
+    if (waits.waiting.count(row.rank.value) == 0) others.Add(row.rank.value);
+  AtWork out = Doings(evidence).Of(others);
   if (!out.doing || out.named) return out;
   out.named = waits.awaited.size() == 1;
   if (out.named) out.ranks = {*waits.awaited.begin()};

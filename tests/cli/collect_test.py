@@ -45,6 +45,7 @@ class CollectTest(unittest.TestCase):
 
     def collect(self, *arguments, **environment):
         """The members of the bundle, by their names under the host's folder, and the manifest's items."""
+        self.bundle.unlink(missing_ok=True)
         status, out, err = self.run_inquest("collect", "--time-limit", "1", "-o", self.bundle, *arguments, **environment)
         self.assertEqual((status, err), (0, ""), out)
         return self.read(self.bundle.read_bytes())
@@ -174,10 +175,21 @@ class CollectTest(unittest.TestCase):
             self.assertTrue(err.startswith("inquest: "), err)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["bin"])
 
-    def test_a_bundle_of_another_time_is_replaced_whole(self):
+    def test_a_bundle_of_another_time_is_not_replaced(self):
         self.bundle.write_text("old")
-        self.collect()
+        status, out, err = self.run_inquest("collect", "--time-limit", "1", "-o", self.bundle)
+        self.assertEqual((status, out), (COULD_NOT_RUN, ""), err)
+        self.assertIn("exists already", err)
+        self.assertEqual(self.bundle.read_text(), "old")
+        self.bundle.unlink()
+        # Nor one that appears while this one is made.
+        self.program("lspci", f"echo other > {self.bundle}; echo x")
+        status, out, err = self.run_inquest("collect", "--time-limit", "1", "-o", self.bundle)
+        self.assertEqual((status, out), (COULD_NOT_RUN, ""), err)
+        self.assertEqual(self.bundle.read_text(), "other\n")
         self.assertFalse(self.bundle.with_suffix(".tar.part").exists())
+
+    def test_to_standard_output(self):
         status, out, err = self.run_inquest("collect", "--time-limit", "1", "-o", "-")
         self.assertEqual(status, 0)
         self.assertIn("Nothing was sent anywhere", err)

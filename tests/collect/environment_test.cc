@@ -27,6 +27,21 @@ TEST_CASE("of an environment only the job's own settings leave, and no secrets",
       {"TORCH_URL=https://me:pass@host/x", "TORCH_URL=<masked>"},
       {"TORCH_URL=https://host/x?sig=abc&api_key=1", "TORCH_URL=<masked>"},
       {"TORCH_URL=https://host/me@x", "TORCH_URL=https://host/me@x"},
+      {"SLURM_DB_PASS=x", "SLURM_DB_PASS=<masked>"},
+      {"TORCH_MAIL_PW=x", "TORCH_MAIL_PW=<masked>"},
+      {"UCX_SITE_PWD=x", "UCX_SITE_PWD=<masked>"},
+      {"NCCL_CLOUD_CRED=x", "NCCL_CLOUD_CRED=<masked>"},
+      {"NCCL_card_pin=1234", "NCCL_card_pin=<masked>"},
+      {"NCCL_X_PASSIVE=1", "NCCL_X_PASSIVE=1"},
+      {"TORCH_X=curl -H 'Authorization: Bearer abc' https://host/x", "TORCH_X=<masked>"},
+      {"NCCL_DEBUG_FILE=/logs/bearer x1/nccl.%h.%p", "NCCL_DEBUG_FILE=<masked>"},
+      {"NCCL_DEBUG_FILE=/logs/api_token=x1/nccl.%h.%p", "NCCL_DEBUG_FILE=<masked>"},
+      {"NCCL_DEBUG_FILE=/logs/my-project-p2/nccl.%h.%p", "NCCL_DEBUG_FILE=/logs/my-project-p2/nccl.%h.%p"},
+      {"SLURM_X=mysql -u me -pS3cret db", "SLURM_X=<masked>"},
+      {"SLURM_X=sshpass -p S3cret ssh host", "SLURM_X=<masked>"},
+      {"SLURM_X=tool --password S3cret", "SLURM_X=<masked>"},
+      {"SLURM_X=tool --db-pw=S3cret", "SLURM_X=<masked>"},
+      {"SLURM_X=tool --verbose -q", "SLURM_X=tool --verbose -q"},
       {"NCCL_X=a\nLD_PRELOAD=b", "NCCL_X=a LD_PRELOAD=b"},
       {"AWS_SECRET_ACCESS_KEY=x", ""},
       {"HOME=/root", ""},
@@ -45,4 +60,14 @@ TEST_CASE("words that look like secrets are masked in a text", "[unit][collect]"
         "BOOT_IMAGE=/vmlinuz-6.1.0 root=UUID=5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60 iommu=pt\n");
   CHECK(MaskSecrets("quiet ds=nocloud;s=http://u:p@seed/ token=abc ghp_0123456789ab x\n") == "quiet ds=<masked> token=<masked> <masked> x\n");
   CHECK(MaskSecrets("") == "");
+  CHECK(MaskSecrets("Authorization: Bearer abc\nnext -p S3 db -pS4 a --db-pwd: S5 b\n") == "Authorization: <masked> <masked>\nnext -p <masked> db <masked> a --db-pwd: <masked> b\n");
+  CHECK(MaskSecrets("NCCL_DEBUG_FILE=/logs/token=S6/x\nNCCL_DEBUG_FILE = /logs/nccl.log\nbearer\nof news") ==
+        "NCCL_DEBUG_FILE=<masked>\nNCCL_DEBUG_FILE = /logs/nccl.log\nbearer\nof news");
+}
+
+TEST_CASE("a path that an environment names keeps no secret in its parts", "[unit][collect]") {
+  CHECK(MaskPath("/proc/7/root/logs/api_token=S6/nccl.node07.11.log") == "/proc/7/root/logs/<masked>/nccl.node07.11.log");
+  CHECK(MaskPath("/logs/0123456789abcdef0123456789abcdef01234567.log") == "/logs/<masked>");
+  CHECK(MaskPath("/logs/nccl.log/") == "/logs/nccl.log/");
+  CHECK(MaskPath("") == "");
 }

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -176,6 +177,40 @@ class HostileTest(unittest.TestCase):
             first = before.count(b"\n")
             self.assertTrue(all(first < line["line"] <= first + failure.count(b"\n") for line in verdict["evidence"]), verdict["evidence"])
             self.assertIn(what, {row["what"] for row in document["left_out"]})
+
+    def judge_bounded(self, text: str, name: str) -> dict:
+        """A verdict in 1 GiB of address space, told in less than 1 MiB of JSON, within 10 s."""
+        path = self.folder / f"{name}.log"
+        path.write_text(text)
+        limits = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        started = os.times().children_user
+        done = self.run_inquest("--threads", 1, path, preexec_fn=limits)
+        self.assertLess(os.times().children_user - started, 10, name)
+        self.assertLess(len(done.stdout), 1 << 20, name)
+        return self.check(done, [path.stat().st_size], name)
+
+    def test_a_rank_that_nothing_supports(self):
+        """Neither what a line calls itself nor a size that it names is a size of ours."""
+        work = "WorkNCCL(SeqNum=4410, OpType=ALLREDUCE, NumelIn=25264128, NumelOut=25264128, Timeout(ms)=600000)"
+        def timed_out(prefix, group_rank, group=""):
+            return (f"[rank{prefix}]:[E0314 05:23:20.116263684 ProcessGroupNCCL.cpp:632] [{group}Rank {group_rank}] Watchdog caught collective operation timeout: "
+                    f"{work} ran for 600088 milliseconds before timing out.\n")
+        for claim in (1_000_000_000, 999_990, 2147483647):
+            document = self.judge_bounded(timed_out(claim, 6) * 2 + timed_out(3, 3), "one")
+            self.assertLess(len(document["verdict"]["culprits"]), 3)
+        for size in ("world_size=1000000000", "world_size=1048576", "world_size=2147483647"):
+            self.judge_bounded(f"args: {size}\n" + timed_out(0, 0) + timed_out(1, 1) + "[rank2]: loss 3\n", "size")
+        groups = "".join(timed_out(rank, rank, f"PG ID {group} PG GUID {group}(pg{group}) ") for group in range(200) for rank in (3, 999_990))
+        self.judge_bounded(groups, "groups")
+        gathers = "".join(timed_out(rank, rank, f"PG ID {group} PG GUID {group}(pg{group}) ").replace("ALLREDUCE", "_ALLGATHER_BASE").replace("NumelIn=25264128", "NumelIn=1")
+                          for group in range(200) for rank in (3, 5))
+        self.judge_bounded(gathers, "gathers")
+
+    def test_calls_of_a_communicator_whose_birth_was_not_seen(self):
+        path = self.folder / "calls.log"
+        path.write_text("".join(f"h:{pid}:{pid} [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 4 datatype 7 op 0 root 0 comm 0x5 [nranks=2] stream 0x6\n" for pid in (1, 2)))
+        document = self.check(self.run_inquest(path), [path.stat().st_size], "calls")
+        self.assertEqual([member["rank"] for member in document["job"]["communicators"][0]["members"]], [None, None])
 
     def test_evidence_that_would_write_to_the_terminal(self):
         log = b"[rank0]: RuntimeError: \x1b]0;title\x07 \x1b[2J \xe2\x80\xae reversed\n"

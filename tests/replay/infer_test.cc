@@ -155,14 +155,14 @@ TEST_CASE("replay plan: a command line holds nothing of a log but names that we 
   CollectiveRef collective;
   collective.op = "ALLREDUCE; rm -rf /";
   collective.numel_in = collective.numel_out = 5;
-  collective.ranks_waiting = {0, 1};
+  collective.ranks_waiting = RankSet::Of(std::vector<int>{0, 1});
   CHECK(CommandLine(PlanFrom({}, collective)).empty());
   collective.op = "ALLREDUCE";
   collective.dtype = "float32\n--x";
   CHECK(CommandLine(PlanFrom({}, collective)) == "inquest replay --op all-reduce --count 5 --ranks 2");
   collective.dtype = "bfloat16";
   CHECK(CommandLine(PlanFrom({}, collective)) == "inquest replay --op all-reduce --count 5 --dtype bfloat16 --ranks 2");
-  collective.ranks_waiting = {0};
+  collective.ranks_waiting = RankSet::Of(std::vector<int>{0});
   CHECK(CommandLine(PlanFrom({}, collective)).empty());
 }
 

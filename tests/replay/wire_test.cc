@@ -1,6 +1,11 @@
 // Messages between supervisor and worker: there and back, and what is no message.
 #include "replay/wire.h"
 
+#include <string>
+#include <string_view>
+
+#include "replay/agent_wire.h"
+
 #include "tests/catch.h"
 
 using namespace inquest;
@@ -44,5 +49,28 @@ TEST_CASE("wire: what is no message is refused", "[unit][replay]") {
     CAPTURE(packet);
     CHECK_FALSE(DecodeToSupervisor(packet));
     CHECK_FALSE(DecodeToWorker(packet));
+  }
+}
+
+TEST_CASE("wire: a number that is no integer, or that its place cannot hold, is no message", "[unit][replay]") {
+  constexpr std::string_view kEnded = R"({"kind":"report","run":RUN,"at":AT,"event":"ended","rank":RANK,"exit_code":CODE,"signal":null,"output":"x"})";
+  const auto decoded = [&](std::string_view place, std::string_view number) {
+    std::string packet(kEnded);
+    for (const std::string_view name : {"RUN", "AT", "RANK", "CODE"}) packet.replace(packet.find(name), name.size(), name == place ? number : "7");
+    return DecodeToCoordinator(packet).has_value();
+  };
+  CHECK(decoded("", ""));
+  for (const char* place : {"RUN", "RANK", "CODE"}) {
+    CHECK(decoded(place, "2147483647"));
+    CHECK(decoded(place, "-2147483648"));
+    for (const char* number : {"2147483648", "-2147483649", "9223372036854775808", "18446744073709551616", "1e300", "-1e300", "1.5", "1.0", "true", "\"1\"", "[1]"}) {
+      CAPTURE(place, number);
+      CHECK_FALSE(decoded(place, number));
+    }
+  }
+  CHECK(decoded("AT", "4611686018427387903"));
+  for (const char* number : {"4611686018427387904", "-1", "9223372036854775808", "522222222222222222222222222222222222222222222222222222222222222222222", "-1e19", "0.5"}) {
+    CAPTURE(number);
+    CHECK_FALSE(decoded("AT", number));
   }
 }

@@ -35,8 +35,8 @@ TEST_CASE("absent rank: all but one time out", "[detectors]") {
   CHECK(CulpritRanks(judged.verdict) == std::set<int>{5});
   REQUIRE(judged.verdict.collective);
   CHECK(judged.verdict.collective->seq == 100);
-  CHECK(judged.verdict.collective->ranks_absent == std::vector<int>{5});
-  CHECK(judged.verdict.collective->ranks_waiting == std::vector<int>{0, 1, 2, 3, 4, 6, 7});
+  CHECK(judged.verdict.collective->ranks_absent == RankSet::Of(std::vector<int>{5}));
+  CHECK(judged.verdict.collective->ranks_waiting == RankSet::Of(std::vector<int>{0, 1, 2, 3, 4, 6, 7}));
   REQUIRE_FALSE(finding->citations.empty());
   CHECK(finding->citations[0].text.find("Watchdog caught") != std::string::npos);
 }

@@ -45,6 +45,25 @@ TEST_CASE("kernel log: a file without a host finds it by pid and address", "[det
   CHECK(open.cause == "gpu-fault");
 }
 
+TEST_CASE("kernel log: how a file was packed is no host", "[detectors]") {
+  const std::string xid = "[100.5] " + Xid(79, Address(1), "GPU has fallen off the bus.");
+  const auto hosts = [&](const std::string& name) {
+    std::set<std::string> out;
+    const JobFolder folder({{name, xid}});
+    const Analysis analysis = AnalyzePaths({folder.path()});
+    for (const Culprit& culprit : analysis.verdict.culprits) out.insert(culprit.host.value_or(""));
+    for (const std::string& host : analysis.timeline.hosts) out.insert(host);
+    out.erase("");
+    return out;
+  };
+  for (const std::string ending : {"", ".bz2", ".lz4", ".gz", ".zst", ".xz", ".tar.bz2", ".sha256", ".lz4.bz2"}) {
+    CAPTURE(ending);
+    CHECK(hosts("dmesg" + ending).empty());
+    CHECK(hosts("kern.log" + ending).empty());
+    CHECK(hosts("dmesg-node07.txt" + ending) == std::set<std::string>{"node07"});
+  }
+}
+
 TEST_CASE("kernel log: a host that the user gives", "[detectors]") {
   const std::string xid = "[100.5] " + Xid(79, Address(1), "GPU has fallen off the bus.");
   const JobFolder folder(WithKernelLog(xid, "dmesg.txt"));

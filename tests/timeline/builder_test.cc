@@ -418,7 +418,7 @@ TEST_CASE("timeline: what was enqueued first comes first", "[timeline]") {
 }
 
 TEST_CASE("timeline: ranks folded into ranges", "[timeline]") {
-  CHECK(FoldRanks({}).empty());
+  CHECK(FoldRanks(RankSet()).empty());
   CHECK(FoldRanks({3}) == "3");
   CHECK(FoldRanks({4, 3}) == "3, 4");
   CHECK(FoldRanks({0, 1, 2, 2, 5, 7, 8, 9}) == "0-2, 5, 7-9");
