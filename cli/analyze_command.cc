@@ -51,23 +51,18 @@ std::optional<CommandResult> MeantAsCommand(const std::vector<std::string>& path
 
 }  // namespace
 
-std::variant<Analysis, CommandResult> AnalyzeWith(const Options& options, const std::vector<std::string>& paths) {
-  std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options);
+std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options, const std::vector<std::string>& paths) {
+  std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.rules_dir);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
-  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options, book);
+  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.rules_dir, book);
   if (!sieve) return CouldNotRun(sieve.error());
 
   std::atomic<std::uint64_t> done = 0;
-  std::vector<GivenHost> hosts;
-  for (const std::string& host : options.hosts) {
-    const std::size_t name = host.rfind('=') + 1;
-    hosts.push_back({.path = name == 0 ? std::string() : host.substr(0, name - 1), .host = host.substr(name)});
-  }
   std::optional<Progress> progress;
   if (ErrorIsTerminal() && !options.quiet) progress.emplace(done, TotalBytes(paths));
   Result<Analysis> analysis =
-      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done, .hosts = std::move(hosts)}, options.attempt);
+      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done, .hosts = options.hosts}, options.attempt);
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
   return *std::move(analysis);
@@ -82,16 +77,16 @@ CommandResult RunAnalysis(const Options& options) {
           .status = kExitCouldNotRun, .out = "", .err = "inquest: nothing to read\n\n" + HelpText(*options.command)};
     paths = {"-"};
   }
-  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options, paths);
+  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, paths);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
   const auto analysis = std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed)));
   const auto& [timeline, verdict] = *analysis;
 
   CommandResult result{.status = StatusOf(verdict.outcome), .out = "", .err = ""};
-  if (options.quiet) return result;
+  if (options.analysis.quiet) return result;
   ReportContext context{.text = StyleOfOutput(options), .tool_version = Version()};
   if (verdict.collective) context.replay_command = CommandLine(PlanFrom(timeline, *verdict.collective));
-  result.print = [analysis, context, format = FindReportFormat(options.format)](const Sink& sink) { format->render(analysis->timeline, analysis->verdict, context, sink); };
+  result.print = [analysis, context, format = options.format](const Sink& sink) { format->render(analysis->timeline, analysis->verdict, context, sink); };
   return result;
 }
 

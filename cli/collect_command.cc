@@ -34,17 +34,15 @@ std::string Summary(const Collected& collected) {
 CommandResult RunCollect(const Options& options) {
   if (std::ranges::find(options.arguments, "-") != options.arguments.end())
     return CouldNotRun({"collect reads no standard input", "name the files to put in", ""});
-  if (options.output == "-" && OutputIsTerminal()) return CouldNotRun({"a terminal shows no bundle", "send standard output to a file, or give -o FILE", ""});
-  CollectRequest request{.output = options.output, .paths = options.arguments, .environment = {}, .time_limit = {}, .stacks = options.stacks, .tool_version = std::string(Version())};
+  if (options.collect.output == "-" && OutputIsTerminal()) return CouldNotRun({"a terminal shows no bundle", "send standard output to a file, or give -o FILE", ""});
+  CollectRequest request{.output = options.collect.output, .paths = options.arguments, .environment = {}, .time_limit = options.collect.time_limit, .stacks = options.collect.stacks, .tool_version = std::string(Version())};
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
-  constexpr std::uint64_t kDay = 86400;
-  if (options.time_limit > 0) request.time_limit = std::chrono::seconds(std::min(options.time_limit, kDay));
   request.interrupted = Interrupted;
   const CatchInterrupt guard;
   const auto collected = Collect(request);
   if (!collected) return CouldNotRun(collected.error());
   CommandResult result;
-  (options.output == "-" ? result.err : result.out) = Summary(*collected);
+  (options.collect.output == "-" ? result.err : result.out) = Summary(*collected);
   if (Interrupted()) {
     result.err += "inquest: interrupted; the bundle is whole, with what was gathered by then\n";
     result.status = kExitUndecided;

@@ -32,7 +32,7 @@ std::string BashValues() {
     if (option.value.empty()) continue;
     const std::string letter = option.letter != 0 ? fmt::format("|-{}", option.letter) : "";
     const std::string complete =
-        !option.choices.empty()  ? fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(option.choices, " "))
+        option.choices != nullptr  ? fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(option.Choices(), " "))
         : option.value == "DIR"  ? "compgen -d -- \"$current\""
         : option.value == "FILE" ? "compgen -f -- \"$current\""
         : option.value == "CODE" ? "compgen -W \"$(inquest explain 2>/dev/null | cut -d' ' -f1)\" -- \"$current\""
@@ -98,8 +98,8 @@ std::string ZshOptions(const Command& command) {
   for (const Option& option : OptionTable()) {
     if (!Accepts(command, option)) continue;
     std::string value;
-    if (!option.choices.empty()) {
-      value = fmt::format(":{}:({})", option.value, fmt::join(option.choices, " "));
+    if (option.choices != nullptr) {
+      value = fmt::format(":{}:({})", option.value, fmt::join(option.Choices(), " "));
     } else if (!option.value.empty()) {
       value = fmt::format(":{}:{}", option.value, option.value == "DIR" ? "_files -/" : option.value == "FILE" ? "_files" : "");
     }
@@ -158,8 +158,8 @@ std::string FishCondition(const Command& command) {
 std::string FishOption(const Command& command, const Option& option) {
   std::string line = fmt::format("complete -c inquest -n {} -l {}", FishCondition(command), option.name);
   if (option.letter != 0) line += fmt::format(" -s {}", option.letter);
-  if (!option.choices.empty()) {
-    line += fmt::format(" -x -a '{}'", fmt::join(option.choices, " "));
+  if (option.choices != nullptr) {
+    line += fmt::format(" -x -a '{}'", fmt::join(option.Choices(), " "));
   } else if (option.value == "FILE") {
     line += " -r";
   } else if (option.value == "DIR") {

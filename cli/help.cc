@@ -21,7 +21,7 @@ std::string Indented(std::string_view lines) {
 
 /// The value as the user types it: one of its choices, or its name.
 std::string Value(const Option& option) {
-  return option.choices.empty() ? std::string(option.value) : fmt::format("{}", fmt::join(option.choices, "|"));
+  return option.choices == nullptr ? std::string(option.value) : fmt::format("{}", fmt::join(option.Choices(), "|"));
 }
 
 std::string Usage(const Option& option) {
@@ -117,7 +117,7 @@ CommandResult RunHelp(const Options& options) {
     }
     command = &*found;
   }
-  return {.status = 0, .out = options.man ? ManualPage(*command) : HelpText(*command), .err = ""};
+  return {.status = 0, .out = options.help_as_man ? ManualPage(*command) : HelpText(*command), .err = ""};
 }
 
 CommandResult RunVersion(const Options&) { return {.status = 0, .out = fmt::format("inquest {}\n", Version()), .err = ""}; }

@@ -120,11 +120,9 @@ class Finder {
       // torchrun's own store listens at MASTER_PORT then, for as long as its processes live.
       if (is_torchrun_ && Value("TORCHELASTIC_USE_AGENT_STORE") == "True") port = static_cast<std::uint16_t>(*port + 1);
     }
-    if (!flags_.master.empty()) {
-      const auto given = ParseHostAndPort(flags_.master);
-      if (!given) return Error{fmt::format("bad value '{}' of --master", flags_.master), "HOST or HOST:PORT, the same on every node", ""};
-      launch_.master = given->host;
-      port = given->port;
+    if (flags_.master) {
+      launch_.master = flags_.master->host;
+      port = flags_.master->port;
     } else if (Has("MASTER_ADDR")) {
       launch_.master = Value("MASTER_ADDR");
     } else if (!slurm_master_.empty()) {
@@ -226,6 +224,14 @@ std::optional<HostAndPort> ParseHostAndPort(std::string_view text) {
   if (port.empty()) return parsed;
   parsed.port = NumberOf<std::uint16_t>(port);
   return parsed.port ? std::optional(parsed) : std::nullopt;
+}
+
+std::optional<std::chrono::milliseconds> DurationOf(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc() || !(number > 0) || number > 1e6 || (unit != "" && unit != "s" && unit != "ms")) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(std::max(1.0, unit == "ms" ? number : number * 1000)));
 }
 
 Result<std::vector<HostShare>> ParseHostShares(std::string_view text) {

@@ -1,6 +1,7 @@
 // How this process was started: alone, or as one of several that torchrun, mpirun, srun or a person started alike.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,10 +17,16 @@ namespace inquest {
 /// Where nothing names a port; next to no other program's.
 inline constexpr std::uint16_t kDefaultMasterPort = 29571;
 
+/// `HOST`, `HOST:PORT`, `[V6]`, `[V6]:PORT`.
+struct HostAndPort {
+  std::string host;
+  std::optional<std::uint16_t> port;
+};
+
 /// What the options say of it; each replaces what the environment says.
 struct LaunchFlags {
   std::optional<std::uint64_t> nodes, node;
-  std::string master;  ///< `HOST` or `HOST:PORT` or `[V6]:PORT`; empty: not given
+  std::optional<HostAndPort> master;
 };
 
 struct Launch {
@@ -43,12 +50,10 @@ Result<Launch> FindLaunch(const LaunchFlags& flags, const Lookup& environment);
 /// `node[01-03,7],gpu1` as Slurm writes it; nullopt: not such a list, or of more than 65536 hosts.
 std::optional<std::vector<std::string>> ExpandHostList(std::string_view list);
 
-/// `HOST`, `HOST:PORT`, `[V6]`, `[V6]:PORT`.
-struct HostAndPort {
-  std::string host;
-  std::optional<std::uint16_t> port;
-};
 std::optional<HostAndPort> ParseHostAndPort(std::string_view text);
+
+/// `30`, `2.5s`, `500ms`; nullopt: no time, none, or more than a million seconds.
+std::optional<std::chrono::milliseconds> DurationOf(std::string_view text);
 
 /// One entry of `a:4,b:4`.
 struct HostShare {

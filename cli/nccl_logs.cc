@@ -54,10 +54,10 @@ void NcclLogs::Keep(const std::map<std::string, std::string>& texts) const {
   }
 }
 
-NcclLogs::Reading NcclLogs::Read(const Options& options) const {
+NcclLogs::Reading NcclLogs::Read(const AnalysisOptions& options) const {
   std::error_code error;
   if (current_.empty() || fs::is_empty(current_, error) || error) return {};
-  Options quiet = options;
+  AnalysisOptions quiet = options;
   quiet.quiet = true;
   const auto analyzed = AnalyzeWith(quiet, {current_});
   const auto* analysis = std::get_if<Analysis>(&analyzed);

@@ -32,7 +32,7 @@ class NcclLogs {
     std::string says;            ///< the analyzer's verdict in words; empty: nothing is wrong in them, or there are none
   };
   /// Of the plan attached last.
-  Reading Read(const Options& options) const;
+  Reading Read(const AnalysisOptions& options) const;
 
  private:
   NcclLogs(std::string folder, bool is_kept) : folder_(std::move(folder)), is_kept_(is_kept) {}

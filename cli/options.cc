@@ -6,74 +6,134 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 #include "cli/commands.h"
 #include "cli/nearest.h"
+#include "replay/engine.h"
+#include "replay/ops.h"
 #include "report/terminal.h"
 
 namespace inquest {
 namespace {
 
-constexpr std::string_view kFormatWords[] = {"text", "json"};
-constexpr std::string_view kColorWords[] = {"auto", "always", "never"};
+using Words = std::vector<std::string_view>;
+
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
-constexpr std::string_view kOperationWords[] = {"broadcast", "all-reduce", "reduce",  "all-gather", "reduce-scatter",
-                                                "all-to-all", "gather",    "scatter", "send-recv",  "barrier"};
-constexpr std::string_view kDatatypeWords[] = {"float32", "float16", "bfloat16", "float64", "int8",       "uint8",
-                                               "int32",   "uint32",  "int64",    "uint64",  "float8e4m3", "float8e5m2"};
-constexpr std::string_view kRedOpWords[] = {"sum", "prod", "max", "min", "avg"};
-constexpr std::string_view kEngineWords[] = {"gloo", "nccl"};
-constexpr std::string_view kReplayFormatWords[] = {"text", "json"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 constexpr std::string_view kHelpWords[] = {"rules", "explain", "collect", "replay", "completion", "version"};
 
-template <auto member>
-std::optional<std::string> SetNumber(Options& options, const std::string& value) {
-  std::uint64_t number = 0;
+// ---- what values can be: asked of the rooms that know -------------------------------------------------------------
+
+template <class Rows, class Name>
+Words NamesOf(const Rows& rows, Name name) {
+  Words words;
+  for (const auto& row : rows) words.push_back(std::invoke(name, row));
+  return words;
+}
+Words Formats() { return NamesOf(ReportFormats(), &ReportFormat::name); }
+Words Colors() { return {"auto", "always", "never"}; }
+Words Operations() { return NamesOf(ReplayOps(), &ReplayOp::name); }
+Words Datatypes() { return NamesOf(kDatatypes, &DatatypeRow::name); }
+Words RedOps() { return {kRedOps.begin(), kRedOps.end()}; }
+Words EngineNames() { return {kEngineNames.begin(), kEngineNames.end()}; }
+Words ReplayFormats() { return {"text", "json"}; }
+
+// ---- how values are taken -----------------------------------------------------------------------------------------
+
+using Wanted = std::optional<std::string>;  ///< what would be right; nullopt: the value is
+
+template <class Number>
+std::optional<Number> WholeNumber(const std::string& value, Number most) {
+  Number number{};
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number > (1ULL << 48)) return "a whole number";
-  options.*member = number;
+  return error == std::errc() && end == value.data() + value.size() && number >= 0 && number <= most ? std::optional(number) : std::nullopt;
+}
+
+/// Of one command's options: `Set<&Options::replay, &ReplayOptions::logs, AsText>`.
+template <auto part, auto member, auto take>
+Wanted Set(Options& options, const std::string& value) { return take((options.*part).*member, value); }
+
+Wanted AsText(std::string& to, const std::string& value) {
+  if (value.empty()) return "a value that is not empty";
+  to = value;
   return std::nullopt;
 }
-std::optional<std::string> SetThreads(Options& options, const std::string& value) {
+Wanted AsFlag(bool& to, const std::string&) {
+  to = true;
+  return std::nullopt;
+}
+Wanted AsCount(std::optional<std::uint64_t>& to, const std::string& value) {
+  to = WholeNumber<std::uint64_t>(value, 1ULL << 48);
+  return to ? Wanted() : "a whole number";
+}
+Wanted AsSmall(std::optional<int>& to, const std::string& value) {
+  to = WholeNumber<int>(value, 1 << 30);
+  return to ? Wanted() : "a whole number";
+}
+Wanted AsTime(std::optional<std::chrono::milliseconds>& to, const std::string& value) {
+  to = DurationOf(value);
+  return to ? Wanted() : "seconds, such as 30 or 0.5, or 500ms";
+}
+/// One of a room's names, as that room finds it.
+template <auto find>
+Wanted Named(auto& to, const std::string& value) {
+  to = find(value);
+  return std::nullopt;
+}
+
+Wanted SetOperation(Options& options, const std::string& value) {
+  if (const ReplayOp* op = FindOp(value)) options.replay.given.operation = op->operation;
+  return std::nullopt;
+}
+template <auto member, auto take>
+Wanted SetGiven(Options& options, const std::string& value) { return take(options.replay.given.*member, value); }
+
+Wanted SetThreads(Options& options, const std::string& value) {
   constexpr unsigned kMost = 4096;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.threads);
-  if (error != std::errc() || end != value.data() + value.size() || options.threads > kMost)
-    return fmt::format("a number from 0 (every core) to {}", kMost);
+  const auto number = WholeNumber<unsigned>(value, kMost);
+  options.analysis.threads = number.value_or(0);
+  return number ? Wanted() : fmt::format("a number from 0 (every core) to {}", kMost);
+}
+Wanted SetAttempt(Options& options, const std::string& value) {
+  options.analysis.attempt = WholeNumber<std::size_t>(value, SIZE_MAX);
+  return options.analysis.attempt.value_or(0) > 0 ? Wanted() : "a number from 1, of the report's list of attempts";
+}
+Wanted SetTimeLimit(Options& options, const std::string& value) {
+  constexpr std::uint64_t kDay = 24 * 60 * 60;
+  const auto seconds = WholeNumber<std::uint64_t>(value, 1ULL << 48);
+  if (!seconds) return "a whole number";
+  if (*seconds > 0) options.collect.time_limit = std::chrono::seconds(std::min(*seconds, kDay));
   return std::nullopt;
 }
-
-std::optional<std::string> SetAttempt(Options& options, const std::string& value) {
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number == 0) return "a number from 1, of the report's list of attempts";
-  options.attempt = number;
-  return std::nullopt;
-}
-
-std::optional<std::string> SetColor(Options& options, const std::string& value) {
+Wanted SetColor(Options& options, const std::string& value) {
   options.color = value == "always" ? When::kAlways : value == "never" ? When::kNever : When::kAuto;
   return std::nullopt;
 }
-
-template <auto member>
-std::optional<std::string> SetFlag(Options& options, const std::string&) {
-  options.*member = true;
-  return std::nullopt;
-}
-
-template <auto member>
-std::optional<std::string> SetText(Options& options, const std::string& value) {
-  if (value.empty()) return "a value that is not empty";
-  options.*member = value;
-  return std::nullopt;
-}
-
-std::optional<std::string> AddHost(Options& options, const std::string& value) {
+Wanted AddHost(Options& options, const std::string& value) {
   const std::size_t name = value.rfind('=') + 1;
   if (name == value.size() || name == 1 || value.find_first_of("/ ", name) != std::string::npos) return "a host's name, or PATH=NAME: --host dmesg.txt=node07";
-  options.hosts.push_back(value);
+  options.analysis.hosts.push_back({.path = name == 0 ? std::string() : value.substr(0, name - 1), .host = value.substr(name)});
   return std::nullopt;
+}
+Wanted SetShares(Options& options, const std::string& value) {
+  Result<std::vector<HostShare>> shares = ParseHostShares(value);
+  if (!shares) return shares.error().message + (shares.error().hint.empty() ? "" : "; " + shares.error().hint);
+  options.replay.hosts = *std::move(shares);
+  return std::nullopt;
+}
+Wanted SetMaster(Options& options, const std::string& value) {
+  options.replay.master = ParseHostAndPort(value);
+  return options.replay.master ? Wanted() : "HOST or HOST:PORT, the same on every node";
+}
+Wanted SetSshCommand(Options& options, const std::string& value) {
+  options.replay.ssh_command.clear();
+  for (std::size_t begin = 0; begin < value.size();) {
+    const std::size_t end = std::min(value.find(' ', begin), value.size());
+    if (end > begin) options.replay.ssh_command.push_back(value.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return options.replay.ssh_command.empty() ? "words of a command" : Wanted();
 }
 
 /// The first argument that is no option names the command, if it is one: `inquest --rules DIR rules test`.
@@ -106,11 +166,9 @@ Error UnknownOption(const Command& command, const std::string& argument) {
 
 std::optional<Error> Apply(Options& options, const Option& option, const std::string& value) {
   const std::string name = fmt::format("--{}", option.name);
-  if (!option.choices.empty() &&
-      std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
-    return Error{fmt::format("bad value '{}' of {}", value, name),
-                 fmt::format("one of {}", fmt::join(option.choices, ", ")), ""};
-  }
+  const Words choices = option.Choices();
+  if (!choices.empty() && std::ranges::find(choices, value) == choices.end())
+    return Error{fmt::format("bad value '{}' of {}", value, name), fmt::format("one of {}", fmt::join(choices, ", ")), ""};
   if (const auto wanted = option.set(options, value))
     return Error{fmt::format("bad value '{}' of {}", value, name), *wanted, ""};
   return std::nullopt;
@@ -210,68 +268,57 @@ std::span<const Command> Commands() {
 }
 
 std::span<const Option> OptionTable() {
+  constexpr auto kAnalysis = &Options::analysis;
+  constexpr auto kReplay = &Options::replay;
   static constexpr Option kOptions[] = {
-      {"format", 'f', "FORMAT", kFormatWords, "How to print the verdict [text]", "", SetText<&Options::format>},
-      {"rules",
-       0,
-       "DIR",
-       {},
-       "Add the rules of a folder; an id that is taken replaces ours",
-       "*",
-       SetText<&Options::rules_dir>},
+      {"format", 'f', "FORMAT", Formats, "How to print the verdict [text]", "",
+       [](Options& options, const std::string& value) { return Named<FindReportFormat>(options.format, value); }},
+      {"rules", 0, "DIR", {}, "Add the rules of a folder; an id that is taken replaces ours", "*", Set<kAnalysis, &AnalysisOptions::rules_dir, AsText>},
       {"host", 0, "[PATH=]NAME", {}, "The host whose logs these are, or those of one file or folder; as often as needed", "", AddHost},
-      {"cause", 0, "CODE", {}, "Only rules that speak for this cause", "rules", SetText<&Options::cause>},
+      {"cause", 0, "CODE", {}, "Only rules that speak for this cause", "rules", [](Options& options, const std::string& value) { return AsText(options.rules_cause, value); }},
       {"attempt", 0, "N", {}, "Judge the Nth start of a job that was started several times, not the last", "", SetAttempt},
-      {"threads",
-       'j',
-       "N",
-       {},
-       "Threads that read the logs [0: every core]; the verdict is the same for any number",
-       "",
-       SetThreads},
-      {"output", 'o', "FILE", {}, "Where to write the bundle: .tar.zst, .tar.gz or .tar; - for standard output", "collect", SetText<&Options::output>},
-      {"time-limit", 0, "SECONDS", {}, "For each program [10 to 60, by what it does]", "collect", SetNumber<&Options::time_limit>},
-      {"stacks", 0, "", {}, "Also stacks of the processes on GPUs, by py-spy and gdb: stops each for a moment", "collect", SetFlag<&Options::stacks>},
-      {"op", 0, "OP", kOperationWords, "The collective", "replay", SetText<&Options::operation>},
-      {"count", 0, "N", {}, "Elements, as NCCL counts them for that operation", "replay", SetNumber<&Options::count>},
-      {"dtype", 0, "TYPE", kDatatypeWords, "Its datatype [float32]", "replay", SetText<&Options::datatype>},
-      {"redop", 0, "OP", kRedOpWords, "Its reduction [sum]", "replay", SetText<&Options::redop>},
-      {"root", 0, "N", {}, "Root rank; of send-recv, the rank that sends [0]", "replay", SetNumber<&Options::root>},
-      {"peer", 0, "N", {}, "The rank that receives in a send-recv [1]", "replay", SetNumber<&Options::peer>},
-      {"ranks", 0, "N", {}, "Ranks: one process each", "replay", SetNumber<&Options::ranks>},
-      {"engine", 0, "ENGINE", kEngineWords, "The library that runs it [nccl]; gloo needs no GPU", "replay", SetText<&Options::engine>},
-      {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [of the active Python environment, else the system's]", "replay", SetText<&Options::nccl_library>},
-      {"share-gpu", 0, "", {}, "All ranks on one GPU, over sockets; says what that does not test", "replay", SetFlag<&Options::share_gpu>},
-      {"isolate", 0, "", {}, "Find the path that breaks it: run it again with one part of the transport off at a time", "replay", SetFlag<&Options::isolate>},
-      {"logs", 0, "DIR", {}, "Keep NCCL's own logs of the runs there", "replay", SetText<&Options::logs>},
-      {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", SetText<&Options::timeout>},
-      {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", SetNumber<&Options::iterations>},
-      {"interface", 0, "NAME", {}, "Network interface [loopback; with several nodes the one that reaches the first]", "replay", SetText<&Options::interface>},
-      {"nnodes", 0, "N", {}, "Nodes [what torchrun, mpirun or srun says]; 1 is this host alone", "replay", SetNumber<&Options::nodes>},
-      {"node-rank", 0, "N", {}, "Which of them this is; 0 reports", "replay", SetNumber<&Options::node>},
-      {"master", 0, "HOST[:PORT]", {}, "Where node 0 listens [MASTER_ADDR:MASTER_PORT; the first host of srun; port 29571]", "replay", SetText<&Options::master>},
-      {"hosts", 0, "HOST[:N],...", {}, "Start the others by ssh, with so many ranks on each", "replay", SetText<&Options::replay_hosts>},
-      {"ssh-command", 0, "WORDS", {}, "What starts them, in front of HOST and the command [ssh -o BatchMode=yes -o ConnectTimeout=10]", "replay", SetText<&Options::ssh_command>},
-      {"token-file", 0, "FILE", {}, "Where the job token is [INQUEST_REPLAY_TOKEN]; - for standard input", "replay", SetText<&Options::token_file>},
-      {"join-timeout", 0, "SECONDS", {}, "How long to wait for all nodes [60; a node waits 300 for the first]", "replay", SetText<&Options::join_timeout>},
-      {"agent", 0, "", {}, "Used by --hosts: end with standard input", "replay", SetFlag<&Options::is_agent>},
-      {"verbose", 'v', "", {}, "Of several combinations of arguments, show the picture of each", "replay", SetFlag<&Options::verbose>},
-      {"dry-run", 0, "", {}, "Say what would be run, and how each argument is known; run nothing", "replay", SetFlag<&Options::dry_run>},
-      {"fault", 0, "SPEC", {}, "For tests: make a rank fail, see docs/replay.md", "replay", SetText<&Options::faults>},
-      {"format", 'f', "FORMAT", kReplayFormatWords, "How to print the result [text]", "replay", SetText<&Options::format>},
-      {"man", 0, "", {}, "As a manual page, in roff", "help", SetFlag<&Options::man>},
-      {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", SetFlag<&Options::quiet>},
-      {"color", 0, "WHEN", kColorWords, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*",
-       SetColor},
-      {"no-color",
-       0,
-       "",
-       {},
-       "The same as --color never",
-       "*",
-       [](Options& options, const std::string&) { return SetColor(options, "never"); }},
-      {"help", 'h', "", {}, "Print this help", "*", SetFlag<&Options::help>},
-      {"version", 'V', "", {}, "Print the version", "*", SetFlag<&Options::version>},
+      {"threads", 'j', "N", {}, "Threads that read the logs [0: every core]; the verdict is the same for any number", "", SetThreads},
+      {"output", 'o', "FILE", {}, "Where to write the bundle: .tar.zst, .tar.gz or .tar; - for standard output", "collect", Set<&Options::collect, &CollectOptions::output, AsText>},
+      {"time-limit", 0, "SECONDS", {}, "For each program [10 to 60, by what it does]", "collect", SetTimeLimit},
+      {"stacks", 0, "", {}, "Also stacks of the processes on GPUs, by py-spy and gdb: stops each for a moment", "collect", Set<&Options::collect, &CollectOptions::stacks, AsFlag>},
+      {"op", 0, "OP", Operations, "The collective", "replay", SetOperation},
+      {"count", 0, "N", {}, "Elements, as NCCL counts them for that operation", "replay", SetGiven<&GivenArguments::count, AsCount>},
+      {"dtype", 0, "TYPE", Datatypes, "Its datatype [float32]", "replay",
+       [](Options& options, const std::string& value) { return Named<FindDatatype>(options.replay.given.datatype, value); }},
+      {"redop", 0, "OP", RedOps, "Its reduction [sum]", "replay", [](Options& options, const std::string& value) { return Named<FindRedOp>(options.replay.given.redop, value); }},
+      {"root", 0, "N", {}, "Root rank; of send-recv, the rank that sends [0]", "replay", SetGiven<&GivenArguments::root, AsSmall>},
+      {"peer", 0, "N", {}, "The rank that receives in a send-recv [1]", "replay", SetGiven<&GivenArguments::peer, AsSmall>},
+      {"ranks", 0, "N", {}, "Ranks: one process each", "replay", SetGiven<&GivenArguments::ranks, AsSmall>},
+      {"engine", 0, "ENGINE", EngineNames, "The library that runs it [nccl]; gloo needs no GPU", "replay", Set<kReplay, &ReplayOptions::engine, AsText>},
+      {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [of the active Python environment, else the system's]", "replay", Set<kReplay, &ReplayOptions::nccl_library, AsText>},
+      {"share-gpu", 0, "", {}, "All ranks on one GPU, over sockets; says what that does not test", "replay", Set<kReplay, &ReplayOptions::share_gpu, AsFlag>},
+      {"isolate", 0, "", {}, "Find the path that breaks it: run it again with one part of the transport off at a time", "replay", Set<kReplay, &ReplayOptions::isolate, AsFlag>},
+      {"logs", 0, "DIR", {}, "Keep NCCL's own logs of the runs there", "replay", Set<kReplay, &ReplayOptions::logs, AsText>},
+      {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", Set<kReplay, &ReplayOptions::timeout, AsTime>},
+      {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", Set<kReplay, &ReplayOptions::iterations, AsSmall>},
+      {"interface", 0, "NAME", {}, "Network interface [loopback; with several nodes the one that reaches the first]", "replay", Set<kReplay, &ReplayOptions::interface, AsText>},
+      {"nnodes", 0, "N", {}, "Nodes [what torchrun, mpirun or srun says]; 1 is this host alone", "replay", Set<kReplay, &ReplayOptions::nodes, AsCount>},
+      {"node-rank", 0, "N", {}, "Which of them this is; 0 reports", "replay", Set<kReplay, &ReplayOptions::node, AsCount>},
+      {"master", 0, "HOST[:PORT]", {}, "Where node 0 listens [MASTER_ADDR:MASTER_PORT; the first host of srun; port 29571]", "replay", SetMaster},
+      {"hosts", 0, "HOST[:N],...", {}, "Start the others by ssh, with so many ranks on each", "replay", SetShares},
+      {"ssh-command", 0, "WORDS", {}, "What starts them, in front of HOST and the command [ssh -o BatchMode=yes -o ConnectTimeout=10]", "replay", SetSshCommand},
+      {"token-file", 0, "FILE", {}, "Where the job token is [INQUEST_REPLAY_TOKEN]; - for standard input", "replay", Set<kReplay, &ReplayOptions::token_file, AsText>},
+      {"join-timeout", 0, "SECONDS", {}, "How long to wait for all nodes [60; a node waits 300 for the first]", "replay", Set<kReplay, &ReplayOptions::join_timeout, AsTime>},
+      {"agent", 0, "", {}, "Used by --hosts: end with standard input", "replay", Set<kReplay, &ReplayOptions::is_agent, AsFlag>},
+      {"verbose", 'v', "", {}, "Of several combinations of arguments, show the picture of each", "replay", Set<kReplay, &ReplayOptions::verbose, AsFlag>},
+      {"dry-run", 0, "", {}, "Say what would be run, and how each argument is known; run nothing", "replay", Set<kReplay, &ReplayOptions::dry_run, AsFlag>},
+      {"fault", 0, "SPEC", {}, "For tests: make a rank fail, see docs/replay.md", "replay", Set<kReplay, &ReplayOptions::faults, AsText>},
+      {"format", 'f', "FORMAT", ReplayFormats, "How to print the result [text]", "replay",
+       [](Options& options, const std::string& value) {
+         options.replay.as_json = value == "json";
+         return Wanted();
+       }},
+      {"man", 0, "", {}, "As a manual page, in roff", "help", [](Options& options, const std::string& value) { return AsFlag(options.help_as_man, value); }},
+      {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", Set<kAnalysis, &AnalysisOptions::quiet, AsFlag>},
+      {"color", 0, "WHEN", Colors, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*", SetColor},
+      {"no-color", 0, "", {}, "The same as --color never", "*", [](Options& options, const std::string&) { return SetColor(options, "never"); }},
+      {"help", 'h', "", {}, "Print this help", "*", [](Options& options, const std::string& value) { return AsFlag(options.help, value); }},
+      {"version", 'V', "", {}, "Print the version", "*", [](Options& options, const std::string& value) { return AsFlag(options.version, value); }},
   };
   return kOptions;
 }
@@ -283,6 +330,7 @@ bool Accepts(const Command& command, const Option& option) {
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   Options options;
   options.command = &Commands().front();
+  options.format = FindReportFormat("text");
   std::vector<std::string> rest = arguments;
   if (const auto word = FindCommandWord(arguments)) {
     const auto found = std::ranges::find(Commands().subspan(1), arguments[*word], &Command::name);

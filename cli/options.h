@@ -1,6 +1,7 @@
 // The command line: one table of commands, one of options. Parsing, --help and completions all read them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,7 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/launch.h"
 #include "core/result.h"
+#include "parsers/scan.h"
+#include "replay/plan.h"
+#include "report/report.h"
 
 namespace inquest {
 
@@ -18,30 +23,49 @@ enum class When : std::uint8_t { kAuto, kAlways, kNever };
 
 struct Command;
 
-/// What the user asked for.
+/// What logs are read, and with what.
+struct AnalysisOptions {
+  std::string rules_dir;               ///< empty: the embedded rules alone
+  std::vector<GivenHost> hosts;        ///< `--host [PATH=]NAME`, each
+  std::optional<std::size_t> attempt;  ///< which start of the job is judged, from 1; nullopt: the last
+  unsigned threads = 0;                ///< 0: every core
+  bool quiet = false;
+};
+
+struct CollectOptions {
+  std::string output;                              ///< empty: a name by host and time
+  std::optional<std::chrono::seconds> time_limit;  ///< nullopt: each program's own
+  bool stacks = false;
+};
+
+/// What is not given is inferred or assumed.
+struct ReplayOptions {
+  GivenArguments given;
+  std::string engine = "nccl", interface, faults, nccl_library, logs;
+  std::optional<int> iterations;
+  std::optional<std::chrono::milliseconds> timeout, join_timeout;
+  bool as_json = false, dry_run = false, share_gpu = false, isolate = false, verbose = false;
+  // over several nodes
+  std::vector<HostShare> hosts;  ///< `--hosts`; empty: not given
+  std::optional<HostAndPort> master;
+  std::optional<std::uint64_t> nodes, node;
+  std::vector<std::string> ssh_command = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"};
+  std::string token_file;
+  bool is_agent = false;  ///< started by another inquest: ends with its standard input
+};
+
+/// What the user asked for: of each command its own, and what all share.
 struct Options {
   const Command* command = nullptr;    ///< a row of Commands(), never null
   std::vector<std::string> arguments;  ///< paths, or the words of a command
-  std::string format = "text";
-  std::string rules_dir;  ///< empty: the embedded rules alone
-  std::string cause;      ///< `rules list --cause`; empty: all
-  std::string output;     ///< `collect -o`; empty: a name by host and time
-  std::vector<std::string> hosts;  ///< `--host [PATH=]NAME`, each
-  std::optional<std::size_t> attempt;  ///< which start of the job is judged, from 1; nullopt: the last
-  unsigned threads = 0;   ///< 0: every core
-  // `replay`; what is not given is inferred or assumed
-  std::string operation, datatype, redop, engine = "nccl", timeout, interface, faults, nccl_library, logs;
-  std::optional<std::uint64_t> count, ranks, root, peer, iterations;  ///< `count`: elements as NCCL counts them
-  bool dry_run = false, share_gpu = false, isolate = false, verbose = false;
-  // `replay` over several nodes
-  std::string master, replay_hosts, ssh_command = "ssh -o BatchMode=yes -o ConnectTimeout=10", token_file, join_timeout;
-  std::optional<std::uint64_t> nodes, node;
-  bool is_agent = false;  ///< started by another inquest: ends with its standard input
+  AnalysisOptions analysis;            ///< its rules are those of every command
+  CollectOptions collect;
+  ReplayOptions replay;
+  std::string rules_cause;    ///< `rules list --cause`; empty: all
+  bool help_as_man = false;
+  const ReportFormat* format = nullptr;  ///< how to print a verdict, never null
   When color = When::kAuto;
-  std::uint64_t time_limit = 0;  ///< `collect --time-limit`, seconds; 0: each program's own
-  bool stacks = false;    ///< `collect --stacks`
-  bool man = false;       ///< `help --man`
-  bool quiet = false, help = false, version = false;
+  bool help = false, version = false;
 };
 
 /// What a command printed, and how it ended.
@@ -73,9 +97,11 @@ struct Option {
   std::string_view name;   ///< without the dashes
   char letter = 0;         ///< 0: none
   std::string_view value;  ///< `DIR`; empty: a flag
-  std::span<const std::string_view> choices;
+  std::vector<std::string_view> (*choices)();  ///< nullptr: any value; the room that knows is asked
   std::string_view help;
   std::string_view command;  ///< of this command only; "*": of all
+  /// What it can be; empty: any value.
+  std::vector<std::string_view> Choices() const { return choices != nullptr ? choices() : std::vector<std::string_view>(); }
   /// Returns what is wrong with the value.
   std::optional<std::string> (*set)(Options&, const std::string& value);
 };

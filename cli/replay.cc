@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -44,10 +43,6 @@ std::string ReadSmallFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::optional<int> Small(const std::optional<std::uint64_t>& number) {
-  return number ? std::optional(static_cast<int>(std::min<std::uint64_t>(*number, 1U << 30U))) : std::nullopt;
-}
-
 /// A verdict's JSON is read; anything else is analysed.
 std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   if (options.arguments.size() == 1) {
@@ -57,7 +52,7 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
       return *plan;
     }
   }
-  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options, options.arguments);
+  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
   const auto& [timeline, verdict] = std::get<Analysis>(analyzed);
   if (!verdict.collective) return CouldNotRun({"the logs speak of no collective that failed", "name one with --op, --count and --ranks", ""});
@@ -67,7 +62,7 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
 /// What is assumed where neither a log nor an option says otherwise.
 std::variant<Plan, CommandResult> BasePlan(const Options& options) {
   if (!options.arguments.empty()) return PlanFromFiles(options);
-  if (options.operation.empty()) return CouldNotRun({"replay needs logs, a verdict's JSON, or --op, --count and --ranks", "inquest replay --help shows all three", ""});
+  if (!options.replay.given.operation) return CouldNotRun({"replay needs logs, a verdict's JSON, or --op, --count and --ranks", "inquest replay --help shows all three", ""});
   Plan plan;
   plan.datatype.rule = "the commonest";
   plan.redop.rule = "the commonest";
@@ -93,24 +88,17 @@ std::string LibraryOfPython(const Environment& inherited) {
 }
 
 /// What the options change of it.
-Result<Plan> PlanOf(Plan base, const Launch& launch, const Options& options, const Environment& inherited) {
-  GivenArguments given{.count = options.count, .datatype = FindDatatype(options.datatype), .redop = FindRedOp(options.redop),
-                       .root = Small(options.root), .peer = Small(options.peer), .ranks = Small(options.ranks)};
-  if (const ReplayOp* op = FindOp(options.operation)) given.operation = op->operation;
-  Result<Plan> placed = OverNodes(WithGiven(std::move(base), given), launch, options);
+Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& options, const Environment& inherited) {
+  Result<Plan> placed = OverNodes(WithGiven(std::move(base), options.given), launch, options);
   if (!placed) return placed.error();
   Plan plan = std::move(*placed);
   plan.engine = options.engine;
   if (!options.interface.empty()) plan.options["interface"] = options.interface;
   const std::string library = options.nccl_library.empty() && plan.engine == "nccl" ? LibraryOfPython(inherited) : options.nccl_library;
   if (!library.empty()) plan.options["library"] = library;
-  plan.iterations = Small(options.iterations).value_or(1);
+  plan.iterations = options.iterations.value_or(1);
   if (plan.iterations < 1) return Error{"--iterations must be 1 or more", "", ""};
-  if (!options.timeout.empty()) {
-    const auto limit = DurationOf(options.timeout);
-    if (!limit) return Error{fmt::format("bad value '{}' of --timeout", options.timeout), "seconds, such as 30 or 0.5, or 500ms", ""};
-    plan.deadlines.each = *limit;
-  }
+  if (options.timeout) plan.deadlines.each = *options.timeout;
   if (const auto error = WhyNotRunnable(plan)) return *error;
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
@@ -137,13 +125,15 @@ Result<EngineProbe> Probe(const std::string& worker, const std::string& engine, 
   std::vector<std::string> command = {worker, "probe", engine};
   for (const auto& [name, value] : options) command.push_back(fmt::format("{}={}", name, value));
   const ChildEnd end = RunChild(command, {.time = std::chrono::seconds(10), .output_bytes = 4096});
-  const std::size_t line = std::min(end.output.find('\n'), end.output.size());
-  std::string first = end.output.substr(0, line), second = end.output.substr(std::min(line + 1, end.output.size()));
-  while (second.ends_with('\n')) second.pop_back();
-  if (end.exit_code == 0) return EngineProbe{first, second};
-  if (first.empty()) first = end.timed_out ? "the worker did not answer" : "the worker failed";
-  if (second.empty() && engine != "gloo") second = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
-  return Error{first, second, fmt::format("engine {}", engine)};
+  std::string_view output = end.output;
+  while (output.ends_with('\n')) output.remove_suffix(1);
+  // Libraries may have printed something before.
+  const auto answer = DecodeProbe(output.substr(output.rfind('\n') + 1));
+  if (answer && answer->missing.empty()) return answer->found;
+  std::string why = answer ? answer->missing : end.timed_out ? "the worker did not answer" : "the worker failed";
+  std::string hint = answer ? answer->hint : std::string();
+  if (hint.empty() && engine != "gloo") hint = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
+  return Error{std::move(why), std::move(hint), fmt::format("engine {}", engine)};
 }
 
 /// `4.2 s  0-2: completed #1`.
@@ -187,17 +177,10 @@ RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWi
   return setup;
 }
 
-/// `NCCL 2.28.9 of /usr/lib/libnccl.so.2`: 22809.
-std::optional<int> NcclVersionOf(const std::string& engine) {
-  int major = 0, minor = 0, patch = 0;
-  if (std::sscanf(engine.c_str(), "NCCL %d.%d.%d", &major, &minor, &patch) != 3) return std::nullopt;
-  return major * 10'000 + minor * 100 + patch;
-}
-
-IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& inherited, const std::string& engine, const Options& options) {
+IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& inherited, std::optional<int> nccl, const AnalysisOptions& options) {
   IsolationSetup isolation;
   isolation.inherited = inherited;
-  isolation.nccl = NcclVersionOf(engine);
+  isolation.nccl = nccl;
   isolation.run = [&](const Plan& plan) { return runs.Bare(plan); };
   isolation.used = [&] { return logs.Read(options).used; };
   isolation.cards = [&] { return logs.Read(options).cards; };
@@ -205,7 +188,7 @@ IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& 
   return isolation;
 }
 
-std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const NcclLogs& logs, const Options& options) {
+std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const NcclLogs& logs, const AnalysisOptions& options) {
   std::vector<TrialOutcome> trials;
   for (Plan& one : Combinations(plan, kMostTrials)) {
     RunOutcome run = runs.Whole(one);
@@ -222,28 +205,28 @@ std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const Nc
 /// What node 0 does: plans, runs, reports. A number of the report is its status.
 CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   const auto cannot_begin = [&](CommandResult result, const std::string& complaint) {
-    if (!options.dry_run) DismissOthers(options, launch, fmt::format("node 0: {}", complaint));
+    if (!options.replay.dry_run) DismissOthers(options.replay, launch, fmt::format("node 0: {}", complaint));
     return result;
   };
   std::variant<Plan, CommandResult> base = BasePlan(options);
   if (CommandResult* failed = std::get_if<CommandResult>(&base)) return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
   const Environment inherited = Inherited();
-  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options, inherited);
+  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options.replay, inherited);
   if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{.status = status,
-                         .out = options.format == "json" ? ReplayJson(report, Version())
-                                                         : ReplayText(report, StyleOfOutput(options), options.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling),
+                         .out = options.replay.as_json ? ReplayJson(report, Version())
+                                                         : ReplayText(report, StyleOfOutput(options), options.replay.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling),
                          .err = ""};
   };
   ReplayReport report{.plan = *plan, .engine = "", .engine_tests = "", .trials = {}};
-  if (options.dry_run) return print(report, 0);
+  if (options.replay.dry_run) return print(report, 0);
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
   const RunSetup setup = SetupOf(*worker, inherited, witness);
   const CatchInterrupt guard;
-  Result<ReplayNodes> gathered = ReplayNodes::Gather(options, launch, setup);
+  Result<ReplayNodes> gathered = ReplayNodes::Gather(options.replay, launch, setup);
   if (!gathered) return CouldNotRun(gathered.error());
   // The other processes end when it does, which must be after the report is printed: launchers kill all once one has failed.
   const auto nodes = std::make_shared<ReplayNodes>(std::move(*gathered));
@@ -266,16 +249,16 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   report.engine = shown.version;
   report.engine_tests = shown.tests;
   report.nodes = nodes->Report(*plan, *engines);
-  Result<NcclLogs> logs = NcclLogs::In(options.logs);
+  Result<NcclLogs> logs = NcclLogs::In(options.replay.logs);
   if (!logs) return could_not_run(logs.error());
   ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
   int status = 0;
-  if (options.isolate) {
-    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, report.engine, options));
+  if (options.replay.isolate) {
+    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, shown.nccl, options.analysis));
     if (!nodes->lost().empty()) report.isolation->finding = fmt::format("{} Nothing could be run after that. {}", nodes->lost(), report.isolation->finding);
     status = ExitStatus(*report.isolation);
   } else {
-    report.trials = RunTrials(*plan, runs, *logs, options);
+    report.trials = RunTrials(*plan, runs, *logs, options.analysis);
     status = ExitStatus(report.trials);
   }
   nodes->Farewell(status);
@@ -287,17 +270,17 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
 }  // namespace
 
 CommandResult RunReplay(const Options& options) {
-  const Result<Launch> launch = LaunchOf(options);
+  const Result<Launch> launch = LaunchOf(options.replay);
   if (!launch) return CouldNotRun(launch.error());
   if (launch->index == 0) return RunAsCoordinator(options, *launch);
-  if (options.dry_run) return {};
+  if (options.replay.dry_run) return {};
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
   witness.Begin();
   const CatchInterrupt guard;
   const ProbeEngine probe = [&](const std::string& engine, const std::map<std::string, std::string>& of_engine) { return Probe(*worker, engine, of_engine); };
-  return RunAsAgent(options, *launch, SetupOf(*worker, Inherited(), witness).local, probe, Interrupted);
+  return RunAsAgent(options.replay, *launch, SetupOf(*worker, Inherited(), witness).local, probe, Interrupted);
 }
 
 }  // namespace inquest

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/host_name.h"
 #include "replay/agent.h"
 #include "replay/layout.h"
 #include "replay/local_node.h"
@@ -33,26 +34,22 @@ std::optional<std::string> Variable(const char* name) {
 }
 
 bool IsThisHost(const std::string& host) {
-  const std::string own = HostName();
-  return host == "localhost" || host == own || host == own.substr(0, own.find('.'));
+  const std::string own = OwnHostName();
+  return host == "localhost" || host == own || host == HostName(own).Short();
 }
 
 /// --hosts: node 0 is this host, with ranks where it is in the list.
-Result<Launch> LaunchByHosts(const Options& options) {
-  const Result<std::vector<HostShare>> shares = ParseHostShares(options.replay_hosts);
-  if (!shares) return shares.error();
+Result<Launch> LaunchByHosts(const ReplayOptions& options) {
   if (options.nodes || options.node) return Error{"--hosts starts the nodes itself; --nnodes and --node-rank are for nodes that are started alike", "", ""};
   Launch launch;
-  launch.master = HostName();
+  launch.master = OwnHostName();
   launch.port = 0;
-  if (!options.master.empty()) {
-    const auto given = ParseHostAndPort(options.master);
-    if (!given) return Error{fmt::format("bad value '{}' of --master", options.master), "HOST or HOST:PORT, by which the hosts reach this one", ""};
-    launch.master = given->host;
-    launch.port = given->port.value_or(0);
+  if (options.master) {
+    launch.master = options.master->host;
+    launch.port = options.master->port.value_or(0);
   }
-  launch.hosts = {HostName()};
-  for (const HostShare& share : *shares) {
+  launch.hosts = {OwnHostName()};
+  for (const HostShare& share : options.hosts) {
     if (!IsThisHost(share.host)) launch.hosts.push_back(share.host);
   }
   launch.count = static_cast<int>(launch.hosts.size());
@@ -62,11 +59,10 @@ Result<Launch> LaunchByHosts(const Options& options) {
 }
 
 /// Each node's number of ranks in the order of --hosts.
-Result<std::vector<NodeShare>> SharesByHosts(Plan& plan, const Launch& launch, const Options& options) {
-  const auto hosts = *ParseHostShares(options.replay_hosts);
+Result<std::vector<NodeShare>> SharesByHosts(Plan& plan, const Launch& launch, const ReplayOptions& options) {
   std::vector<NodeShare> shares;
   int next = 1, sum = 0;
-  for (const HostShare& host : hosts) {
+  for (const HostShare& host : options.hosts) {
     shares.push_back({IsThisHost(host.host) ? 0 : next++, host.ranks.value_or(0)});
     sum += host.ranks.value_or(0);
   }
@@ -88,22 +84,16 @@ std::string LineOfInput() {
   return line;
 }
 
-Result<std::vector<SshCommand>> SshCommands(const Options& options, const Launch& launch, std::uint16_t port) {
-  std::vector<std::string> front;
-  for (std::size_t begin = 0; begin < options.ssh_command.size();) {
-    const std::size_t end = std::min(options.ssh_command.find(' ', begin), options.ssh_command.size());
-    if (end > begin) front.push_back(options.ssh_command.substr(begin, end - begin));
-    begin = end + 1;
-  }
+Result<std::vector<SshCommand>> SshCommands(const ReplayOptions& options, const Launch& launch, std::uint16_t port) {
   std::error_code error;
   const std::string self = fs::read_symlink("/proc/self/exe", error).string();
   const bool plain = self.find_first_of(" \t'\"\\$`*?[](){}<>|&;#~!") == std::string::npos;  // a remote shell reads it
-  if (front.empty() || error || !plain) return Error{"the agents cannot be started by ssh", plain ? "--ssh-command has no word" : fmt::format("the path {} has characters that a shell would change", self), ""};
+  if (error || !plain) return Error{"the agents cannot be started by ssh", fmt::format("the path {} has characters that a shell would change", self), ""};
   const std::string master = fmt::format("{}:{}", launch.master.find(':') == std::string::npos ? launch.master : fmt::format("[{}]", launch.master), port);
   std::vector<SshCommand> commands;
   for (int node = 1; node < launch.count; ++node) {
     const std::string& host = launch.hosts[static_cast<std::size_t>(node)];
-    SshCommand command{.host = host, .words = front};
+    SshCommand command{.host = host, .words = options.ssh_command};
     const std::string count = fmt::format("{}", launch.count), index = fmt::format("{}", node);
     const std::string words[] = {host, self, "replay", "--agent", "--token-file", "-", "--nnodes", count, "--node-rank", index, "--master", master};
     command.words.insert(command.words.end(), std::begin(words), std::end(words));
@@ -114,23 +104,14 @@ Result<std::vector<SshCommand>> SshCommands(const Options& options, const Launch
 
 }  // namespace
 
-std::optional<milliseconds> DurationOf(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (error != std::errc() || !(number > 0) || number > 1e6 || (unit != "" && unit != "s" && unit != "ms")) return std::nullopt;
-  return milliseconds(static_cast<milliseconds::rep>(std::max(1.0, unit == "ms" ? number : number * 1000)));
-}
-
-Result<Launch> LaunchOf(const Options& options) {
-  if (!options.join_timeout.empty() && !DurationOf(options.join_timeout)) return Error{fmt::format("bad value '{}' of --join-timeout", options.join_timeout), "seconds, such as 30, or 500ms", ""};
-  if (!options.replay_hosts.empty()) return LaunchByHosts(options);
+Result<Launch> LaunchOf(const ReplayOptions& options) {
+  if (!options.hosts.empty()) return LaunchByHosts(options);
   return FindLaunch({.nodes = options.nodes, .node = options.node, .master = options.master}, Variable);
 }
 
-Result<Plan> OverNodes(Plan plan, const Launch& launch, const Options& options) {
+Result<Plan> OverNodes(Plan plan, const Launch& launch, const ReplayOptions& options) {
   if (!launch.note.empty()) plan.notes.push_back(launch.note);
-  const bool by_hosts = !options.replay_hosts.empty();
+  const bool by_hosts = !options.hosts.empty();
   if (launch.count == 1 && !by_hosts) {
     if (launch.basis != Basis::kAssumed) plan.nodes = {.value = 1, .basis = launch.basis, .rule = launch.rule};
     return plan;
@@ -145,7 +126,7 @@ Result<Plan> OverNodes(Plan plan, const Launch& launch, const Options& options) 
   return plan;
 }
 
-Result<std::string> TakeToken(const Options& options, const Launch& launch) {
+Result<std::string> TakeToken(const ReplayOptions& options, const Launch& launch) {
   const std::optional<std::string> variable = Variable(kTokenVariable);
   ::unsetenv(kTokenVariable);
   if (options.token_file == "-") return TokenFrom(LineOfInput(), "standard input");
@@ -156,22 +137,22 @@ Result<std::string> TakeToken(const Options& options, const Launch& launch) {
     return TokenFrom(line, options.token_file);
   }
   if (variable) return TokenFrom(*variable, kTokenVariable);
-  if (!options.replay_hosts.empty()) return HexDigits(RandomBytes());  // it travels over ssh alone
+  if (!options.hosts.empty()) return HexDigits(RandomBytes());  // it travels over ssh alone
   return Error{fmt::format("{} processes take part ({}), and there is no job token to know them by", launch.count, launch.rule),
                fmt::format("export {}=$(openssl rand -hex 32), the same for all of them; or --token-file FILE; --nnodes 1 runs on this host alone", kTokenVariable), ""};
 }
 
-Result<ReplayNodes> ReplayNodes::Gather(const Options& options, const Launch& launch, const RunSetup& setup) {
+Result<ReplayNodes> ReplayNodes::Gather(const ReplayOptions& options, const Launch& launch, const RunSetup& setup) {
   ReplayNodes nodes;
   if (launch.count == 1) return nodes;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return token.error();
-  CrewSetup crew{.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = std::string(Version()), .names = launch.hosts, .interrupted = setup.interrupted};
+  CrewSetup crew{.count = launch.count, .port = launch.port, .token = *token, .host = OwnHostName(), .version = std::string(Version()), .names = launch.hosts, .interrupted = setup.interrupted};
   auto hopeless = std::make_shared<std::function<std::string()>>();
   crew.hopeless = [hopeless] { return *hopeless ? (*hopeless)() : std::string(); };
   Result<Crew> listening = Crew::Listen(std::move(crew));
   if (!listening) return listening.error();
-  if (!options.replay_hosts.empty()) {
+  if (!options.hosts.empty()) {
     const auto commands = SshCommands(options, launch, listening->port());
     if (!commands) return commands.error();
     Result<SshAgents> ssh = SshAgents::Start(*commands, setup.local.env, *token);
@@ -179,7 +160,7 @@ Result<ReplayNodes> ReplayNodes::Gather(const Options& options, const Launch& la
     nodes.ssh_.emplace(std::move(*ssh));
     *hopeless = [&ssh = *nodes.ssh_] { return ssh.WhyHopeless(); };
   }
-  const auto failed = listening->Join(options.join_timeout.empty() ? kJoin : *DurationOf(options.join_timeout));
+  const auto failed = listening->Join(options.join_timeout.value_or(kJoin));
   *hopeless = nullptr;
   if (failed) return *failed;
   nodes.crew_.emplace(std::move(*listening));
@@ -226,17 +207,17 @@ void ReplayNodes::Farewell(int status, const std::string& complaint) {
   if (crew_) crew_->Farewell(status, complaint);
 }
 
-void DismissOthers(const Options& options, const Launch& launch, const std::string& complaint) {
+void DismissOthers(const ReplayOptions& options, const Launch& launch, const std::string& complaint) {
   constexpr milliseconds kPatience{3000};
-  if (launch.count == 1 || !options.replay_hosts.empty()) return;
+  if (launch.count == 1 || !options.hosts.empty()) return;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return;
-  Result<Crew> crew = Crew::Listen({.count = launch.count, .port = launch.port, .token = *token, .host = HostName(), .version = std::string(Version())});
+  Result<Crew> crew = Crew::Listen({.count = launch.count, .port = launch.port, .token = *token, .host = OwnHostName(), .version = std::string(Version())});
   if (!crew) return;
   if (!crew->Join(kPatience)) crew->Farewell(kExitCouldNotRun, complaint);
 }
 
-CommandResult RunAsAgent(const Options& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted) {
+CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted) {
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return CouldNotRun(token.error());
   std::error_code error;
@@ -245,10 +226,10 @@ CommandResult RunAsAgent(const Options& options, const Launch& launch, const Nod
                    .master = launch.master,
                    .port = launch.port,
                    .token = std::move(*token),
-                   .host = HostName(),
+                   .host = OwnHostName(),
                    .version = std::string(Version()),
                    .local_rank = launch.local_rank,
-                   .join = options.join_timeout.empty() ? kJoinOfAgent : *DurationOf(options.join_timeout),
+                   .join = options.join_timeout.value_or(kJoinOfAgent),
                    .local = local,
                    .probe = probe,
                    .scratch = fs::temp_directory_path(error).string(),

@@ -18,22 +18,20 @@ namespace inquest {
 inline constexpr const char* kTokenVariable = "INQUEST_REPLAY_TOKEN";
 
 /// By the options, among them --hosts, and the environment.
-Result<Launch> LaunchOf(const Options& options);
+Result<Launch> LaunchOf(const ReplayOptions& options);
 
 /// The plan with its nodes and the ranks of each; a number of ranks that nothing says is that of the processes.
-Result<Plan> OverNodes(Plan plan, const Launch& launch, const Options& options);
+Result<Plan> OverNodes(Plan plan, const Launch& launch, const ReplayOptions& options);
 
-/// Seconds or milliseconds as text, `5`, `0.5s`, `500ms`.
-std::optional<std::chrono::milliseconds> DurationOf(std::string_view text);
 
 /// Takes the token out of the environment, so that no child inherits it.
-Result<std::string> TakeToken(const Options& options, const Launch& launch);
+Result<std::string> TakeToken(const ReplayOptions& options, const Launch& launch);
 
 /// Those of a run, the coordinator among them. Of one host: nobody else.
 class ReplayNodes {
  public:
   /// Listens, starts agents by ssh where it has to, and waits for all.
-  static Result<ReplayNodes> Gather(const Options& options, const Launch& launch, const RunSetup& setup);
+  static Result<ReplayNodes> Gather(const ReplayOptions& options, const Launch& launch, const RunSetup& setup);
   ReplayNodes(ReplayNodes&&) = default;
   ~ReplayNodes() = default;
 
@@ -55,9 +53,9 @@ class ReplayNodes {
 };
 
 /// Where node 0 cannot even begin: those that wait for it are told, and end.
-void DismissOthers(const Options& options, const Launch& launch, const std::string& complaint);
+void DismissOthers(const ReplayOptions& options, const Launch& launch, const std::string& complaint);
 
 /// This process as one of the others. Prints nothing but what went wrong.
-CommandResult RunAsAgent(const Options& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted);
+CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted);
 
 }  // namespace inquest

@@ -5,18 +5,20 @@
 
 #include "parsers/formats.h"
 #include "report/terminal.h"
+#include "rules/sought.h"
 
 namespace inquest {
 
-std::variant<RuleBook, RuleErrors> LoadRuleSet(const Options& options) {
+std::variant<RuleBook, RuleErrors> LoadRuleSet(const std::string& rules_dir) {
   RuleBook embedded = Deserialize(EmbeddedRules());
-  if (options.rules_dir.empty()) return embedded;
-  return LoadRules(options.rules_dir, &embedded);
+  if (rules_dir.empty()) return embedded;
+  return LoadRules(rules_dir, &embedded);
 }
 
-Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBook& book) {
-  if (options.rules_dir.empty()) return LoadSieve(EmbeddedSieve(), book, Marks().marks);
-  return ExtendSieve(EmbeddedSieve(), Deserialize(EmbeddedRules()), book, Marks().marks);
+Result<std::unique_ptr<Sieve>> LoadSieveFor(const std::string& rules_dir, const RuleBook& book) {
+  if (rules_dir.empty()) return LoadSieve(EmbeddedSieve(), SoughtBy(book, Marks().marks));
+  const RuleBook embedded = Deserialize(EmbeddedRules());
+  return ExtendSieve(EmbeddedSieve(), SoughtBy(embedded, Marks().marks), SoughtBy(book, Marks().marks));
 }
 
 std::string RuleErrorText(const RuleErrors& errors) {

@@ -6,13 +6,13 @@
 
 #include "cli/options.h"
 #include "rules/rule_book.h"
-#include "rules/sieve.h"
+#include "search/sieve.h"
 
 namespace inquest {
 
-std::variant<RuleBook, RuleErrors> LoadRuleSet(const Options& options);
+std::variant<RuleBook, RuleErrors> LoadRuleSet(const std::string& rules_dir);
 /// The embedded database, and a second one for the rules that are not in it.
-Result<std::unique_ptr<Sieve>> LoadSieveFor(const Options& options, const RuleBook& book);
+Result<std::unique_ptr<Sieve>> LoadSieveFor(const std::string& rules_dir, const RuleBook& book);
 /// All mistakes, one a line: `file:line: message; hint`.
 std::string RuleErrorText(const RuleErrors& errors);
 CommandResult BadRules(const RuleErrors& errors);

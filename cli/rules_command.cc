@@ -6,33 +6,31 @@
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "cli/nearest.h"
+#include "cli/rule_samples.h"
 #include "cli/rule_set.h"
-#include "parsers/scan.h"
 #include "report/terminal.h"
-#include "rules/evidence.h"
-#include "timeline/builder.h"
 
 namespace inquest {
 namespace {
 
 CommandResult List(const Options& options, const RuleBook& book) {
-  if (!options.cause.empty() && book.FindCause(options.cause) == nullptr) {
+  if (!options.rules_cause.empty() && book.FindCause(options.rules_cause) == nullptr) {
     std::vector<std::string_view> codes;
     for (const Cause& cause : book.causes) codes.push_back(cause.code);
-    const auto nearest = Nearest(options.cause, codes);
-    return CouldNotRun({fmt::format("no cause is called '{}'", options.cause),
+    const auto nearest = Nearest(options.rules_cause, codes);
+    return CouldNotRun({fmt::format("no cause is called '{}'", options.rules_cause),
                         nearest ? fmt::format("did you mean {}?", *nearest) : "inquest explain lists all causes", ""});
   }
   CommandResult result;
   for (const Rule& rule : book.rules) {
-    if (!options.cause.empty() && rule.cause != options.cause) continue;
+    if (!options.rules_cause.empty() && rule.cause != options.rules_cause) continue;
     const bool signature = rule.kind == Rule::Kind::kSignature;
     result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id,
                               signature ? std::string_view(rule.cause) : KindWord(rule.kind),
                               signature ? Name(rule.strength) : "", rule.summary);
   }
   for (const FindingRule& rule : book.findings) {
-    const bool of_cause = options.cause.empty() || rule.cause == options.cause || std::ranges::find(rule.causes, options.cause, &FindingRule::KindCause::cause) != rule.causes.end();
+    const bool of_cause = options.rules_cause.empty() || rule.cause == options.rules_cause || std::ranges::find(rule.causes, options.rules_cause, &FindingRule::KindCause::cause) != rule.causes.end();
     if (of_cause) result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id, CauseWord(rule), Name(Strongest(rule)), rule.summary);
   }
   return result;
@@ -52,19 +50,8 @@ CommandResult Show(const Options& options, const RuleBook& book) {
                       nearest ? fmt::format("did you mean {}?", *nearest) : "inquest rules list shows all ids", ""});
 }
 
-/// Whether the whole program would confirm the rule on a log of this one line.
-bool Confirms(const std::string& line, std::uint32_t rule, const RuleBook& book, const Sieve& sieve) {
-  TimelineBuilder builder;
-  ScanText(line + "\n", sieve, {.threads = 1}, builder);
-  InputSummary input;
-  input.lines = 1;
-  const Timeline timeline = builder.Build({input});
-  const Evidence evidence = Gather(timeline, book);
-  return std::ranges::any_of(evidence.matches, [&](const LineMatch& match) { return match.rule == rule; });
-}
-
 CommandResult Test(const Options& options, const RuleBook& book) {
-  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options, book);
+  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.analysis.rules_dir, book);
   if (!sieve) return CouldNotRun(sieve.error());
   CommandResult result;
   std::size_t samples = 0, failed = 0;
@@ -72,9 +59,10 @@ CommandResult Test(const Options& options, const RuleBook& book) {
                            std::string_view complaint) {
     for (const std::string& line : lines) {
       ++samples;
-      if (Confirms(line, rule, book, **sieve) == wanted) continue;
+      const auto why = WhySampleFails(line, wanted, rule, book, **sieve);
+      if (!why) continue;
       ++failed;
-      result.out += fmt::format("{}: {}: '{}'\n", book.rules[rule].file, complaint, Sanitize(line));
+      result.out += fmt::format("{}: {}: '{}'\n  {}\n", book.rules[rule].file, complaint, Sanitize(line), Sanitize(*why));
     }
   };
   for (std::uint32_t rule = 0; rule < book.rules.size(); ++rule) {
@@ -86,7 +74,7 @@ CommandResult Test(const Options& options, const RuleBook& book) {
   return result;
 }
 
-CommandResult Lint(const std::variant<RuleBook, RuleErrors>& loaded) {
+CommandResult Lint(const Options& options, const std::variant<RuleBook, RuleErrors>& loaded) {
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) {
     return {
         .status = 1,
@@ -94,9 +82,11 @@ CommandResult Lint(const std::variant<RuleBook, RuleErrors>& loaded) {
         .err = ""};
   }
   const RuleBook& book = std::get<RuleBook>(loaded);
-  return {.status = 0,
-          .out = fmt::format("{} rules, {} findings, {} causes, no mistake\n", book.rules.size(), book.findings.size(), book.causes.size()),
-          .err = ""};
+  CommandResult result;
+  for (const Covered& covered : CoveredRules(book, options.analysis.rules_dir))
+    result.out += Sanitize(fmt::format("{}: note: {} reads all of its samples, for the same cause ({})", covered.rule->file, covered.by->id, covered.by->file)) + "\n";
+  result.out += fmt::format("{} rules, {} findings, {} causes, no mistake\n", book.rules.size(), book.findings.size(), book.causes.size());
+  return result;
 }
 
 }  // namespace
@@ -111,8 +101,8 @@ CommandResult RunRules(const Options& options) {
   if (word != "show" && options.arguments.size() > 1)
     return CouldNotRun(
         {fmt::format("rules {} takes no '{}'", word, options.arguments[1]), "a folder is given by --rules DIR", ""});
-  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options);
-  if (word == "lint") return Lint(loaded);
+  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.analysis.rules_dir);
+  if (word == "lint") return Lint(options, loaded);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
   if (word == "list") return List(options, book);

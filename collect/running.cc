@@ -46,7 +46,7 @@ std::optional<std::string> Value(const std::vector<std::string>& environment, st
   return std::nullopt;
 }
 
-/// As NCCL does: %h the host up to its first dot, %p the pid, %% a percent sign, any other as it is.
+/// As NCCL does: %h the host up to its first dot, even of an address, %p the pid, %% a percent sign, any other as it is.
 std::string ExpandDebugFile(string_view pattern, string_view hostname, std::int64_t pid) {
   std::string path;
   for (std::size_t i = 0; i < pattern.size(); ++i) {

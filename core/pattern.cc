@@ -13,6 +13,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/expression.h"
+
 namespace inquest {
 namespace {
 
@@ -21,6 +23,8 @@ using Piece = re2::StringPiece;
 #else
 using Piece = absl::string_view;
 #endif
+
+using Kind = ExpressionPiece::Kind;
 
 bool IsAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
@@ -37,22 +41,13 @@ re2::RE2::Options Options() {
 
 /// What bytes cannot do: a class or a quantifier would take the last byte of a character for the whole.
 std::optional<std::string> UnsafeCharacter(std::string_view expression) {
-  bool in_class = false;
-  for (std::size_t i = 0; i < expression.size(); ++i) {
-    const char c = expression[i];
-    if (c == '\\') {
-      ++i;
-    } else if (in_class) {
-      if (c == ']') in_class = false;
-      if (!IsAscii(c)) return "a character outside ASCII stands inside [...]";
-    } else if (c == '[') {
-      in_class = true;
-      // The first `]` of a class is a member of it.
-      if (expression.substr(i + 1, 1) == "^") ++i;
-      if (expression.substr(i + 1, 1) == "]") ++i;
-    } else if (i > 0 && !IsAscii(expression[i - 1]) && (c == '*' || c == '+' || c == '?' || c == '{')) {
-      return "a character outside ASCII is repeated";
-    }
+  const auto pieces = PiecesOf(expression);
+  bool in_class = false, wide = false;
+  for (const ExpressionPiece& piece : pieces.value_or(std::vector<ExpressionPiece>())) {
+    if (piece.Is(Kind::kTimes) && wide) return "a character outside ASCII is repeated";
+    wide = piece.Is(Kind::kCharacter) && !IsAscii(piece.text.front());
+    if (in_class && wide) return "a character outside ASCII stands inside [...]";
+    if (piece.Is(Kind::kClassBegin) || piece.Is(Kind::kClassEnd)) in_class = piece.Is(Kind::kClassBegin);
   }
   return std::nullopt;
 }
@@ -64,74 +59,30 @@ Result<std::unique_ptr<re2::RE2>> CompileExpression(std::string_view expression)
   return compiled;
 }
 
-/// Where the class or the group that begins at `at` ends: behind its bracket. npos: it does not.
-std::size_t EndOfClass(std::string_view expression, std::size_t at) {
-  at += expression.substr(at + 1, 1) == "^" ? 2 : 1;
-  if (expression.substr(at, 1) == "]") ++at;  // the first one is a member
-  for (; at < expression.size(); ++at) {
-    if (expression[at] == '\\') ++at;
-    else if (expression.substr(at, 2) == "[:") at = std::min(expression.find(":]", at + 2), expression.size() - 2) + 1;
-    else if (expression[at] == ']') return at + 1;
-  }
-  return std::string_view::npos;
-}
-std::size_t EndOfGroup(std::string_view expression, std::size_t at) {
-  for (int depth = 0; at < expression.size();) {
-    const char c = expression[at];
-    if (c == '[') {
-      at = EndOfClass(expression, at);
-      continue;
-    }
-    if (c == '\\') ++at;
-    if (c == '(') ++depth;
-    ++at;
-    if (c == ')' && --depth == 0) return at;
-  }
-  return std::string_view::npos;
-}
-
-/// `(?i)`, `(?s-i:`: letters may be of another case than they are written in.
-bool TurnsCaseOff(std::string_view group) {
-  if (!group.starts_with("(?") || group.starts_with("(?P<") || group.starts_with("(?<")) return false;
-  const std::string_view flags = group.substr(2, group.find_first_of(":)") - 2);
-  return flags.find('i') != std::string_view::npos;
-}
-
 }  // namespace
 
 std::string RequiredLiteral(std::string_view expression) {
   constexpr std::string_view kCode = "pPxQECG0123456789";  // escapes of more than one character, and those of no fixed meaning
+  const auto pieces = PiecesOf(expression);
+  if (!pieces) return "";
   std::string longest, run;
   const auto end_run = [&] {
     if (run.size() > longest.size()) longest = run;
     run.clear();
   };
-  for (std::size_t at = 0; at < expression.size();) {
-    const char c = expression[at];
-    if (c == '|' || c == ')') return "";
-    if (c == '*' || c == '?' || c == '{') {
-      if (!run.empty()) run.pop_back();
-      end_run();
-      at = c == '{' ? expression.find('}', at) : at;
-      if (at == std::string_view::npos) return "";
-      ++at;
-    } else if (c == '(' || c == '[') {
-      end_run();
-      const std::size_t end = c == '(' ? EndOfGroup(expression, at) : EndOfClass(expression, at);
-      if (end == std::string_view::npos || (c == '(' && TurnsCaseOff(expression.substr(at, end - at)))) return "";
-      at = end;
-    } else if (c == '\\') {
-      if (at + 1 == expression.size() || kCode.find(expression[at + 1]) != std::string_view::npos) return "";
-      if (std::isalnum(static_cast<unsigned char>(expression[at + 1])) != 0) end_run();
-      else run += expression[at + 1];
-      at += 2;
-    } else if (c == '.' || c == '^' || c == '$' || c == '+') {
-      end_run();
-      ++at;
-    } else {
-      run += c;
-      ++at;
-    }
+  int depth = 0;  // of groups and classes: what stands inside them may not stand in the text
+  for (const ExpressionPiece& piece : *pieces) {
+    if (SetsCase(piece)) return "";
+    if (piece.Is(Kind::kEscape) && kCode.find(piece.text[1]) != std::string_view::npos && depth == 0) return "";
+    if (piece.Is(Kind::kBar) && depth == 0) return "";
+    if (piece.Is(Kind::kGroupEnd) || piece.Is(Kind::kClassEnd)) --depth;
+    const bool stands = depth == 0 && (piece.Is(Kind::kCharacter) || (piece.Is(Kind::kEscape) && std::isalnum(static_cast<unsigned char>(piece.text[1])) == 0));
+    if (stands)
+      run += piece.Is(Kind::kEscape) ? piece.text.substr(1) : piece.text;
+    else if (piece.Is(Kind::kTimes) && piece.least == 0 && depth == 0 && !run.empty())
+      run.pop_back();  // a character outside ASCII is never repeated
+    if (piece.Is(Kind::kGroupBegin) || piece.Is(Kind::kClassBegin)) ++depth;
+    if (!stands) end_run();
   }
   end_run();
   return longest;

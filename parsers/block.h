@@ -10,7 +10,7 @@
 #include "core/call_batch.h"
 #include "core/code.h"
 #include "parsers/container_log.h"
-#include "parsers/sieve.h"
+#include "search/sieve.h"
 
 namespace inquest {
 

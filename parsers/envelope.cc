@@ -6,6 +6,7 @@
 #include <charconv>
 #include <span>
 
+#include "core/host_name.h"
 #include "parsers/docker_line.h"
 #include "parsers/escapes.h"
 #include "parsers/formats/journal_line.h"
@@ -151,17 +152,6 @@ bool LooksLikeLog(string_view text) {
   const std::size_t inner = text.find_first_not_of(' ');
   if (inner != kNone && inner > 0) return inner % 2 == 0 && text.find(' ', inner) != kNone;  // a traceback's lines
   return text[0] == '[' && text.find("] ") != kNone;
-}
-
-bool IsIpv4(string_view text) {
-  for (int part = 0; part < 4; ++part) {
-    const std::size_t digits = CountDigits(text);
-    if (digits == 0 || digits > 3) return false;
-    text.remove_prefix(digits);
-    if (part < 3 && !text.starts_with('.')) return false;
-    if (part < 3) text.remove_prefix(1);
-  }
-  return text.empty();
 }
 
 /// `[dense/HorovodAllreduce_0, ...`, `[name]`: Horovod lists tensors by rank, in the shape of srun's label.
@@ -452,7 +442,7 @@ class Peeler {
     const std::size_t colon = text_.substr(0, 68).find(": ");
     if (colon == kNone || colon + 2 == text_.size()) return false;
     const string_view name = text_.substr(0, colon), rest = text_.substr(colon + 2);
-    if (!IsIpv4(name) && !(IsHostName(name) && (LooksLikeLog(rest) || StartsWithTag(rest) || LooksLikeState(rest)))) return false;
+    if (!HostName(name).is_ipv4() && !(IsHostName(name) && (LooksLikeLog(rest) || StartsWithTag(rest) || LooksLikeState(rest)))) return false;
     SetHost(name);
     text_ = rest;
     return true;

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "core/host_name.h"
+
 namespace inquest {
 namespace {
 
@@ -50,9 +52,6 @@ bool IsNumbered(string_view name) {
   return !rest.empty() && std::all_of(rest.begin(), rest.end(), [](char c) { return IsDigit(c) || c == '-'; }) && IsDigit(rest.back());
 }
 
-/// NCCL and the launchers print host names up to the first dot.
-std::string ShortName(string_view name) { return std::string(name.substr(0, name.find('.'))); }
-
 bool LooksLikeHost(string_view name) {
   constexpr std::size_t kLongest = 253;
   if (name.size() < 2 || name.size() > kLongest || (!IsLetter(name.front()) && !IsDigit(name.front()))) return false;
@@ -60,18 +59,6 @@ bool LooksLikeHost(string_view name) {
   if (!std::all_of(name.begin(), name.end(), is_host_char) || std::none_of(name.begin(), name.end(), IsLetter)) return false;
   if (std::find(kNotHosts.begin(), kNotHosts.end(), Stem(name)) != kNotHosts.end()) return false;
   return !IsNumbered(name) || std::find(kDevices.begin(), kDevices.end(), Stem(name)) == kDevices.end();
-}
-
-/// `10.0.0.7`. Versions of four parts exist, but name no folder of logs.
-bool IsAddress(string_view name) {
-  int parts = 0;
-  for (std::size_t at = 0; at <= name.size(); ++parts) {
-    const std::size_t end = std::min(name.find('.', at), name.size());
-    const string_view part = name.substr(at, end - at);
-    if (part.empty() || part.size() > 3 || !std::all_of(part.begin(), part.end(), IsDigit) || (part.size() == 3 && part > "255")) return false;
-    at = end + 1;
-  }
-  return parts == 4;
 }
 
 /// `sosreport-node07-0123456-2031-04-05-abcdefg`: the host, the case where one was given, the day and a tag.
@@ -91,7 +78,7 @@ std::optional<std::string> HostOfSosReport(string_view name) {
   const std::size_t number = host.rfind('-');
   if (number != string_view::npos && number > 0 && host.size() > number + 4 && std::all_of(host.begin() + static_cast<std::ptrdiff_t>(number) + 1, host.end(), IsDigit))
     host = host.substr(0, number);
-  return ShortName(host);
+  return HostName(host).Short();
 }
 
 /// `node07` and `node12` have one shape.
@@ -108,11 +95,11 @@ std::string Shape(string_view name) {
 
 /// What a folder's name says by itself, in the folder around it.
 std::optional<std::string> HostOfName(string_view name, string_view around) {
-  if (IsAddress(name)) return std::string(name);
+  if (HostName(name).is_ipv4()) return std::string(name);  // versions of four parts exist, but name no folder of logs
   if (auto host = HostOfSosReport(name)) return host;
   if (around.ends_with('/')) around.remove_suffix(1);
   const bool among_hosts = std::find(kAroundHosts.begin(), kAroundHosts.end(), BaseName(around)) != kAroundHosts.end();
-  return among_hosts && LooksLikeHost(name) ? std::optional(ShortName(name)) : std::nullopt;
+  return among_hosts && LooksLikeHost(name) ? std::optional(HostName(name).Short()) : std::nullopt;
 }
 
 bool IsNamedAsHost(string_view name) { return IsNumbered(name) && std::find(kHostStems.begin(), kHostStems.end(), Stem(name)) != kHostStems.end(); }
@@ -143,7 +130,7 @@ std::optional<std::string> BundleHost(string_view path) {
   const std::size_t end = inside.find('/');
   if (end == string_view::npos) return std::nullopt;
   if (std::any_of(kOfOthers.begin(), kOfOthers.end(), [&](string_view folder) { return inside.substr(end + 1).starts_with(folder); })) return std::nullopt;
-  return end > 0 ? std::optional(ShortName(inside.substr(0, end))) : std::nullopt;
+  return end > 0 ? std::optional(HostName(inside.substr(0, end)).Short()) : std::nullopt;
 }
 
 std::optional<std::string> HostGiven(string_view path, const std::vector<GivenHost>& given) {
@@ -154,7 +141,7 @@ std::optional<std::string> HostGiven(string_view path, const std::vector<GivenHo
     const bool is_in = folder.empty() || path == folder || (path.starts_with(folder) && (path[folder.size()] == '/' || path[folder.size()] == ':'));
     if (is_in && (nearest == nullptr || one.path.size() >= nearest->path.size())) nearest = &one;
   }
-  return nearest != nullptr ? std::optional(ShortName(nearest->host)) : std::nullopt;
+  return nearest != nullptr ? std::optional(HostName(nearest->host).Short()) : std::nullopt;
 }
 
 std::vector<std::optional<std::string>> FolderHosts(const std::vector<std::string>& paths) {
@@ -171,7 +158,7 @@ std::vector<std::optional<std::string>> FolderHosts(const std::vector<std::strin
       if (auto host = HostOfName(name, parent)) return host;
       const auto around = shapes.find(parent);
       if (around == shapes.end()) continue;
-      if (LooksLikeHost(name) && around->second.contains(Shape(name))) return ShortName(name);
+      if (LooksLikeHost(name) && around->second.contains(Shape(name))) return HostName(name).Short();
     }
     return std::nullopt;
   };

@@ -10,7 +10,7 @@
 #include "core/event_sink.h"
 #include "core/result.h"
 #include "parsers/block.h"
-#include "parsers/sieve.h"
+#include "search/sieve.h"
 
 namespace inquest {
 

@@ -1,198 +1,164 @@
-// Messages between agents as JSON. What workers say travels as the text that they say it in.
+// Messages between agents as JSON.
 #include "replay/agent_wire.h"
 
+#include "replay/wire_fields.h"
 #include "replay/wire_json.h"
 
 namespace inquest {
-namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
-using wire::Enumerator;
-using wire::Json;
-using wire::Malformed;
-using wire::Milliseconds;
-using Clock = std::chrono::steady_clock;
+constexpr int kMostRanks = 1 << 20;
 
-constexpr std::int64_t kMostRanks = 1 << 20;
-
-template <class T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-template <class T>
-std::optional<T> Optional(const Json& json) {
-  return json.is_null() ? std::nullopt : std::optional(json.get<T>());
-}
-Json Ticks(Clock::time_point at) { return std::chrono::duration_cast<nanoseconds>(at.time_since_epoch()).count(); }
-Clock::time_point TimePoint(const Json& json) { return Clock::time_point(nanoseconds(json.get<nanoseconds::rep>())); }
-std::string Text(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
-
-using Texts = std::map<std::string, std::string>;
+static std::size_t CountOf(SocketSight::State) { return static_cast<std::size_t>(SocketSight::State::kListening) + 1; }
 
 // ---- to an agent ----------------------------------------------------------------------------------------------------
 
-Json Body(const ProbeOrder& m) { return {{"engine", m.engine}, {"options", m.options}}; }
-void Read(const Json& json, ProbeOrder& m) { m = {Text(json, "engine"), json.at("options").get<Texts>()}; }
-
-Json Body(const Begin& m) {
-  Json ranks = Json::array();
-  for (const RankOrder& rank : m.order.ranks) ranks.push_back({{"rank", rank.rank}, {"env", rank.env}, {"work", Encode(ToWorker(rank.work))}});
-  return {{"run", m.run}, {"env", m.order.env}, {"ranks", ranks}};
+template <class Archive>
+void Fields(Archive& archive, ProbeOrder& m) {
+  archive("engine", m.engine);
+  archive("options", m.options);
 }
-void Read(const Json& json, Begin& m) {
-  m.run = json.at("run").get<int>();
-  m.order.env = json.at("env").get<Texts>();
-  for (const Json& rank : json.at("ranks")) {
-    const auto work = DecodeToWorker(Text(rank, "work"));
-    const bool numbered = rank.at("rank").get<std::int64_t>() >= 0 && rank.at("rank").get<std::int64_t>() < kMostRanks;
-    if (!numbered || !work || !std::holds_alternative<StartWork>(*work)) throw Malformed();
-    m.order.ranks.push_back({.rank = rank.at("rank").get<int>(), .launcher = {}, .env = rank.at("env").get<Texts>(), .work = std::get<StartWork>(*work)});
-  }
+template <class Archive>
+void Fields(Archive& archive, RankOrder& m) {  // its launcher is of the coordinator's own host
+  archive("rank", m.rank);
+  archive("env", m.env);
+  archive("work", m.work);
+  archive.Demand(m.rank >= 0 && m.rank < kMostRanks);
 }
-
-Json Body(const Told& m) { return {{"rank", m.rank}, {"message", Encode(m.message)}}; }
-void Read(const Json& json, Told& m) {
-  auto message = DecodeToWorker(Text(json, "message"));
-  if (!message) throw Malformed();
-  m = {json.at("rank").get<int>(), std::move(*message)};
+template <class Archive>
+void Fields(Archive& archive, Begin& m) {
+  archive("run", m.run);
+  archive("env", m.order.env);
+  archive("ranks", m.order.ranks);
 }
-
-Json Body(const LookAround& m) {
-  const LookOrder& o = m.order;
-  return {{"id", o.id}, {"threads", o.threads}, {"sockets", o.sockets}, {"apart", o.apart.count()}, {"backtraces", o.backtraces}, {"limit", o.limit.count()}, {"texts", o.texts},
-          {"dump_signal", OrNull(o.dump_signal)}};
+template <class Archive>
+void Fields(Archive& archive, Told& m) {
+  archive("rank", m.rank);
+  archive("message", m.message);
 }
-void Read(const Json& json, LookAround& m) {
-  m.order = {.id = json.at("id").get<int>(),
-             .threads = json.at("threads").get<bool>(),
-             .sockets = json.at("sockets").get<bool>(),
-             .apart = Milliseconds(json.at("apart")),
-             .backtraces = json.at("backtraces").get<std::vector<int>>(),
-             .limit = Milliseconds(json.at("limit")),
-             .texts = json.at("texts").get<bool>(),
-             .dump_signal = Optional<int>(json.at("dump_signal"))};
+template <class Archive>
+void Fields(Archive& archive, LookAround& m) {
+  archive("id", m.order.id);
+  archive("threads", m.order.threads);
+  archive("sockets", m.order.sockets);
+  archive("apart", m.order.apart);
+  archive("backtraces", m.order.backtraces);
+  archive("limit", m.order.limit);
+  archive("texts", m.order.texts);
+  archive("dump_signal", m.order.dump_signal);
 }
-
-Json Body(const KillRanks& m) { return {{"ranks", m.ranks}}; }
-void Read(const Json& json, KillRanks& m) { m.ranks = json.at("ranks").get<std::vector<int>>(); }
-
-Json Body(const CoordinatorBeat&) { return Json::object(); }
-void Read(const Json&, CoordinatorBeat&) {}
-
-Json Body(const Farewell& m) { return {{"status", m.status}, {"complaint", m.complaint}}; }
-void Read(const Json& json, Farewell& m) { m = {json.at("status").get<int>(), Text(json, "complaint")}; }
+template <class Archive>
+void Fields(Archive& archive, KillRanks& m) { archive("ranks", m.ranks); }
+template <class Archive>
+void Fields(Archive&, CoordinatorBeat&) {}
+template <class Archive>
+void Fields(Archive& archive, Farewell& m) {
+  archive("status", m.status);
+  archive("complaint", m.complaint);
+}
 
 // ---- to the coordinator ---------------------------------------------------------------------------------------------
 
-Json Body(const AgentHello& m) {
-  return {{"index", m.index}, {"count", m.count}, {"host", m.host}, {"net", m.net}, {"address", m.address}, {"version", m.version}, {"wire", m.wire}, {"local_rank", OrNull(m.local_rank)}};
-}
-void Read(const Json& json, AgentHello& m) {
-  m = {.index = json.at("index").get<int>(),
-       .count = json.at("count").get<int>(),
-       .host = json.value("host", ""),
-       .net = json.value("net", ""),
-       .address = json.value("address", ""),
-       .version = Text(json, "version"),
-       .wire = json.value("wire", 0),
-       .local_rank = Optional<int>(json.value("local_rank", Json()))};
+template <class Archive>
+void Fields(Archive& archive, AgentHello& m) {
+  archive("index", m.index);
+  archive("count", m.count);
+  archive.Maybe("host", m.host);
+  archive.Maybe("net", m.net);
+  archive.Maybe("address", m.address);
+  archive("version", m.version);
+  archive.Maybe("wire", m.wire);
+  archive.Maybe("local_rank", m.local_rank);
 }
 
-Json Body(const ProbeAnswer& m) { return {{"version", m.found.version}, {"tests", m.found.tests}, {"missing", m.missing}, {"hint", m.hint}}; }
-void Read(const Json& json, ProbeAnswer& m) { m = {{Text(json, "version"), Text(json, "tests")}, Text(json, "missing"), Text(json, "hint")}; }
-
-Json ToJson(const ThreadState& t) { return {{"tid", t.tid}, {"name", t.name}, {"state", t.state}, {"wchan", t.wchan}, {"syscall", t.syscall}, {"stack", t.stack}}; }
-ThreadState ThreadOf(const Json& json) {
-  return {json.at("tid").get<std::int64_t>(), Text(json, "name"), Text(json, "state"), Text(json, "wchan"), Text(json, "syscall"), Text(json, "stack")};
+template <class Archive>
+void Fields(Archive& archive, ThreadState& thread) {
+  archive("tid", thread.tid);
+  archive("name", thread.name);
+  archive("state", thread.state);
+  archive("wchan", thread.wchan);
+  archive("syscall", thread.syscall);
+  archive("stack", thread.stack);
+}
+template <class Archive>
+void Fields(Archive& archive, RankSight& sight) {
+  archive("rank", sight.rank);
+  archive("process_state", sight.process_state);
+  archive("threads", sight.threads);
+  archive("backtrace", sight.backtrace);
+}
+template <class Archive>
+void Fields(Archive& archive, SocketSight& socket) {
+  archive("rank", socket.rank);
+  archive("net", socket.net);
+  archive("local", socket.local);
+  archive("remote", socket.remote);
+  archive("state", socket.state);
+  archive("acked", socket.acked);
+  archive("received", socket.received);
+  archive("unread", socket.unread);
+  archive("acked_later", socket.acked_later);
+  archive("received_later", socket.received_later);
+  archive("unread_later", socket.unread_later);
+  archive("queued", socket.queued);
+  archive("retransmits", socket.retransmits);
+  archive("since_ack", socket.since_ack);
 }
 
-Json ToJson(const SocketSight& s) {
-  return {{"rank", s.rank}, {"net", s.net}, {"local", s.local}, {"remote", s.remote}, {"state", s.state},
-          {"first", {s.acked, s.received, s.unread}}, {"second", {s.acked_later, s.received_later, s.unread_later}},
-          {"queued", s.queued}, {"retransmits", s.retransmits}, {"since_ack", s.since_ack.count()}};
+template <class Archive>
+void Fields(Archive& archive, RankSpawned& e) {
+  archive("rank", e.rank);
+  archive("pid", e.pid);
 }
-SocketSight SocketOf(const Json& json) {
-  const auto number = [&](const char* key, std::size_t index) { return json.at(key).at(index).get<std::uint64_t>(); };
-  return {.rank = json.at("rank").get<int>(),
-          .net = Text(json, "net"),
-          .local = Text(json, "local"),
-          .remote = Text(json, "remote"),
-          .state = Enumerator<SocketSight::State>(json.at("state"), static_cast<std::size_t>(SocketSight::State::kListening) + 1),
-          .acked = number("first", 0),
-          .received = number("first", 1),
-          .unread = number("first", 2),
-          .acked_later = number("second", 0),
-          .received_later = number("second", 1),
-          .unread_later = number("second", 2),
-          .queued = json.at("queued").get<std::uint64_t>(),
-          .retransmits = json.at("retransmits").get<std::uint32_t>(),
-          .since_ack = Milliseconds(json.at("since_ack"))};
+template <class Archive>
+void Fields(Archive& archive, RankNotSpawned& e) {
+  archive("rank", e.rank);
+  archive("error", e.error);
 }
-
-Json EventBody(const RankSpawned& e) { return {{"event", "spawned"}, {"rank", e.rank}, {"pid", e.pid}}; }
-Json EventBody(const RankNotSpawned& e) { return {{"event", "not-spawned"}, {"rank", e.rank}, {"error", e.error}}; }
-Json EventBody(const RankSaid& e) { return {{"event", "said"}, {"rank", e.rank}, {"message", Encode(e.message)}}; }
-Json EventBody(const RankEnded& e) { return {{"event", "ended"}, {"rank", e.rank}, {"exit_code", OrNull(e.exit_code)}, {"signal", OrNull(e.signal)}, {"output", e.output}}; }
-Json EventBody(const RankStopped& e) { return {{"event", "stopped"}, {"rank", e.rank}, {"why", e.why}}; }
-Json EventBody(const NodeLost& e) { return {{"event", "lost"}, {"why", e.why}}; }
-Json EventBody(const NodeSaw& e) {
-  Json ranks = Json::array(), sockets = Json::array();
-  for (const RankSight& rank : e.ranks) {
-    Json threads = Json::array();
-    for (const ThreadState& thread : rank.threads) threads.push_back(ToJson(thread));
-    ranks.push_back({{"rank", rank.rank}, {"process_state", rank.process_state}, {"threads", threads}, {"backtrace", rank.backtrace}});
-  }
-  for (const SocketSight& socket : e.sockets) sockets.push_back(ToJson(socket));
-  return {{"event", "saw"}, {"id", e.id}, {"more", e.more}, {"ranks", ranks}, {"sockets", sockets}, {"texts", e.texts}};
+template <class Archive>
+void Fields(Archive& archive, RankSaid& e) {
+  archive("rank", e.rank);
+  archive("message", e.message);
 }
-
-NodeSaw SawOf(const Json& json) {
-  NodeSaw saw{.id = json.at("id").get<int>(), .ranks = {}, .sockets = {}, .texts = json.at("texts").get<Texts>(), .more = json.at("more").get<bool>()};
-  for (const Json& rank : json.at("ranks")) {
-    RankSight& sight = saw.ranks.emplace_back();
-    sight.rank = rank.at("rank").get<int>();
-    sight.process_state = Text(rank, "process_state");
-    sight.backtrace = Text(rank, "backtrace");
-    for (const Json& thread : rank.at("threads")) sight.threads.push_back(ThreadOf(thread));
-  }
-  for (const Json& socket : json.at("sockets")) saw.sockets.push_back(SocketOf(socket));
-  return saw;
+template <class Archive>
+void Fields(Archive& archive, RankEnded& e) {
+  archive("rank", e.rank);
+  archive("exit_code", e.exit_code);
+  archive("signal", e.signal);
+  archive("output", e.output);
 }
-
-decltype(NodeEvent::what) EventOf(const Json& json) {
-  const std::string event = Text(json, "event");
-  if (event == "saw") return SawOf(json);
-  if (event == "lost") return NodeLost{Text(json, "why")};
-  const int rank = json.at("rank").get<int>();
-  if (event == "spawned") return RankSpawned{rank, json.at("pid").get<std::int64_t>()};
-  if (event == "not-spawned") return RankNotSpawned{rank, Text(json, "error")};
-  if (event == "stopped") return RankStopped{rank, Text(json, "why")};
-  if (event == "ended") return RankEnded{rank, Optional<int>(json.at("exit_code")), Optional<int>(json.at("signal")), Text(json, "output")};
-  auto message = event == "said" ? DecodeToSupervisor(Text(json, "message")) : std::nullopt;
-  if (!message) throw Malformed();
-  return RankSaid{rank, std::move(*message)};
+template <class Archive>
+void Fields(Archive& archive, RankStopped& e) {
+  archive("rank", e.rank);
+  archive("why", e.why);
 }
-
-Json Body(const Report& m) {
-  Json json = std::visit([](const auto& event) { return EventBody(event); }, m.event.what);
-  json["run"] = m.run;
-  json["at"] = Ticks(m.event.at);
-  return json;
+template <class Archive>
+void Fields(Archive& archive, NodeSaw& e) {
+  archive("id", e.id);
+  archive("more", e.more);
+  archive("ranks", e.ranks);
+  archive("sockets", e.sockets);
+  archive("texts", e.texts);
 }
-void Read(const Json& json, Report& m) { m = {json.at("run").get<int>(), {TimePoint(json.at("at")), EventOf(json)}}; }
+template <class Archive>
+void Fields(Archive& archive, NodeLost& e) { archive("why", e.why); }
 
-Json Body(const LogPiece& m) { return {{"rank", m.rank}, {"text", m.text}}; }
-void Read(const Json& json, LogPiece& m) { m = {json.at("rank").get<int>(), Text(json, "text")}; }
+template <class Archive>
+void Fields(Archive& archive, Report& m) {
+  archive("run", m.run);
+  archive("at", m.event.at);
+  archive.OneOf("event", m.event.what);
+}
+template <class Archive>
+void Fields(Archive& archive, LogPiece& m) {
+  archive("rank", m.rank);
+  archive("text", m.text);
+}
+template <class Archive>
+void Fields(Archive& archive, AgentBeat& m) { archive("at", m.at); }
 
-Json Body(const AgentBeat& m) { return {{"at", Ticks(m.at)}}; }
-void Read(const Json& json, AgentBeat& m) { m.at = TimePoint(json.at("at")); }
-
-}  // namespace
-
-std::string Encode(const ToAgent& message) { return wire::EncodeAny(message, [](const auto& m) { return Body(m); }); }
-std::string Encode(const ToCoordinator& message) { return wire::EncodeAny(message, [](const auto& m) { return Body(m); }); }
-std::optional<ToAgent> DecodeToAgent(std::string_view text) { return wire::DecodeAny<ToAgent>(text, [](const Json& json, auto& m) { Read(json, m); }); }
-std::optional<ToCoordinator> DecodeToCoordinator(std::string_view text) { return wire::DecodeAny<ToCoordinator>(text, [](const Json& json, auto& m) { Read(json, m); }); }
+std::string Encode(const ToAgent& message) { return wire::EncodeAny(message); }
+std::string Encode(const ToCoordinator& message) { return wire::EncodeAny(message); }
+std::optional<ToAgent> DecodeToAgent(std::string_view text) { return wire::DecodeAny<ToAgent>(text); }
+std::optional<ToCoordinator> DecodeToCoordinator(std::string_view text) { return wire::DecodeAny<ToCoordinator>(text); }
 
 }  // namespace inquest

@@ -58,11 +58,6 @@ struct AgentHello {
   int wire = kWireVersion;
   std::optional<int> local_rank;  ///< where a launcher started one agent for each rank
 };
-struct ProbeAnswer {
-  static constexpr std::string_view kKind = "probed";
-  EngineProbe found;
-  std::string missing, hint;  ///< empty: all is there
-};
 struct Report {
   static constexpr std::string_view kKind = "report";
   int run = 0;

@@ -1,6 +1,7 @@
 // What a library of collectives has to offer to be replayed: an engine, and one session of it in each worker.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -15,6 +16,9 @@
 #include "replay/phase.h"
 
 namespace inquest {
+
+/// What engines there may be, for whoever does not link them: engines.cc has one of each name.
+inline constexpr std::array<std::string_view, 2> kEngineNames = {"gloo", "nccl"};
 
 /// Small values that ranks leave for one another with the supervisor: NCCL's id, Gloo's addresses. From any thread.
 class Store {
@@ -47,14 +51,14 @@ struct WrongData {
   std::string wanted, got;
 };
 
-/// A snapshot for the heartbeat.
-struct SessionView {
-  std::string async_error;  ///< empty: none
-  std::string last_warning; ///< the library's last WARN, if it can be had
-  std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< 0: the engine does not know
+/// What an engine is made of on one host.
+struct EngineProbe {
+  std::string version;             ///< in its own words: `NCCL 2.28.9 of /usr/lib/libnccl.so.2, 8 GPUs`
+  std::string tests;               ///< what a pass of it shows
+  std::optional<int> nccl = {};    ///< NCCL's own number of the version: 22809
 };
 
-/// One rank's use of an engine. All but View and Abort are called from the worker's main thread.
+/// One rank's use of an engine. All but async_error and Abort are called from the worker's main thread.
 class Session {
  public:
   virtual ~Session() = default;
@@ -69,12 +73,10 @@ class Session {
   virtual std::optional<WrongData> wrong_data() const = 0;
   /// How long the last completed iteration took on the device, from kEnqueued; nullopt: ask the clock.
   virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
-  /// Alignment of the buffers, in bytes: part of what ranks compare.
-  virtual std::uint64_t alignment() const = 0;
   /// What a reader must know of this run: library and version, interface, `via` lines. One sentence an entry.
   virtual std::vector<std::string> Describe() const = 0;
-  /// From another thread, at any time; takes microseconds.
-  virtual SessionView View() const = 0;
+  /// What the library says went wrong meanwhile; empty: nothing. From another thread, at any time; takes microseconds.
+  virtual std::string async_error() const = 0;
   /// From another thread. May hang: the worker leaves with _exit when it does.
   virtual void Abort() = 0;
   /// For tests: changes one byte of the output after kCompleted, so that kVerified fails.
@@ -89,8 +91,8 @@ struct Engine {
   std::string_view missing;  ///< why this build has it not, and what to install; empty: it has
   /// nullptr where it is missing. `store` outlives the session.
   std::unique_ptr<Session> (*make)(const SessionSetup& setup, Store& store);
-  /// What stops it on this host (no driver, no library), with a hint; version and place where all is well. Under a second.
-  Result<std::string> (*probe)(const std::map<std::string, std::string>& options);
+  /// What stops it on this host (no driver, no library), with a hint. Under a second.
+  Result<EngineProbe> (*probe)(const std::map<std::string, std::string>& options);
 };
 
 }  // namespace inquest

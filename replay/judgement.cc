@@ -111,18 +111,12 @@ Judgement OfWrongData(const RunOutcome& run, const RankOutcome& rank) {
           {{.rank = rank.rank, .to = {}}}};
 }
 
-/// Gloo prints ports in network byte order.
-string Swapped(const string& port) {
-  const int number = std::atoi(port.c_str());
-  return fmt::format("{}", (number & 255) << 8 | number >> 8);
-}
-
 /// The rank whose address an error names: `[10.0.0.2]:4711`, `10.0.0.2<4711>`, `10.0.0.2:4711`.
 std::optional<int> RankAt(const string& error, const RunOutcome& run) {
   for (const auto& [address, rank] : run.listeners) {
     const std::size_t colon = address.rfind(':');
     const string host = address.substr(0, colon), port = address.substr(colon + 1);
-    for (const string& form : {address, fmt::format("[{}]:{}", host, port), fmt::format("[{}]:{}", host, Swapped(port)), fmt::format("{}<{}>", host, port)}) {
+    for (const string& form : {address, fmt::format("[{}]:{}", host, port), fmt::format("{}<{}>", host, port)}) {
       if (error.find(form) != string::npos) return rank;
     }
   }

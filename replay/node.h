@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -43,23 +44,28 @@ struct LookOrder {
 
 // ---- heard from it --------------------------------------------------------------------------------------------------
 struct RankSpawned {
+  static constexpr std::string_view kKind = "spawned";
   int rank = 0;
   std::int64_t pid = 0;
 };
 struct RankNotSpawned {
+  static constexpr std::string_view kKind = "not-spawned";
   int rank = 0;
   std::string error;
 };
 struct RankSaid {  ///< all but heartbeats that hold nothing new
+  static constexpr std::string_view kKind = "said";
   int rank = 0;
   ToSupervisor message;
 };
 struct RankEnded {
+  static constexpr std::string_view kKind = "ended";
   int rank = 0;
   std::optional<int> exit_code, signal;
   std::string output;  ///< the end of what it printed
 };
 struct RankStopped {  ///< told once
+  static constexpr std::string_view kKind = "stopped";
   int rank = 0;
   std::string why;  ///< `stopped (SIGSTOP or its like, state T)`
 };
@@ -70,6 +76,7 @@ struct RankSight {
   std::string backtrace;
 };
 struct NodeSaw {
+  static constexpr std::string_view kKind = "saw";
   int id = 0;  ///< of the order; 0: of the node's own accord, when a rank failed
   std::vector<RankSight> ranks = {};
   std::vector<SocketSight> sockets = {};
@@ -77,6 +84,7 @@ struct NodeSaw {
   bool more = false;  ///< a part of it; others follow
 };
 struct NodeLost {  ///< nothing will be heard from it any more
+  static constexpr std::string_view kKind = "lost";
   std::string why;  ///< `its connection was closed`
 };
 
@@ -101,11 +109,6 @@ class Node {
   virtual std::uint64_t log_bytes() const { return 0; }
 };
 
-/// What an engine is made of on one host, in the worker's words.
-struct EngineProbe {
-  std::string version;  ///< `NCCL 2.28.9 of /usr/lib/libnccl.so.2, 8 GPUs`
-  std::string tests;    ///< what a pass of it shows
-};
 using ProbeEngine = std::function<Result<EngineProbe>(const std::string& engine, const std::map<std::string, std::string>& options)>;
 
 /// A rank that lives, for who looks at it from outside.

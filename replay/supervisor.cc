@@ -234,8 +234,8 @@ class Run {
   }
 
   void Hear(std::size_t rank, const Heartbeat& beat) {
-    if (beat.view.async_error.empty() || !Of(rank).error.empty()) return;
-    Of(rank).error = beat.view.async_error;
+    if (beat.async_error.empty() || !Of(rank).error.empty()) return;
+    Of(rank).error = beat.async_error;
     Of(rank).ended_at = at_;
     Note(Ending::kEvent, kSettleError);
   }

@@ -16,7 +16,7 @@ namespace inquest {
 
 /// The worker finds its socket at this descriptor; a worker and a supervisor of two versions refuse one another.
 inline constexpr int kWorkerSocket = 3;
-inline constexpr int kWireVersion = 1;
+inline constexpr int kWireVersion = 2;
 /// How a worker leaves whose library's abort did not return in time.
 inline constexpr int kExitAbortHung = 5;
 /// Longer packets are refused by either side.
@@ -53,7 +53,6 @@ using ToWorker = std::variant<StartWork, StoreValue, Proceed, AbortWork, Leave>;
 struct Hello {
   static constexpr std::string_view kKind = "hello";
   int wire = kWireVersion;
-  std::int64_t pid = 0;
   std::string host;
 };
 struct Began {
@@ -67,14 +66,12 @@ struct Reached {
 };
 struct Heartbeat {  ///< from a thread of its own, whatever the main thread hangs in
   static constexpr std::string_view kKind = "heartbeat";
-  Step step;  ///< in progress
-  SessionView view;
+  std::string async_error;  ///< Session::async_error
 };
 struct Descriptor {  ///< what this rank is about to ask for; answered by Proceed
   static constexpr std::string_view kKind = "descriptor";
   int iteration = 0;
   Call call;
-  std::uint64_t alignment = 0;
 };
 struct StoreSet {
   static constexpr std::string_view kKind = "set";
@@ -96,15 +93,24 @@ struct Described {
 };
 using ToSupervisor = std::variant<Hello, Began, Reached, Heartbeat, Descriptor, StoreSet, StoreGet, WorkFailed, Described>;
 
+/// What a worker prints when it is asked for an engine: `probe ENGINE [NAME=VALUE]...`
+struct ProbeAnswer {
+  static constexpr std::string_view kKind = "probed";
+  EngineProbe found;
+  std::string missing, hint;  ///< empty: all is there
+};
+
 /// Of bytes that are no text: ids, addresses, keys.
 std::string HexDigits(std::string_view bytes);
 /// What Hello says of this host; empty: the kernel does not tell.
-std::string HostName();
+std::string OwnHostName();
 
 std::string Encode(const ToWorker& message);
 std::string Encode(const ToSupervisor& message);
 /// nullopt: not a message of ours. The other side is never trusted.
 std::optional<ToWorker> DecodeToWorker(std::string_view packet);
 std::optional<ToSupervisor> DecodeToSupervisor(std::string_view packet);
+std::string EncodeProbe(const ProbeAnswer& answer);
+std::optional<ProbeAnswer> DecodeProbe(std::string_view text);
 
 }  // namespace inquest

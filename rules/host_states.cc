@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/host_name.h"
+
 namespace inquest {
 namespace {
 
@@ -22,12 +24,6 @@ bool IsIn(const T& list, std::string_view what) {
 
 }  // namespace
 
-std::string HostKind(const std::string& host) {
-  std::string kind = ShortHostName(host);
-  std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
-  return kind;
-}
-
 std::set<std::string> JobHosts(const Timeline& timeline) {
   std::set<std::string> hosts = timeline.ProcessHosts();
   if (hosts.empty()) hosts.insert(timeline.hosts.begin(), timeline.hosts.end());
@@ -38,11 +34,11 @@ std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<st
   const auto host = timeline.HostOf(event);
   if (hosts.empty()) return host.value_or(std::string());
   if (!host) return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt;
-  const std::string name = ShortHostName(*host);
+  const std::string name = HostName(*host).Short();
   if (hosts.contains(name)) return name;
-  if (const auto longer = hosts.lower_bound(name + "."); longer != hosts.end() && ShortHostName(*longer) == name) return *longer;
+  if (const auto longer = hosts.lower_bound(name + "."); longer != hosts.end() && HostName(*longer).Short() == name) return *longer;
   // A pod's only node calls itself by another name.
-  return hosts.size() == 1 && HostKind(*hosts.begin()) != HostKind(*host) ? std::optional(*hosts.begin()) : std::nullopt;
+  return hosts.size() == 1 && HostName(*hosts.begin()).Kind() != HostName(*host).Kind() ? std::optional(*hosts.begin()) : std::nullopt;
 }
 
 std::optional<EventIndex> FirstLineFor(const Evidence& evidence, std::initializer_list<std::string_view> causes) {

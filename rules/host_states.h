@@ -11,9 +11,6 @@
 
 namespace inquest {
 
-/// A host's name without domain and digits: `node07` and `node12` are of one kind; a pod's name and its node's are not.
-std::string HostKind(const std::string& host);
-
 /// Hosts on which ranks of the job were seen; where no process names its host, all hosts that anything names.
 std::set<std::string> JobHosts(const Timeline& timeline);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/host_name.h"
 #include "rules/host_states.h"
 
 namespace inquest {
@@ -65,7 +66,7 @@ bool IsOtherHost(const Timeline& timeline, const Event& event) {
   bool same_kind = false;
   for (const ProcessRow& row : timeline.processes) {
     if (row.host == host) return false;
-    same_kind = same_kind || (row.host && HostKind(*row.host) == HostKind(host));
+    same_kind = same_kind || (row.host && HostName(*row.host).Kind() == HostName(host).Kind());
   }
   return same_kind && AllPlaced(timeline, [](const ProcessRow& row) { return row.host.has_value(); });
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/host_name.h"
 #include "rules/evidence.h"
 
 namespace inquest {
@@ -101,7 +102,7 @@ void AddCaptured(const LineMatch& match, Blame& blame) {
   for (const auto& [name, value] : match.groups) {
     if (name.rfind("rank", 0) == 0)
       for (const int rank : Numbers(value)) blame.ranks.insert(rank);
-    if (name == "host") blame.hosts.try_emplace(value.substr(0, value.find('.')));
+    if (name == "host") blame.hosts.try_emplace(HostName(value).Short());
   }
 }
 
@@ -221,19 +222,23 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Patterns patterns(book);
   Rows rows;
   std::vector<std::uint32_t> asked;
-  std::vector<std::uint32_t> last_lines;
+  std::vector<std::uint32_t> last_lines, last_words_of_all;
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
-    if (!book.rules[i].scope.empty() || book.rules[i].phase_kind == "training") last_lines.push_back(i);
+    if (const Rule& rule = book.rules[i]; !rule.scope.empty() || rule.phase_kind == "training") {
+      last_lines.push_back(i);
+      if (rule.kind == Rule::Kind::kEnding || rule.phase_kind == "grumble") last_words_of_all.push_back(i);
+    }
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
     if (evidence.scope.Of(timeline.events[i]) != KernelScope::Outside::kNo) continue;
     bool plain = message->hits.empty();
-    // What is asked for everywhere is seen by the sieve; at the end of an input all is asked.
+    // What is asked for everywhere is seen by the sieve; at the end of an input its end is asked of all.
     const SourcePos& where = timeline.events[i].where;
     const bool last_words = where.input >= timeline.inputs.size() || where.line + where.parts + kLastWords > timeline.inputs[where.input].lines;
     asked = message->hits;
-    if (message->hits.empty() || last_words) asked.insert(asked.end(), last_lines.begin(), last_lines.end());
+    const std::vector<std::uint32_t>& more = message->hits.empty() ? last_lines : last_words_of_all;
+    if (message->hits.empty() || last_words) asked.insert(asked.end(), more.begin(), more.end());
     const std::string_view text = message->text.empty() ? timeline.events[i].text : message->text;
     const std::string lower = asked.size() > message->hits.size() ? Lower(text.substr(0, kLowered)) : std::string();
     for (std::size_t number = 0; number < asked.size(); ++number) {

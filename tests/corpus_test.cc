@@ -9,7 +9,7 @@
 
 #include "cli/analyze.h"
 #include "parsers/formats.h"
-#include "rules/sieve.h"
+#include "rules/sought.h"
 #include "tests/catch.h"
 
 using namespace inquest;
@@ -51,7 +51,7 @@ Case RunCase(const fs::path& dir, const RuleBook& book, const Sieve& sieve) {
 const std::vector<Case>& Cases() {
   static const std::vector<Case> kCases = [] {
     const RuleBook book = Deserialize(EmbeddedRules());
-    const auto sieve = LoadSieve(EmbeddedSieve(), book, Marks().marks);
+    const auto sieve = LoadSieve(EmbeddedSieve(), SoughtBy(book, Marks().marks));
     REQUIRE(sieve);
     std::vector<Case> cases;
     for (const fs::path& dir : CaseFolders()) cases.push_back(RunCase(dir, book, **sieve));

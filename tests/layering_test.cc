@@ -19,19 +19,14 @@ namespace {
 
 const std::map<std::string, std::set<std::string>> kRooms = {
     {"core", {"core"}},
-    {"parsers", {"parsers", "core"}},
+    {"search", {"search", "core"}},
+    {"parsers", {"parsers", "search", "core"}},
     {"timeline", {"timeline", "core"}},
-    {"rules", {"rules", "timeline", "core"}},
+    {"rules", {"rules", "timeline", "search", "core"}},
     {"report", {"report", "rules", "timeline", "core"}},
     {"replay", {"replay", "timeline", "core"}},
     {"collect", {"collect", "core"}},
-    {"cli", {"cli", "collect", "core", "parsers", "timeline", "rules", "report", "replay"}},
-};
-
-/// What the table above forbids, and why it is right all the same.
-const std::set<std::pair<std::string, std::string>> kExceptions = {
-    {"rules/sieve.h", "parsers/sieve.h"},    // implements the plain interface that the scanner is handed
-    {"rules/embed.cc", "parsers/formats.h"}  // the build-time tool: marks and rules go into one database
+    {"cli", {"cli", "collect", "core", "search", "parsers", "timeline", "rules", "report", "replay"}},
 };
 
 /// What supervisor and worker both speak, so that the worker may include it beside the engines.
@@ -43,7 +38,7 @@ struct Door {
 };
 const std::vector<Door> kDoors = {
     {"re2/", {"core/pattern.cc"}},
-    {"hs", {"rules/sieve.cc", "rules/packed_sieve.cc"}},
+    {"hs", {"search/hs_sieve.cc", "search/packed_sieve.cc"}},
     {"yaml-cpp/", {"rules/yaml_mapping.h"}},
     {"simdjson", {"parsers/envelope.cc", "parsers/exported_line.cc", "parsers/formats/", "replay/verdict_reader.cc"}},
     {"nlohmann/", {"collect/manifest.cc", "report/json.cc", "replay/wire_json.h", "cli/replay_json.cc"}},
@@ -92,7 +87,7 @@ std::string RoomOf(const std::string& path) { return path.substr(0, path.find('/
 
 bool Allowed(const Include& include) {
   const std::string room = RoomOf(include.name);
-  if (!kRooms.contains(room) || kExceptions.contains({include.file, include.name})) return true;
+  if (!kRooms.contains(room)) return true;
   if (include.file.starts_with("replay/worker/"))
     return room == "core" || kReplaySeams.contains(include.name) || include.name.starts_with("replay/engines/") ||
            include.name.starts_with("replay/worker/");
@@ -170,9 +165,9 @@ TEST_CASE("every library has one door", "[layering]") {
 TEST_CASE("only cli reads the environment, prints and exits", "[layering]") {
   static const Pattern kCall(R"(\b(getenv|printf|puts|exit|_exit)\s*\(|std::(cout|cerr|clog)\b)");
   for (const std::string& file : Sources()) {
-    // result.h aborts with a message; the build-time tool is a program of its own, as is the replay's worker; a child
+    // result.h aborts with a message; the replay's worker is a program of its own; a child
     // sets its own environment, and ends if it cannot become another program.
-    if (file.starts_with("cli/") || file == "core/result.h" || file == "rules/embed.cc" || file == "collect/child.cc" ||
+    if (file.starts_with("cli/") || file == "core/result.h" || file == "collect/child.cc" ||
         file.starts_with("replay/worker/"))
       continue;
     std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / file);

@@ -42,7 +42,7 @@ struct Boot {
 bool CountsFromBoot(const Event& event) { return UptimeOf(event.what).has_value() && (!event.at || event.at->date == Timestamp::Date::kNone); }
 bool HasBoth(const Event& event) { return UptimeOf(event.what).has_value() && event.at && event.at->date != Timestamp::Date::kNone; }
 
-std::string HostName(const Event& event) { return event.origin.host ? event.origin.host->value : std::string(); }
+std::string WriterHost(const Event& event) { return event.origin.host ? event.origin.host->value : std::string(); }
 
 /// What a message says, whatever stands in front of it. Empty: too common to be told from another.
 std::string Meaning(const Event& event) {
@@ -60,7 +60,7 @@ std::string Meaning(const Event& event) {
 using ByMeaning = std::map<std::string, std::vector<const Event*>>;
 
 /// The dated logs that may be of the host: its own, and those of which no host is known.
-bool MayBeOf(const Event& event, const std::string& host) { return host.empty() || HostName(event).empty() || HostName(event) == host; }
+bool MayBeOf(const Event& event, const std::string& host) { return host.empty() || WriterHost(event).empty() || WriterHost(event) == host; }
 
 /// What dates a log, of all logs.
 struct Dated {
@@ -78,7 +78,7 @@ Dated DatedOf(const Timeline& timeline) {
     if (IsOfKernel(event.what) && event.at && event.at->date != Timestamp::Date::kNone) dated.copies[Meaning(event)].push_back(&event);
     if (!HasBoth(event)) continue;
     dated.both_of_input[event.where.input].push_back(&event);
-    dated.both_of_host[HostName(event)].push_back(&event);
+    dated.both_of_host[WriterHost(event)].push_back(&event);
   }
   return dated;
 }
@@ -86,7 +86,7 @@ Dated DatedOf(const Timeline& timeline) {
 std::vector<Boot> ByCopies(const Dated& dated, std::span<const Event* const> log) {
   ByMeaning here;
   for (const Event* event : log) here[Meaning(*event)].push_back(event);
-  const std::string host = HostName(*log.front());
+  const std::string host = WriterHost(*log.front());
   std::vector<Boot> out;
   for (const auto& [meaning, events] : here) {
     const auto copies = dated.copies.find(meaning);
@@ -99,7 +99,7 @@ std::vector<Boot> ByCopies(const Dated& dated, std::span<const Event* const> log
 }
 
 std::vector<Boot> ByBothClocks(const Dated& dated, std::span<const Event* const> log) {
-  const std::string host = HostName(*log.front());
+  const std::string host = WriterHost(*log.front());
   const std::uint32_t input = log.front()->where.input;
   std::vector<Boot> out;
   const auto add = [&](const Event& event) { out.push_back({event.at->at - *UptimeOf(event.what), *event.at}); };
@@ -123,7 +123,7 @@ std::vector<Boot> ByEnds(const Dated& dated, std::span<const Event* const> log) 
       const Event& end = *ended;
       const auto* exit = std::get_if<ProcessExit>(&end.what);
       if (!exit->signal || (*exit->signal == 9) != kill || !end.at || end.at->date == Timestamp::Date::kNone) continue;
-      const bool same_process = exit->pid == pid && (HostName(end).empty() || HostName(*event).empty() || HostName(end) == HostName(*event));
+      const bool same_process = exit->pid == pid && (WriterHost(end).empty() || WriterHost(*event).empty() || WriterHost(end) == WriterHost(*event));
       if (!same_process && exit->rank != rank->value) continue;
       Timestamp like = *end.at;
       like.resolution = std::max(like.resolution, kNoticed);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/host_name.h"
+
 namespace inquest {
 namespace {
 
@@ -17,7 +19,7 @@ void Improve(std::optional<Known<T>>& known, const Known<T>& other) {
   if (!known || other.basis > known->basis) known = other;
 }
 
-std::string HostName(const Event& event) { return event.origin.host ? event.origin.host->value : std::string(); }
+std::string WriterHost(const Event& event) { return event.origin.host ? event.origin.host->value : std::string(); }
 
 /// The communicator whose ranks are the job's: the largest, if nothing says that the job is larger.
 const CommunicatorRow* JobWide(const Timeline& timeline) {
@@ -91,7 +93,7 @@ void ApplyInit(ProcessRow& row, const CommInit& init) {
 std::string HostNamed(const Event& event) {
   if (event.origin.host) return event.origin.host->value;
   const auto* exit = std::get_if<ProcessExit>(&event.what);
-  return exit != nullptr && exit->host ? exit->host->substr(0, exit->host->find('.')) : std::string();
+  return exit != nullptr && exit->host ? HostName(*exit->host).Short() : std::string();
 }
 
 }  // namespace
@@ -147,7 +149,7 @@ std::vector<std::uint32_t> Processes::Thin(std::size_t most, const std::vector<b
 
 std::uint32_t Processes::Meet(const Event& event) {
   if (!event.origin.pid) return kNone;
-  const std::uint32_t index = Row(HostName(event), *event.origin.pid);
+  const std::uint32_t index = Row(WriterHost(event), *event.origin.pid);
   ProcessRow& row = rows[index];
   if (event.origin.rank) Improve(row.rank, *event.origin.rank);
   if (event.origin.local_rank && !row.local_rank) row.local_rank = event.origin.local_rank;
@@ -202,7 +204,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
   for (const Event& event : timeline.events) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     if (exit == nullptr || !exit->pid) continue;
-    const std::string short_host = exit->host ? exit->host->substr(0, exit->host->find('.')) : HostName(event);
+    const std::string short_host = exit->host ? HostName(*exit->host).Short() : WriterHost(event);
     const std::uint32_t index = processes.Row(short_host, *exit->pid);
     if (exit->rank) Improve(processes.rows[index].rank, Known<GlobalRank>{*exit->rank, Basis::kObserved, {}});
     if (exit->local_rank && !processes.rows[index].local_rank) processes.rows[index].local_rank = exit->local_rank;
@@ -216,7 +218,7 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     if (exit == nullptr || exit->pid || !exit->rank || !exit->host) continue;
     if (!placed.insert(*exit->rank).second) continue;
     ProcessRow row;
-    row.host = ShortHostName(*exit->host);
+    row.host = HostName(*exit->host).Short();
     row.rank = Known<GlobalRank>{*exit->rank, Basis::kObserved, {}};
     processes.rows.push_back(std::move(row));
   }

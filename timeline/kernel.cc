@@ -7,6 +7,8 @@
 #include <set>
 #include <span>
 
+#include "core/host_name.h"
+
 namespace inquest {
 namespace {
 
@@ -41,7 +43,7 @@ std::optional<About> AboutOf(const What& what) {
   return std::nullopt;
 }
 
-bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) { return !row.host || !host || *row.host == *host || ShortHostName(*row.host) == ShortHostName(*host); }
+bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) { return !row.host || !host || *row.host == *host || HostName(*row.host).Short() == HostName(*host).Short(); }
 
 /// The only one of the rows, or the last of several that are the same rank. A launcher's word of a pid, without host or
 /// rank, is of the process that has both.
@@ -118,7 +120,7 @@ std::optional<std::string> JobHostIn(std::string path, const std::set<std::strin
     const std::string part = slash == std::string::npos ? path : path.substr(slash + 1);
     const std::string* best = nullptr;
     for (const std::string& host : hosts)
-      if (Stands(part, ShortHostName(host)) && (best == nullptr || host.size() > best->size())) best = &host;
+      if (Stands(part, HostName(host).Short()) && (best == nullptr || host.size() > best->size())) best = &host;
     if (best != nullptr) return *best;
     path.resize(slash == std::string::npos ? 0 : slash);
   }
@@ -227,7 +229,7 @@ void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::strin
       event.origin.host = host;
     // The journal prints a whole name, NCCL one that is cut at the first dot.
     if (event.origin.host && hosts.count(event.origin.host->value) == 0)
-      if (const std::string name = ShortHostName(event.origin.host->value); hosts.count(name) != 0) event.origin.host->value = name;
+      if (const std::string name = HostName(event.origin.host->value).Short(); hosts.count(name) != 0) event.origin.host->value = name;
   }
 }
 
@@ -246,18 +248,11 @@ void NameHosts(Timeline& timeline, const Index& index) {
   for (const std::uint32_t input : states) GiveHost(timeline, input, hosts, HostOfStates(timeline, input, hosts), IsHostState);
 }
 
-/// `node07` and `node12` are names of one kind; a pod's and its node's are not.
-std::string StemOf(const std::string& host) {
-  std::string name = ShortHostName(host);
-  std::erase_if(name, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
-  return name;
-}
-
 /// The host to look on: none where the kernel names it in a way that the job does not, as a node below its pods.
 std::optional<std::string> HostToSearch(const Event& event, const std::set<std::string>& hosts, const std::set<std::string>& kinds) {
   if (!event.origin.host) return std::nullopt;
   const std::string& host = event.origin.host->value;
-  const bool named_alike = hosts.empty() || hosts.count(host) != 0 || kinds.contains(StemOf(host));
+  const bool named_alike = hosts.empty() || hosts.count(host) != 0 || kinds.contains(HostName(host).Kind());
   return named_alike ? std::optional(host) : std::nullopt;
 }
 
@@ -268,7 +263,7 @@ void JoinKernel(Timeline& timeline) {
   NameHosts(timeline, index);
   const std::set<std::string> hosts = timeline.ProcessHosts();
   std::set<std::string> kinds;
-  for (const std::string& host : hosts) kinds.insert(StemOf(host));
+  for (const std::string& host : hosts) kinds.insert(HostName(host).Kind());
   for (const Event& event : timeline.events) {
     const auto about = AboutOf(event.what);
     if (!about || (about->bus_id.empty() && !about->pid)) continue;

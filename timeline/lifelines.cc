@@ -157,6 +157,11 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     const auto first = std::ranges::upper_bound(own->second, event), last = std::ranges::lower_bound(own->second, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
+  return SteppedOn(event, steps);
+}
+
+bool Course::SteppedOn(EventIndex event, std::size_t steps) const {
+  const SourcePos where = timeline_->events[event].where;
   std::size_t after = 0;
   for (auto it = work_.rbegin(); it != work_.rend() && after < steps; ++it)
     after += timeline_->Order(event, *it) == std::partial_ordering::less && timeline_->events[*it].where != where ? 1 : 0;
@@ -223,7 +228,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
       if (std::ranges::any_of(counted, [&](EventIndex step) { return step > line.event && timeline.events[step].where.line > where.line; })) continue;
       if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
     }
-    if (!WentOn(line.event)) endings_.push_back(line.event);
+    if (!SteppedOn(line.event, kStepsThatUndo)) endings_.push_back(line.event);
   }
 }
 

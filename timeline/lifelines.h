@@ -93,6 +93,8 @@ class Course {
   bool worked() const { return !work_.empty() || bars_; }
 
  private:
+  bool SteppedOn(EventIndex event, std::size_t steps) const;
+
   const Timeline* timeline_;
   std::vector<EventIndex> work_;  ///< lines that tell of steps or evaluation, in order
   bool bars_ = false;  ///< some progress bar moved, of a download perhaps

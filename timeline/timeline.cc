@@ -103,8 +103,6 @@ std::set<std::string> Timeline::ProcessHosts() const {
   return names;
 }
 
-std::string ShortHostName(const std::string& host) { return host.substr(0, host.find('.')); }
-
 std::string WithoutFunction(const std::string& bus_id) { return bus_id.substr(0, bus_id.rfind('.')); }
 
 bool SameDevice(const std::string& a, const std::string& b) { return !a.empty() && WithoutFunction(a) == WithoutFunction(b); }

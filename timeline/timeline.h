@@ -177,8 +177,6 @@ struct Timeline {
   ByLocalRank by_local_rank;
 };
 
-/// Up to the first dot, as NCCL and the launchers print it.
-std::string ShortHostName(const std::string& host);
 /// A PCI address without its function: a GPU has one that computes.
 std::string WithoutFunction(const std::string& bus_id);
 /// Both addresses without their function; an empty one is no device's.

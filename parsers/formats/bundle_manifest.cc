@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "core/host_name.h"
 #include "parsers/formats.h"
 
 namespace inquest {
@@ -25,7 +26,7 @@ class BundleManifestParser final : public Parser {
     if (!schema.starts_with("inquest-bundle-") || root["items"].get(items) != simdjson::SUCCESS) return false;
     Record of_host = record;
     if (root["hostname"].get(hostname) == simdjson::SUCCESS && !hostname.empty() && !of_host.origin.host)
-      of_host.origin.host = Known<std::string>{std::string(hostname.substr(0, hostname.find('.'))), Basis::kObserved, {}};
+      of_host.origin.host = Known<std::string>{HostName(hostname).Short(), Basis::kObserved, {}};
     for (const Json item : items) AddLack(item, of_host, out);
     return true;
   }

@@ -11,6 +11,7 @@
 // Clock:   none.        Not read: other limits, `ulimit -l` alone (a number without a name), other file systems, sysctl.
 #include <cmath>
 
+#include "core/host_name.h"
 #include "core/pattern.h"
 #include "parsers/formats.h"
 #include "parsers/formats/host_tools.h"
@@ -102,7 +103,7 @@ class HostLimitsParser final : public Parser {
     if (const auto uname = kUname.Search(record.text)) {
       Record own = record;
       if (!own.origin.host || own.origin.host->basis < Basis::kObserved)
-        own.origin.host = Known<std::string>{std::string(uname->text(1).substr(0, uname->text(1).find('.'))), Basis::kObserved, {}};
+        own.origin.host = Known<std::string>{HostName(uname->text(1)).Short(), Basis::kObserved, {}};
       return Add(own, HostFact{HostFact::Of::kKernel, std::string(uname->text(2))}, out);
     }
     HostFact fact;

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "core/host_name.h"
 #include "core/pattern.h"
 
 namespace inquest {
@@ -31,7 +32,7 @@ std::optional<double> WholeDecimal(std::string_view text) { return Whole<double>
 bool HostStates::ConsumePrompt(const Record& record) {
   const auto prompt = ReadPrompt(record.text);
   if (!prompt) return false;
-  host_ = std::string(prompt->host.substr(0, prompt->host.find('.')));
+  host_ = HostName(prompt->host).Short();
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "core/host_name.h"
 #include "parsers/formats.h"
 #include "parsers/formats/json_text.h"
 
@@ -49,7 +50,7 @@ class NcclInspectorParser final : public Parser {
   }
 
   static void AddWriter(const Json& metadata, Event& event) {
-    if (const std::string host = TextAt(metadata, "hostname"); !host.empty()) event.origin.host = Known<std::string>{host.substr(0, host.find('.')), Basis::kObserved, {}};
+    if (const std::string host = TextAt(metadata, "hostname"); !host.empty()) event.origin.host = Known<std::string>{HostName(host).Short(), Basis::kObserved, {}};
     event.origin.pid = NumberAt(metadata, "pid");
     constexpr std::int64_t kLatest = 4102444800000000;  // 2100
     const auto at = NumberAt(metadata, "dump_timestamp_us");

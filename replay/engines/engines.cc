@@ -28,7 +28,7 @@ static const Engine kNccl{.name = "nccl",
 #endif
 
 std::span<const Engine* const> Engines() {
-  static constexpr std::array kEngines = {&kGloo, &kNccl};
+  static constexpr std::array<const Engine*, kEngineNames.size()> kEngines = {&kGloo, &kNccl};
   return kEngines;
 }
 

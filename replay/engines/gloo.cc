@@ -11,10 +11,13 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/scatter.h>
+#include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -53,6 +56,27 @@ class GlooStore final : public gloo::rendezvous::Store {
   inquest::Store& store_;
   milliseconds patience_;
 };
+
+/// Gloo prints an address as `[10.0.0.2]:62862`, the port in network byte order, in all versions so far; one that does not is asked.
+bool PrintsNetworkOrder() {
+  sockaddr_storage address{};
+  reinterpret_cast<sockaddr_in&>(address) = {.sin_family = AF_INET, .sin_port = htons(1), .sin_addr = {}, .sin_zero = {}};
+  return gloo::transport::tcp::Address(address).str().find("]:256") != std::string::npos;
+}
+
+/// What Gloo says, with the ports of its addresses as everybody else writes them.
+std::string WithHostPorts(std::string words) {
+  static const bool kNetworkOrder = PrintsNetworkOrder();
+  std::size_t at = 0;
+  while (kNetworkOrder && (at = words.find("]:", at)) != std::string::npos) {
+    at += 2;
+    unsigned port = 0;
+    const auto [end, error] = std::from_chars(words.data() + at, words.data() + words.size(), port);
+    if (error != std::errc() || port > 0xffff) continue;
+    words.replace(at, static_cast<std::size_t>(end - words.data()) - at, fmt::format("{}", ntohs(static_cast<std::uint16_t>(port))));
+  }
+  return words;
+}
 
 class Buffer {
  public:
@@ -223,7 +247,6 @@ class GlooSession final : public Session {
 
   std::optional<WrongData> wrong_data() const override { return wrong_data_; }
   std::optional<std::chrono::nanoseconds> device_time() const override { return time_; }
-  std::uint64_t alignment() const override { return Buffer::kAlignment; }
   std::vector<std::string> Describe() const override {
     std::vector<std::string> lines = {fmt::format("Gloo {}.{}.{}{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH,
                                                   device_ ? " over " + device_->str() : "")};
@@ -232,7 +255,7 @@ class GlooSession final : public Session {
     if (setup_.call.operation == Operation::kBarrier) lines.emplace_back("the barrier is Gloo's own, not an all-reduce of one element as NCCL's users have it");
     return lines;
   }
-  SessionView View() const override { return {}; }
+  std::string async_error() const override { return ""; }
   /// Nothing that could be ended cleanly: the process leaves.
   void Abort() override {}
   void Corrupt() override {
@@ -428,15 +451,15 @@ class GlooSession final : public Session {
   std::optional<WrongData> wrong_data_;
   std::chrono::nanoseconds time_{};
   int filled_ = 0;  ///< iteration whose data the buffers hold
-  Runner runner_{"Gloo"};  ///< last: it ends first
+  Runner runner_{"Gloo", WithHostPorts};  ///< last: it ends first
 };
 
 std::unique_ptr<Session> MakeGloo(const SessionSetup& setup, inquest::Store& store) { return std::make_unique<GlooSession>(setup, store); }
 
-Result<std::string> ProbeGloo(const std::map<std::string, std::string>& options) {
+Result<EngineProbe> ProbeGloo(const std::map<std::string, std::string>& options) {
   try {
     const auto device = gloo::transport::tcp::CreateDevice(AttributesOf(options));
-    return fmt::format("Gloo {}.{}.{} over {}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH, device->str());
+    return EngineProbe{.version = fmt::format("Gloo {}.{}.{} over {}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH, device->str()), .tests = ""};
   } catch (const std::exception& error) {
     return Error{std::string("Gloo cannot use this interface or address: ") + error.what(), "ip address shows what the host has", ""};
   }

@@ -79,7 +79,6 @@ class NcclSession final : public Session {
 
   std::optional<WrongData> wrong_data() const override { return wrong_data_; }
   std::optional<std::chrono::nanoseconds> device_time() const override { return time_; }
-  std::uint64_t alignment() const override { return kAlignment; }
   std::vector<std::string> Describe() const override {
     std::vector<std::string> lines;
     if (library_.version > 0) lines.push_back(fmt::format("NCCL {} of {}", NcclVersionText(library_.version), library_.path));
@@ -87,12 +86,12 @@ class NcclSession final : public Session {
     if (setup_.call.operation == Operation::kBarrier) lines.emplace_back("the barrier is an all-reduce of one element, as PyTorch has it");
     return lines;
   }
-  SessionView View() const override {
+  std::string async_error() const override {
     const ncclComm_t comm = comm_.load();
     if (comm == nullptr) return {};
     ncclResult_t state = ncclSuccess;
     if (library_.async_error(comm, &state) != ncclSuccess || state == ncclSuccess || state == ncclInProgress) return {};
-    return {.async_error = Words(state), .last_warning = LastError(), .bytes_sent = 0, .bytes_received = 0};
+    return Words(state);
   }
   void Abort() override {
     if (const ncclComm_t comm = comm_.exchange(nullptr); comm != nullptr) library_.abort(comm);
@@ -327,7 +326,7 @@ class NcclSession final : public Session {
 
 std::unique_ptr<Session> MakeNccl(const SessionSetup& setup, inquest::Store& store) { return std::make_unique<NcclSession>(setup, store); }
 
-Result<std::string> ProbeNccl(const std::map<std::string, std::string>& options) {
+Result<EngineProbe> ProbeNccl(const std::map<std::string, std::string>& options) {
   const Result<NcclLibrary> library = LoadNccl(Value(options, "library"));
   if (!library) return library.error();
   int count = 0;
@@ -335,7 +334,7 @@ Result<std::string> ProbeNccl(const std::map<std::string, std::string>& options)
   if (error != cudaSuccess || count == 0) {
     return Error{fmt::format("no GPU can be used: {}", error == cudaSuccess ? "the driver finds none" : cudaGetErrorString(error)), "run it on a node of the job, or use --engine gloo, which needs none", ""};
   }
-  return fmt::format("NCCL {} of {}, {} GPU{}", NcclVersionText(library->version), library->path, count, count == 1 ? "" : "s");
+  return EngineProbe{.version = fmt::format("NCCL {} of {}, {} GPU{}", NcclVersionText(library->version), library->path, count, count == 1 ? "" : "s"), .tests = "", .nccl = library->version};
 }
 
 }  // namespace

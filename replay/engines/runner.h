@@ -19,8 +19,9 @@ namespace inquest {
 /// Does what blocks, one job after the other, so that the worker's main thread never does.
 class Runner {
  public:
-  /// What a job throws ends it as failed, with the library's name in front.
-  explicit Runner(std::string_view library) : library_(library), thread_([this] { Run(); }) {}
+  /// What a job throws ends it as failed, with the library's name in front, its words as `translate` gives them.
+  explicit Runner(std::string_view library, std::string (*translate)(std::string) = [](std::string words) { return words; })
+      : library_(library), translate_(translate), thread_([this] { Run(); }) {}
   ~Runner() {
     {
       const std::lock_guard lock(mutex_);
@@ -62,7 +63,7 @@ class Runner {
       try {
         job();
       } catch (const std::exception& error) {
-        end = {StepState::State::kFailed, library_ + ": " + error.what()};
+        end = {StepState::State::kFailed, library_ + ": " + translate_(error.what())};
       }
       lock.lock();
       state_ = end;
@@ -70,6 +71,7 @@ class Runner {
   }
 
   std::string library_;
+  std::string (*translate_)(std::string);
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::function<void()> job_;

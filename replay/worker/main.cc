@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMissing = 3, kOrphaned = 2;
 
-/// `probe ENGINE [NAME=VALUE]...`: one line on what it has, or two on what is missing and what to do.
+/// `probe ENGINE [NAME=VALUE]...`: prints a ProbeAnswer, on a line of its own.
 int Probe(int argc, char** argv) {
   const Engine* engine = FindEngine(argv[2]);
   std::map<std::string, std::string> options;
@@ -26,13 +26,18 @@ int Probe(int argc, char** argv) {
     const std::size_t equals = word.find('=');
     if (equals != std::string::npos) options[word.substr(0, equals)] = word.substr(equals + 1);
   }
-  const Result<std::string> found = engine == nullptr           ? Error{std::string("this worker has no engine named ") + argv[2], "", ""}
+  const Result<EngineProbe> found = engine == nullptr           ? Error{std::string("this worker has no engine named ") + argv[2], "", ""}
                                     : !engine->missing.empty() ? Error{std::string(engine->missing), "", ""}
                                                                : engine->probe(options);
-  if (found)
-    std::printf("%s\n%s\n", found->c_str(), std::string(engine->tests).c_str());
-  else
-    std::printf("%s\n%s\n", found.error().message.c_str(), found.error().hint.c_str());
+  ProbeAnswer answer;
+  if (found) {
+    answer.found = *found;
+    answer.found.tests = engine->tests;
+  } else {
+    answer.missing = found.error().message;
+    answer.hint = found.error().hint;
+  }
+  std::printf("\n%s\n", EncodeProbe(answer).c_str());
   return found ? 0 : kMissing;
 }
 

@@ -38,7 +38,7 @@ Worker::Worker(int socket) : socket_(socket) {}
 
 void Worker::Run() {
   std::thread([this] { Listen(); }).detach();
-  Send(Hello{.wire = kWireVersion, .pid = ::getpid(), .host = HostName()});
+  Send(Hello{.wire = kWireVersion, .host = OwnHostName()});
   {
     std::unique_lock lock(mutex_);
     heard_.wait(lock, [this] { return start_.has_value(); });
@@ -71,10 +71,6 @@ void Worker::Iterate(int iteration) {
 /// One step: what a test wants to go wrong, the engine's part, what the supervisor wants to know.
 void Worker::Do(const Step& step) {
   Inject(step);
-  {
-    const std::lock_guard lock(mutex_);
-    doing_ = step;
-  }
   Send(Began{step});
   Session& session = *session_.load();
   const Clock::time_point begin = Clock::now();
@@ -90,7 +86,7 @@ void Worker::Do(const Step& step) {
 }
 
 void Worker::Agree(int iteration) {
-  Send(Descriptor{.iteration = iteration, .call = work_.setup.call, .alignment = session_.load()->alignment()});
+  Send(Descriptor{.iteration = iteration, .call = work_.setup.call});
   std::unique_lock lock(mutex_);
   heard_.wait(lock, [&] { return proceed_ >= iteration; });
 }
@@ -127,11 +123,7 @@ void Worker::Send(const ToSupervisor& message) {
 
 void Worker::Beat() {
   Heartbeat beat;
-  {
-    const std::lock_guard lock(mutex_);
-    beat.step = doing_;
-  }
-  if (const Session* session = session_.load()) beat.view = session->View();
+  if (const Session* session = session_.load()) beat.async_error = session->async_error();
   const std::string packet = Encode(ToSupervisor(beat));
   // A supervisor that is behind needs no second beat.
   if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN && errno != EINTR) ::_exit(kOrphaned);

@@ -44,7 +44,6 @@ class Worker final : private Store {
   std::map<std::string, std::string> values_;
   int proceed_ = 0;  ///< last iteration that was agreed on
   bool leave_ = false;
-  Step doing_;
 
   std::atomic<Session*> session_ = nullptr;
   std::atomic<std::chrono::milliseconds> heartbeat_ = std::chrono::milliseconds(100);

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "core/host_name.h"
 #include "rules/detectors.h"
 #include "rules/host_states.h"
 
@@ -38,14 +39,13 @@ const Row kRows[] = {
      {"collective-mismatch", "nccl-internal", "ib-fault"}},
 };
 
-bool IsAddress(const std::string& value) { return value.find_first_not_of("0123456789.:abcdefABCDEF") == std::string::npos && value.find_first_of(".:") != std::string::npos; }
-
 /// One host may be called by a name here and by an address there; the master itself may call it localhost.
 bool Differ(std::string_view name, const std::string& a, const std::string& b) {
   if (a == b) return false;
   if (name != "MASTER_ADDR") return true;
   const auto is_local = [](const std::string& value) { return value == "localhost" || value == "127.0.0.1" || value == "0.0.0.0" || value == "::1"; };
-  return !is_local(a) && !is_local(b) && IsAddress(a) == IsAddress(b) && a.substr(0, a.find('.')) != (IsAddress(b) ? std::string() : b.substr(0, b.find('.')));
+  const HostName first(a), second(b);
+  return !is_local(a) && !is_local(b) && first.is_address() == second.is_address() && first.Short() != second.Short();
 }
 
 /// The latest value that each host or process printed: what a shell sets and sets again is not a difference. WORLD_SIZE

@@ -104,15 +104,25 @@ bool Caught(const Evidence& evidence, EventIndex index) {
 
 /// Lines below an exception that a parent process wrote: they report the death, they are not its message.
 bool ParentReports(const Rule& rule) {
-  static constexpr std::array<std::string_view, 11> kReports = {"elastic-exit", "exit-nonzero", "sigterm",     "sigabrt",      "step-aborted",  "worker-restart",
-                                                               "dump-signal",  "actor-died",   "engine-died", "heartbeat", "agent-lost-patience"};
+  static constexpr std::array<std::string_view, 12> kReports = {"elastic-exit", "exit-nonzero", "sigterm",     "sigabrt",      "step-aborted",  "worker-restart",
+                                                               "dump-signal",  "actor-died",   "engine-died", "heartbeat", "agent-lost-patience", "server-watchdog"};
   return rule.cause == "interrupted" || rule.cause == "host-oom" || std::find(kReports.begin(), kReports.end(), rule.id) != kReports.end();
+}
+
+/// A logger names its rank in front of "Traceback", and the lines below have nothing in front.
+std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex index, SourcePos begin) {
+  for (EventIndex i = index; i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 1 >= begin.line;) {
+    if (timeline.events[i].where.line > begin.line || timeline.events[i].text.find("Traceback (most recent call last)") == std::string::npos) continue;
+    if (const auto rank = timeline.RankOf(timeline.events[i])) return Known<GlobalRank>{rank->value, Basis::kDerived, "the line that begins the traceback"};
+  }
+  return std::nullopt;
 }
 
 /// A traceback inside torchelastic's failure report belongs to the rank of the entry above it.
 std::optional<Known<GlobalRank>> RankOfException(const Timeline& timeline, EventIndex index) {
   if (auto rank = timeline.RankOf(timeline.events[index])) return rank;
   const SourcePos begin = std::get<ExceptionRaised>(timeline.events[index].what).begin;
+  if (auto rank = RankOfHead(timeline, index, begin)) return rank;
   for (EventIndex i = index; i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 6 >= begin.line;) {
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
     if (exit != nullptr && exit->reporter == "torchelastic" && exit->rank && timeline.events[i].where.line <= begin.line)

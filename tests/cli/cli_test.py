@@ -268,7 +268,29 @@ class CliTest(unittest.TestCase):
         rule.write_text(good.replace("started", "stopped"))
         status, out, _ = run("rules", "test", "--rules", mine)
         self.assertEqual(status, 1)
-        self.assertIn("must not match: 'E: blue disk stopped turning'", out)
+        self.assertIn("must not match: 'E: blue disk stopped turning'\n  it holds 'blue disk stopped turning'\n", out)
+        rule.write_text(good.replace("'E: blue disk stopped turning'", "'E: blue disk stopped', 'I: no disk'"))
+        status, out, _ = run("rules", "test", "--rules", mine)
+        self.assertEqual(status, 1)
+        self.assertIn("does not match: 'E: blue disk stopped'\n  the line has 'blue disk stopped', but not ' turning' behind it\n", out)
+        self.assertIn("does not match: 'I: no disk'\n  not even the beginning of its expression is in the line\n", out)
+        rule.write_text(good.replace("'blue disk", "'^E: blue disk").replace("'E: blue", "'[rank3]: E: blue").replace("strength: decisive", "strength: decisive\nwhere: {component: nccl}"))
+        status, out, _ = run("rules", "test", "--rules", mine)
+        self.assertEqual(status, 1)
+        self.assertIn("the rule is for component nccl, the line is of none", out)
+
+    def test_lint_names_a_covered_rule(self):
+        folder = self.folder / "twice" / "signatures" / "storage-stall"
+        folder.mkdir(parents=True)
+        for name, text, words in (("blue-disk", "blue disk stopped", "blue disk stopped turning"), ("any-disk", "disk stopped", "red disk stopped")):
+            (folder / f"{name}.yaml").write_text(
+                f"summary: A disk stopped.\ntext: '{text}'\nstrength: decisive\nreferences: [ours]\n"
+                f"samples:\n  match: ['E: {words}']\n  differ: ['E: disk started']\n"
+            )
+        status, out, _ = run("rules", "lint", "--rules", self.folder / "twice")
+        self.assertEqual(status, 0)
+        self.assertIn("blue-disk.yaml: note: any-disk reads all of its samples", out)
+        self.assertNotIn("any-disk.yaml: note:", out)
 
     def test_completions(self):
         for shell in ("bash", "zsh", "fish"):

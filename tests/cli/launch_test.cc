@@ -59,7 +59,7 @@ TEST_CASE("a launch is found in the variables of its launcher", "[unit][replay]"
       {with(torchrun, {{"RANK", "one"}}), {}, "RANK is 'one'", ""},
       {with(torchrun, {{"WORLD_SIZE", "-2"}}), {}, "WORLD_SIZE is '-2'", ""},
       {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}, {}, "1/2 at 127.0.0.1:29571 local 1", "Open MPI"},
-      {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}, {.nodes = {}, .node = {}, .master = "a:7"}, "1/2 at a:7", "Open MPI"},
+      {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}, {.nodes = {}, .node = {}, .master = ParseHostAndPort("a:7")}, "1/2 at a:7", "Open MPI"},
       {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, {}, "OMPI_COMM_WORLD_RANK 1 of OMPI_COMM_WORLD_SIZE 2 in the environment of Open MPI, but nothing says where the first of them is", ""},
       {{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "4"}}, {}, "1/4 at 127.0.0.1:29571 local 1", "PMI"},
       {slurm, {}, "3/4 at gpu08:29571 local 1", "SLURM_PROCID 3 of SLURM_STEP_NUM_TASKS 4 in the environment of srun"},
@@ -70,15 +70,14 @@ TEST_CASE("a launch is found in the variables of its launcher", "[unit][replay]"
       {with(slurm, {{"SLURM_STEP_NODELIST", ""}}), {}, "0/1", "this host alone"},
       {with(slurm, {{"SLURM_STEP_NODELIST", "gpu[08-"}}), {}, "SLURM_STEP_NODELIST is 'gpu[08-'", ""},
       {with(torchrun, slurm), {}, "5/16 at node07:29500 local 1", "torchrun"},
-      {torchrun, {.nodes = 1, .node = {}, .master = ""}, "0/1", "--nnodes"},
-      {torchrun, {.nodes = 2, .node = 1, .master = "a"}, "1/2 at a:29571", "--nnodes"},
-      {torchrun, {.nodes = {}, .node = {}, .master = "[fe80::1]:5"}, "5/16 at fe80::1:5 local 1", "torchrun"},
-      {{}, {.nodes = 2, .node = 1, .master = "a:99999"}, "bad value 'a:99999' of --master", ""},
-      {{}, {.nodes = 2, .node = 1, .master = ""}, "there are 2 nodes, but nothing says where the first of them is", ""},
-      {{}, {.nodes = 2, .node = {}, .master = "a"}, "--nnodes needs --node-rank", ""},
-      {{}, {.nodes = 2, .node = 2, .master = "a"}, "--node-rank 2 is none of 2 nodes", ""},
-      {{}, {.nodes = {}, .node = 1, .master = "a"}, "--node-rank needs --nnodes", ""},
-      {{}, {.nodes = 0, .node = {}, .master = ""}, "--nnodes must be 1 or more", ""},
+      {torchrun, {.nodes = 1, .node = {}, .master = {}}, "0/1", "--nnodes"},
+      {torchrun, {.nodes = 2, .node = 1, .master = ParseHostAndPort("a")}, "1/2 at a:29571", "--nnodes"},
+      {torchrun, {.nodes = {}, .node = {}, .master = ParseHostAndPort("[fe80::1]:5")}, "5/16 at fe80::1:5 local 1", "torchrun"},
+      {{}, {.nodes = 2, .node = 1, .master = {}}, "there are 2 nodes, but nothing says where the first of them is", ""},
+      {{}, {.nodes = 2, .node = {}, .master = ParseHostAndPort("a")}, "--nnodes needs --node-rank", ""},
+      {{}, {.nodes = 2, .node = 2, .master = ParseHostAndPort("a")}, "--node-rank 2 is none of 2 nodes", ""},
+      {{}, {.nodes = {}, .node = 1, .master = ParseHostAndPort("a")}, "--node-rank needs --nnodes", ""},
+      {{}, {.nodes = 0, .node = {}, .master = {}}, "--nnodes must be 1 or more", ""},
   };
   for (const Row& row : rows) {
     CAPTURE(row.shown, row.variables.size());
@@ -116,6 +115,16 @@ TEST_CASE("host lists of Slurm are expanded", "[unit][replay]") {
     CAPTURE(list);
     CHECK(ExpandHostList(list) == hosts);
   }
+}
+
+TEST_CASE("hosts and times as options give them", "[unit][replay]") {
+  for (const char* text : {"a:99999", "a:", "", "[fe80::1]x", "[fe80::1]:", ":5"}) {
+    CAPTURE(text);
+    CHECK_FALSE(ParseHostAndPort(text));
+  }
+  CHECK(DurationOf("2.5s") == std::chrono::milliseconds(2500));
+  CHECK(DurationOf("500ms") == std::chrono::milliseconds(500));
+  for (const char* text : {"", "0", "-1", "soon", "1h", "1e9"}) CHECK_FALSE(DurationOf(text));
 }
 
 TEST_CASE("--hosts and places of ranks", "[unit][replay]") {

@@ -11,7 +11,7 @@
 #include "report/report.h"
 #include "rules/judge.h"
 #include "rules/rule_book.h"
-#include "rules/sieve.h"
+#include "rules/sought.h"
 #include "timeline/builder.h"
 
 namespace inquest {
@@ -22,7 +22,7 @@ struct Rules {
   std::unique_ptr<Sieve> sieve = MakeSieve(book);
 
   static std::unique_ptr<Sieve> MakeSieve(const RuleBook& book) {
-    auto sieve = LoadSieve(EmbeddedSieve(), book, Marks().marks);
+    auto sieve = LoadSieve(EmbeddedSieve(), SoughtBy(book, Marks().marks));
     INQUEST_CHECK(sieve);
     return std::move(*sieve);
   }

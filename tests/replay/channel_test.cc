@@ -188,7 +188,14 @@ TEST_CASE("what agents say comes through as it was; what is none of it is refuse
     REQUIRE(again);
     CHECK(Encode(*again) == Encode(message));
   }
-  CHECK_FALSE(DecodeToCoordinator(R"({"kind":"report","run":1,"at":0,"event":"said","rank":1,"message":"{}"})"));
+  CHECK_FALSE(DecodeToCoordinator(R"({"kind":"report","run":1,"at":0,"event":"said","rank":1,"message":{}})"));
+  CHECK_FALSE(DecodeToCoordinator(R"({"kind":"beat","at":1e300})"));
+  CHECK_FALSE(DecodeToCoordinator(R"({"kind":"log","rank":4294967296,"text":""})"));
+  CHECK_FALSE(DecodeToAgent(R"({"kind":"kill","ranks":[0.5]})"));
+  // Another version's greeting: what it lacks is not there.
+  const auto old = DecodeToCoordinator(R"({"kind":"hello","index":1,"count":2,"version":"0"})");
+  REQUIRE(old);
+  CHECK(std::get<AgentHello>(*old).wire == 0);
   CHECK_FALSE(DecodeToAgent(R"({"kind":"begin","run":1,"env":{},"ranks":[{"rank":0,"env":{},"work":"nothing"}]})"));
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("judgement: links that hold bytes, and the rank that they share", "[un
 TEST_CASE("judgement: an error names the peer whose address it holds", "[unit][replay]") {
   RunOutcome run = At({{Phase::kConnected, 0}, {Phase::kConnected, 0}, {Phase::kConnected, 0}});
   run.listeners = {{"10.0.0.2:36597", 1}};
-  for (const char* error : {"connect [10.0.0.2]:36597: No route to host", "connect [10.0.0.2]:62862: No route to host", "Connect to 10.0.0.2<36597> failed"}) {
+  for (const char* error : {"connect [10.0.0.2]:36597: No route to host", "connect 10.0.0.2:36597: No route to host", "Connect to 10.0.0.2<36597> failed"}) {
     CAPTURE(error);
     run.ranks[2].error = error;
     const Judgement judgement = Judge(run, ThreeRanks(), Ending::kEvent, 0s);

@@ -34,8 +34,12 @@ TEST_CASE("wire: messages arrive as they were sent", "[unit][replay]") {
 }
 
 TEST_CASE("wire: what is no message is refused", "[unit][replay]") {
-  for (const char* packet : {"", "{", "[]", "{}", R"({"kind":"nonsense"})", R"({"kind":"reached","step":[99,1],"took":null})",
-                             R"({"kind":"reached","step":[1],"took":null})", R"({"kind":"set","key":"zz","bytes":""})",
+  for (const char* packet : {"", "{", "[]", "{}", R"({"kind":"nonsense"})", R"({"kind":"reached","step":{"phase":99,"iteration":1},"took":null})",
+                             R"({"kind":"reached","step":{"phase":1},"took":null})", R"({"kind":"reached","step":[1,1],"took":null})",
+                             R"({"kind":"reached","step":{"phase":1,"iteration":1.5},"took":null})", R"({"kind":"reached","step":{"phase":1,"iteration":1e300},"took":null})",
+                             R"({"kind":"reached","step":{"phase":1,"iteration":2147483648},"took":null})", R"({"kind":"reached","step":{"phase":-1,"iteration":1},"took":null})",
+                             R"({"kind":"reached","step":{"phase":1,"iteration":1},"took":9223372036854775807})", R"({"kind":"proceed","iteration":true})",
+                             R"({"kind":"abort","grace":9223372036854775807})", R"({"kind":"set","key":"zz","bytes":""})",
                              R"({"kind":"get","key":7})", R"({"kind":3})"}) {
     CAPTURE(packet);
     CHECK_FALSE(DecodeToSupervisor(packet));

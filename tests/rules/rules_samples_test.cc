@@ -9,7 +9,7 @@
 #include "parsers/scan.h"
 #include "rules/evidence.h"
 #include "rules/rule_book.h"
-#include "rules/sieve.h"
+#include "rules/sought.h"
 #include "tests/catch.h"
 #include "timeline/builder.h"
 
@@ -31,7 +31,7 @@ const RuleBook& Book() {
 
 const Sieve& TheSieve() {
   static const std::unique_ptr<Sieve> kSieve = [] {
-    auto compiled = CompileSieve(Book(), Marks().marks);
+    auto compiled = CompileSieve(SoughtBy(Book(), Marks().marks));
     if (!compiled) FAIL(compiled.error().message);
     return std::move(*compiled);
   }();

@@ -7,7 +7,7 @@
 
 #include "parsers/formats.h"
 #include "report/report.h"
-#include "rules/sieve.h"
+#include "rules/sought.h"
 #include "tests/catch.h"
 #include "timeline/builder.h"
 
@@ -22,7 +22,7 @@ const RuleBook& BuiltInRules() {
 
 const Sieve& BuiltInSieve() {
   static const std::unique_ptr<Sieve> kSieve = [] {
-    auto sieve = LoadSieve(EmbeddedSieve(), BuiltInRules(), Marks().marks);
+    auto sieve = LoadSieve(EmbeddedSieve(), SoughtBy(BuiltInRules(), Marks().marks));
     REQUIRE(sieve);
     return std::move(*sieve);
   }();

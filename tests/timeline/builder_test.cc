@@ -131,6 +131,21 @@ TEST_CASE("timeline: one pid on two hosts is two processes", "[timeline]") {
   REQUIRE(timeline.communicators.size() == 1);
 }
 
+TEST_CASE("timeline: hosts that are called by addresses are told apart", "[timeline]") {
+  const auto report = [](const char* host, int rank) {
+    return fmt::format(
+        "  time      : 2031-04-05_06:07:0{1}\n  host      : {0}\n  rank      : {1} (local_rank: 0)\n"
+        "  exitcode  : 1 (pid: 41)\n  error_file: <N/A>\n",
+        host, rank);
+  };
+  const Timeline timeline = JudgeText("train.py FAILED\nFailures:\n" + report("10.244.1.7", 0) + report("10.244.2.9", 8)).timeline;
+  CHECK(timeline.hosts == std::vector<std::string>{"10.244.1.7", "10.244.2.9"});
+  REQUIRE(FindProcess(timeline, "10.244.1.7", 41) != nullptr);
+  CHECK(Show(FindProcess(timeline, "10.244.1.7", 41)->rank) == "0 (observed)");
+  REQUIRE(FindProcess(timeline, "10.244.2.9", 41) != nullptr);
+  CHECK(Show(FindProcess(timeline, "10.244.2.9", 41)->rank) == "8 (observed)");
+}
+
 TEST_CASE("timeline: [rankN]: is the job's rank, [Rank n] the group's", "[timeline]") {
   SynthJob job({.ranks = 8, .hosts = 1});
   job.TimeOut(5, {}, 2);

@@ -170,7 +170,7 @@ TEST_CASE("nccl engine: what hangs stays pending, can be asked and aborted", "[u
       CHECK(end.step == row.at);
       CHECK(end.state.state == StepState::State::kPending);
     }
-    CHECK(job.sessions[0]->View().async_error.empty());
+    CHECK(job.sessions[0]->async_error().empty());
     for (auto& session : job.sessions) session->Abort();
     for (auto& session : job.sessions) {
       const StepState state = Await(*session, {StepState::State::kPending, ""}, milliseconds(2000));
@@ -197,7 +197,7 @@ TEST_CASE("nccl engine: a library that is missing, too old or none is said befor
   Script(FakeNccl::kRight);
   const auto found = engine->probe({{"library", FAKE_NCCL}});
   REQUIRE(found);
-  CHECK(found->starts_with("NCCL 2.28.9 of "));
+  CHECK(found->version.starts_with("NCCL 2.28.9 of "));
   Script(FakeNccl::kOld);
   const auto old = engine->probe({{"library", FAKE_NCCL}});
   REQUIRE_FALSE(old);

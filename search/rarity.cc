@@ -1,5 +1,5 @@
 // How rare a piece of text is in a log, and by which of its words a literal is found at the least cost.
-#include "rules/rarity.h"
+#include "search/rarity.h"
 
 #include <algorithm>
 #include <cmath>

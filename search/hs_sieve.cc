@@ -1,11 +1,10 @@
-// Finds the lines that rules or formats ask for, in one pass over a block. The only door to libhs.
-#include "rules/sieve.h"
+// Finds the lines that rules or formats ask for, in one pass over a block.
+#include "search/hs_sieve.h"
 
-#include <fmt/format.h>
 #include <hs.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -15,10 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/expression.h"
 #include "core/result.h"
-#include "rules/cover.h"
-#include "rules/packed_sieve.h"
-#include "rules/window_filter.h"
+#include "search/cover.h"
+#include "search/packed_sieve.h"
+#include "search/window_filter.h"
 
 namespace inquest {
 namespace {
@@ -41,56 +41,28 @@ struct Wanted {
   std::vector<std::string> literals;
 };
 
-/// A training line says nothing about a failure and stands in every second line of a log; it is looked for, as rules of
-/// the last line are, only where a writer's last lines are kept anyway.
-bool InSieve(const Rule& rule) {
-  return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") && rule.scope.empty();
-}
-
-bool KeepLastOnly(const Rule& rule) { return rule.kind == Rule::Kind::kPhase || rule.kind == Rule::Kind::kEnding; }
-
 // What libhs is to search for. `^` and `$` speak of the text without its envelope, which a block cannot know, and libhs
 // knows no `$` in the middle of an expression: without them it lets too much through, and RE2 confirms every line
 // anyway. A class that is about a line must not run on into the next one.
 std::string WithinLine(std::string_view text) {
+  using Kind = ExpressionPiece::Kind;
+  const auto pieces = PiecesOf(text);
+  if (!pieces) return std::string(text);  // RE2 refuses it, and libhs will say so
   std::string out;
   bool in_class = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 1 < text.size()) {
-      const char escaped = text[++i];
-      if (escaped == 's')
-        out += in_class ? R"( \t\f\x0b)" : R"([ \t\f\x0b])";
-      else if (!in_class && escaped == 'D')
-        out += R"([^\d\n])";
-      else if (!in_class && escaped == 'W')
-        out += R"([^\w\n])";
-      else
-        out += text.substr(i - 1, 2);
-      continue;
+  for (const ExpressionPiece& piece : *pieces) {
+    if (piece.Is(Kind::kClassBegin) || piece.Is(Kind::kClassEnd)) in_class = piece.Is(Kind::kClassBegin);
+    if (piece.Is(Kind::kAnchor)) continue;
+    if (piece.text == R"(\s)") {
+      out += in_class ? R"( \t\f\x0b)" : R"([ \t\f\x0b])";
+    } else if (piece.text == R"(\D)" && !in_class) {
+      out += R"([^\d\n])";
+    } else if (piece.text == R"(\W)" && !in_class) {
+      out += R"([^\w\n])";
+    } else {
+      out += piece.text;
+      if (piece.Is(Kind::kClassBegin) && piece.text == "[^") out += R"(\n)";
     }
-    if (!in_class && (text[i] == '^' || text[i] == '$')) continue;
-    if (text[i] == '[' && !in_class) {
-      in_class = true;
-      // A ']' right behind the head of a class is a member of it.
-      const bool negated = i + 1 < text.size() && text[i + 1] == '^';
-      const std::size_t head = negated ? 2 : 1;
-      const std::size_t size = i + head < text.size() && text[i + head] == ']' ? head + 1 : head;
-      out += text.substr(i, size);
-      if (negated) out += R"(\n)";
-      i += size - 1;
-      continue;
-    }
-    if (text[i] == ']') in_class = false;
-    out += text[i];
-  }
-  return out;
-}
-
-std::string Quote(std::string_view literal) {
-  std::string out;
-  for (const char c : literal) {
-    if (std::strchr("\\^$.|?*+()[]{}", c) != nullptr) out += '\\';
-    out += c;
   }
   return out;
 }
@@ -105,9 +77,9 @@ bool Compiles(const std::string& text, unsigned flags) {
   return good;
 }
 
-/// Of the book's rules only those with `is_wanted`.
+/// Of the expressions only those with `is_wanted`.
 template <class IsWanted>
-Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks, IsWanted is_wanted) {
+Wanted Collect(const Sought& sought, std::span<const std::string_view> marks, IsWanted is_wanted) {
   Wanted out;
   const auto add = [&out](std::string text, std::size_t id, const std::vector<std::string>& cover) {
     Expressions& to = cover.empty() ? out.anywhere : out.covered;
@@ -117,16 +89,16 @@ Wanted Collect(const RuleBook& book, std::span<const std::string_view> marks, Is
     to.texts.push_back(std::move(text));
     to.ids.push_back(static_cast<unsigned>(id));
   };
-  for (std::size_t i = 0; i < book.rules.size(); ++i)
-    if (InSieve(book.rules[i]) && is_wanted(book.rules[i])) add(WithinLine(book.rules[i].text), i, CoverOf(book.rules[i].text));
-  for (std::size_t i = 0; i < marks.size(); ++i) add(Quote(marks[i]), book.rules.size() + i, CoverOf(Quote(marks[i])));
+  for (std::size_t i = 0; i < sought.expressions.size(); ++i)
+    if (const auto& one = sought.expressions[i]; one.in_sieve && is_wanted(i)) add(WithinLine(one.text), i, CoverOf(one.text));
+  for (std::size_t i = 0; i < marks.size(); ++i) add(QuoteExpression(marks[i]), sought.expressions.size() + i, CoverOf(QuoteExpression(marks[i])));
   out.literals = WithoutImplied(std::move(out.literals));
   return out;
 }
 
 /// Null for no expressions. For any processor, not for this one: one binary is copied to many nodes, and the window
 /// filter leaves libhs little to do.
-Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
+Result<Database> Compile(const Expressions& expressions, const Sought& sought) {
   if (expressions.texts.empty()) return NoDatabase();
   std::vector<const char*> texts;
   for (const std::string& text : expressions.texts) texts.push_back(text.c_str());
@@ -141,7 +113,7 @@ Result<Database> Compile(const Expressions& expressions, const RuleBook& book) {
       error != nullptr && error->expression >= 0 ? expressions.ids[static_cast<std::size_t>(error->expression)] : ~0u;
   Error out{error != nullptr ? error->message : "out of memory", "use RE2's syntax without bounded repeats of hundreds",
             ""};
-  if (id < book.rules.size()) out.where = book.rules[id].file;
+  if (id < sought.expressions.size()) out.where = sought.expressions[id].where;
   hs_free_compile_error(error);
   return out;
 }
@@ -152,18 +124,18 @@ struct Parts {
   std::vector<WindowFilter::Literal> literals;
 };
 
-Result<Parts> Compile(Wanted wanted, const RuleBook& book) {
-  auto covered = Compile(wanted.covered, book);
+Result<Parts> Compile(Wanted wanted, const Sought& sought) {
+  auto covered = Compile(wanted.covered, sought);
   if (!covered) return covered.error();
-  auto anywhere = Compile(wanted.anywhere, book);
+  auto anywhere = Compile(wanted.anywhere, sought);
   if (!anywhere) return anywhere.error();
   Parts parts{{std::move(*covered), std::move(*anywhere), {}}, {}};
   for (std::string& literal : wanted.literals) parts.literals.push_back({literal, RarestWindows(literal)});
   return parts;
 }
 
-Result<Parts> Compile(const RuleBook& book, std::span<const std::string_view> marks) {
-  return Compile(Collect(book, marks, [](const Rule&) { return true; }), book);
+Result<Parts> Compile(const Sought& sought) {
+  return Compile(Collect(sought, sought.marks, [](std::size_t) { return true; }), sought);
 }
 
 struct Found {
@@ -242,74 +214,71 @@ class HsScanner final : public Sieve::Scanner {
 
 class HsSieve final : public Sieve {
  public:
-  HsSieve(std::vector<Layer> layers, WindowFilter filter, const RuleBook& book)
-      : layers_(std::move(layers)), filter_(std::move(filter)), rules_(static_cast<std::uint32_t>(book.rules.size())) {
-    for (const Rule& rule : book.rules) last_only_.push_back(KeepLastOnly(rule));
+  HsSieve(std::vector<Layer> layers, WindowFilter filter, const Sought& sought)
+      : layers_(std::move(layers)), filter_(std::move(filter)), expressions_(static_cast<std::uint32_t>(sought.expressions.size())) {
+    for (const Sought::Expression& one : sought.expressions) last_only_.push_back(one.keep_last_only);
   }
   std::unique_ptr<Scanner> MakeScanner() const override {
     return std::make_unique<HsScanner>(filter_, layers_);
   }
-  std::uint32_t first_mark_id() const override { return rules_; }
-  bool keep_last_only(std::uint32_t id) const override { return id < rules_ && last_only_[id]; }
+  std::uint32_t first_mark_id() const override { return expressions_; }
+  bool keep_last_only(std::uint32_t id) const override { return id < expressions_ && last_only_[id]; }
 
  private:
   std::vector<Layer> layers_;
   WindowFilter filter_;
-  std::uint32_t rules_;
+  std::uint32_t expressions_;
   std::vector<bool> last_only_;
 };
 
-std::unique_ptr<Sieve> SieveOf(Layer layer, WindowFilter filter, const RuleBook& book) {
+std::unique_ptr<Sieve> SieveOf(Layer layer, WindowFilter filter, const Sought& sought) {
   std::vector<Layer> layers;
   layers.push_back(std::move(layer));
-  return std::make_unique<HsSieve>(std::move(layers), std::move(filter), book);
+  return std::make_unique<HsSieve>(std::move(layers), std::move(filter), sought);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Sieve>> CompileSieve(const RuleBook& book, std::span<const std::string_view> marks) {
-  auto parts = Compile(book, marks);
+Result<std::unique_ptr<Sieve>> CompileSieve(const Sought& sought) {
+  auto parts = Compile(sought);
   if (!parts) return parts.error();
-  return SieveOf(std::move(parts->layer), WindowFilter(parts->literals), book);
+  return SieveOf(std::move(parts->layer), WindowFilter(parts->literals), sought);
 }
 
-Result<std::string> PackSieve(const RuleBook& book, std::span<const std::string_view> marks) {
-  const auto parts = Compile(book, marks);
+Result<std::string> PackSieve(const Sought& sought) {
+  const auto parts = Compile(sought);
   if (!parts) return parts.error();
   return Pack(parts->layer, parts->literals);
 }
 
-Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const RuleBook& book,
-                                         std::span<const std::string_view> marks) {
+Result<std::unique_ptr<Sieve>> LoadSieve(std::string_view bytes, const Sought& sought) {
   auto packed = Unpack(bytes);
-  if (!packed) return CompileSieve(book, marks);
-  return SieveOf(std::move(packed->layer), WindowFilter(packed->tables), book);
+  if (!packed) return CompileSieve(sought);
+  return SieveOf(std::move(packed->layer), WindowFilter(packed->tables), sought);
 }
 
-Result<std::unique_ptr<Sieve>> ExtendSieve(std::string_view bytes, const RuleBook& base, const RuleBook& book,
-                                           std::span<const std::string_view> marks) {
+Result<std::unique_ptr<Sieve>> ExtendSieve(std::string_view bytes, const Sought& base, const Sought& sought) {
   auto known = Unpack(bytes);
-  if (!known) return CompileSieve(book, marks);
+  if (!known) return CompileSieve(sought);
   Layer& layer = known->layer;
-  std::map<std::pair<Rule::Kind, std::string_view>, const Rule*> rules;
-  for (const Rule& rule : book.rules) rules[{rule.kind, rule.id}] = &rule;
-  const auto same = [](const Rule& a, const Rule& b) { return a.text == b.text && InSieve(a) == InSieve(b); };
-  std::set<const Rule*> covered;
-  for (const Rule& rule : base.rules) {
-    const auto now = rules.find({rule.kind, rule.id});
-    const bool is_same = now != rules.end() && same(rule, *now->second);
-    layer.ids.push_back(is_same ? static_cast<std::uint32_t>(now->second - book.rules.data()) : kDropped);
+  std::map<std::string_view, std::size_t> numbers;
+  for (std::size_t i = 0; i < sought.expressions.size(); ++i) numbers[sought.expressions[i].name] = i;
+  std::set<std::size_t> covered;
+  for (const Sought::Expression& one : base.expressions) {
+    const auto now = numbers.find(one.name);
+    const bool is_same = now != numbers.end() && one.text == sought.expressions[now->second].text && one.in_sieve == sought.expressions[now->second].in_sieve;
+    layer.ids.push_back(is_same ? static_cast<std::uint32_t>(now->second) : kDropped);
     if (is_same) covered.insert(now->second);
   }
-  for (std::size_t i = 0; i < marks.size(); ++i) layer.ids.push_back(static_cast<std::uint32_t>(book.rules.size() + i));
-  auto added = Compile(Collect(book, {}, [&](const Rule& rule) { return !covered.contains(&rule); }), book);
+  for (std::size_t i = 0; i < sought.marks.size(); ++i) layer.ids.push_back(static_cast<std::uint32_t>(sought.expressions.size() + i));
+  auto added = Compile(Collect(sought, {}, [&](std::size_t number) { return !covered.contains(number); }), sought);
   if (!added) return added.error();
   std::vector<WindowFilter::Literal> literals = known->literals();
   std::move(added->literals.begin(), added->literals.end(), std::back_inserter(literals));
   std::vector<Layer> layers;
   layers.push_back(std::move(layer));
   layers.push_back(std::move(added->layer));
-  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(layers), WindowFilter(literals), book));
+  return std::unique_ptr<Sieve>(std::make_unique<HsSieve>(std::move(layers), WindowFilter(literals), sought));
 }
 
 }  // namespace inquest

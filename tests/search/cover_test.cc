@@ -1,12 +1,12 @@
 // What every match of an expression must contain: by example, on every rule, and on expressions made at random.
-#include "rules/cover.h"
+#include "search/cover.h"
 
 #include <algorithm>
 #include <random>
 
 #include "core/pattern.h"
-#include "rules/rarity.h"
 #include "rules/rule_book.h"
+#include "search/rarity.h"
 #include "tests/catch.h"
 
 using namespace inquest;

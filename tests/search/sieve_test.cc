@@ -1,5 +1,5 @@
 // The sieve loses nothing: what RE2 confirms on a line, the sieve reports on that line, whatever stands around it.
-#include "rules/sieve.h"
+#include "search/hs_sieve.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,8 +9,9 @@
 
 #include "core/pattern.h"
 #include "parsers/formats.h"
-#include "rules/packed_sieve.h"
 #include "rules/rule_book.h"
+#include "rules/sought.h"
+#include "search/packed_sieve.h"
 #include "tests/catch.h"
 
 using namespace inquest;
@@ -27,7 +28,7 @@ const RuleBook& Book() {
 }
 
 std::unique_ptr<Sieve> Sieved(const RuleBook& book) {
-  auto compiled = CompileSieve(book, Marks().marks);
+  auto compiled = CompileSieve(SoughtBy(book, Marks().marks));
   if (!compiled) FAIL(compiled.error().message);
   return std::move(*compiled);
 }
@@ -169,7 +170,7 @@ TEST_CASE("one sample in some, or its mutation, loses no confirmed hit", "[rules
 
 TEST_CASE("an extended sieve reports what a compiled one does", "[rules]") {
   const RuleBook& base = Book();
-  const auto bytes = PackSieve(base, Marks().marks);
+  const auto bytes = PackSieve(SoughtBy(base, Marks().marks));
   REQUIRE(bytes);
   RuleBook book = base;
   book.rules.erase(book.rules.begin() + 5);                                       // all numbers behind it change
@@ -181,14 +182,14 @@ TEST_CASE("an extended sieve reports what a compiled one does", "[rules]") {
   for (const Rule& rule : base.rules)
     for (const std::string& sample : rule.match) block += sample + '\n';
   const Placed placed(bytes.value());
-  const auto extended = ExtendSieve(placed.view(), base, book, Marks().marks);
+  const auto extended = ExtendSieve(placed.view(), SoughtBy(base, Marks().marks), SoughtBy(book, Marks().marks));
   REQUIRE(extended);
   const auto reported = Reported(*extended.value(), block);
   CHECK(reported == Reported(*Sieved(book), block));
   CHECK(reported.contains({0, 7}));
   CHECK(reported.contains({1, 20}));
   CHECK(extended.value()->first_mark_id() == book.rules.size());
-  const auto anew = ExtendSieve("no sieve", base, book, Marks().marks);
+  const auto anew = ExtendSieve("no sieve", SoughtBy(base, Marks().marks), SoughtBy(book, Marks().marks));
   REQUIRE(anew);
   CHECK(Reported(*anew.value(), block) == reported);
 }
@@ -210,10 +211,10 @@ TEST_CASE("a match stays within its line", "[rules]") {
 }
 
 TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
-  const auto bytes = PackSieve(Book(), Marks().marks);
+  const auto bytes = PackSieve(SoughtBy(Book(), Marks().marks));
   REQUIRE(bytes);
   const Placed placed(bytes.value(), GENERATE(false, true));
-  const auto loaded = LoadSieve(placed.view(), Book(), Marks().marks);
+  const auto loaded = LoadSieve(placed.view(), SoughtBy(Book(), Marks().marks));
   REQUIRE(loaded);
   CHECK(Unpack(placed.view()));
   CHECK(!Unpack(placed.view().substr(1)));
@@ -225,26 +226,26 @@ TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
 
 TEST_CASE("a sieve packed for another libhs is compiled anew", "[rules]") {
   const RuleBook book = BookOf({"watchdog gave up"});
-  auto bytes = PackSieve(book, {});
+  auto bytes = PackSieve(SoughtBy(book, {}));
   REQUIRE(bytes);
   bytes.value()[64 + 4] ^= 1;  // of the version, behind the magic number of the first database
   const Placed placed(bytes.value());
   CHECK(!Unpack(placed.view()));
-  const auto loaded = LoadSieve(placed.view(), book, {});
+  const auto loaded = LoadSieve(placed.view(), SoughtBy(book, {}));
   REQUIRE(loaded);
   CHECK(Reported(*loaded.value(), "watchdog gave up\n").size() == 1);
 }
 
 TEST_CASE("bytes that do not load are compiled anew", "[rules]") {
   const RuleBook book = BookOf({"watchdog gave up", R"(\d{3}-\d{4})"});
-  const auto bytes = PackSieve(book, {});
+  const auto bytes = PackSieve(SoughtBy(book, {}));
   REQUIRE(bytes);
   const Placed placed(bytes.value());
   const std::size_t whole = bytes.value().size();
   for (std::size_t size = 0; size < whole; size += size + 200 < whole ? whole / 50 : 1) {
     CAPTURE(size);
     CHECK(!Unpack(placed.view().substr(0, size)));
-    const auto loaded = LoadSieve(placed.view().substr(0, size), book, {});
+    const auto loaded = LoadSieve(placed.view().substr(0, size), SoughtBy(book, {}));
     REQUIRE(loaded);
     CHECK(Reported(*loaded.value(), "watchdog gave up\ncall 555-1234\n").size() == 2);
   }

@@ -1,5 +1,5 @@
 // The filter against a plain search, for literals of all lengths at all places.
-#include "rules/window_filter.h"
+#include "search/window_filter.h"
 
 #include <algorithm>
 #include <random>

@@ -1,5 +1,5 @@
 // Finds the lines of a block that contain one of many literals, several times faster than a search for all of them.
-#include "rules/window_filter.h"
+#include "search/window_filter.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,7 @@
 
 #include "parsers/formats.h"
 #include "rules/rule_book.h"
-#include "rules/sieve.h"
+#include "rules/sought.h"
 
 namespace inquest {
 namespace {
@@ -50,7 +50,7 @@ int Embed(const std::string& source, const fs::path& out) {
   const auto below = [&](const std::string& file) { return (fs::path("rules") / fs::path(file).lexically_relative(source)).string(); };
   for (Rule& rule : book.rules) rule.file = below(rule.file);
   for (FindingRule& rule : book.findings) rule.file = below(rule.file);
-  const Result<std::string> sieve = PackSieve(book, Marks().marks);
+  const Result<std::string> sieve = PackSieve(SoughtBy(book, Marks().marks));
   if (!sieve) {
     Print(sieve.error());
     return 1;

@@ -1,5 +1,5 @@
 // What a sieve is made of, and how it lies in the binary: ready for use, so that starting costs nothing.
-#include "rules/packed_sieve.h"
+#include "search/packed_sieve.h"
 
 #include <hs.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/code.h"
-#include "rules/rarity.h"
+#include "search/rarity.h"
 
 namespace inquest {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "rules/window_filter.h"
+#include "search/window_filter.h"
 
 struct hs_database;  // libhs' hs_database_t
 
