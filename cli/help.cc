@@ -32,7 +32,7 @@ std::string Usage(const Option& option) {
 
 // ---- roff --------------------------------------------------------------------------------------------------------
 
-/// Text of a manual page: nothing in it is a request, and a hyphen is the one that can be typed.
+/// Text of a manual page: nothing in it is a request, a hyphen is the one that can be typed, and a line may end behind a |.
 std::string Roff(std::string_view text) {
   std::string out;
   bool begins = true;
@@ -42,6 +42,8 @@ std::string Roff(std::string_view text) {
       out += "\\e";
     } else if (c == '-') {
       out += "\\-";
+    } else if (c == '|') {
+      out += "|\\:";
     } else {
       out += c;
     }
