@@ -1,5 +1,6 @@
 // What the logs say happened: events, who wrote them and where they stand.
-#pragma once
+#ifndef INQUEST_CORE_EVENT_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#define INQUEST_CORE_EVENT_H
 
 #include <chrono>
 #include <cstdint>
@@ -677,3 +678,5 @@ std::optional<std::chrono::microseconds> UptimeOf(const What& what);
 Event EventFrom(const Record& record, What what);
 
 }  // namespace inquest
+
+#endif  // INQUEST_CORE_EVENT_H

@@ -1,5 +1,6 @@
 // A regular expression in RE2's syntax, with captures by name. The only door to RE2.
-#pragma once
+#ifndef INQUEST_CORE_PATTERN_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#define INQUEST_CORE_PATTERN_H
 
 #include <memory>
 #include <optional>
@@ -53,3 +54,5 @@ class Pattern {
 std::string RequiredLiteral(std::string_view expression);
 
 }  // namespace inquest
+
+#endif  // INQUEST_CORE_PATTERN_H

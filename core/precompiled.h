@@ -1,5 +1,6 @@
 // What most units include, parsed once. No file may rely on it: each includes what it uses.
-#pragma once
+#ifndef INQUEST_CORE_PRECOMPILED_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#define INQUEST_CORE_PRECOMPILED_H
 
 #include <fmt/format.h>
 
@@ -25,3 +26,5 @@
 #include "core/event.h"
 #include "core/pattern.h"
 #include "core/result.h"
+
+#endif  // INQUEST_CORE_PRECOMPILED_H

@@ -1,5 +1,6 @@
 // The result of a request that can fail: a value, or what went wrong and what to do next.
-#pragma once
+#ifndef INQUEST_CORE_RESULT_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#define INQUEST_CORE_RESULT_H
 
 #include <cstdio>
 #include <cstdlib>
@@ -48,3 +49,5 @@ class [[nodiscard]] Result {
       std::abort();                                                                       \
     }                                                                                     \
   } while (false)
+
+#endif  // INQUEST_CORE_RESULT_H

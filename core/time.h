@@ -1,5 +1,6 @@
 // Moments as logs print them: with or without a date, a year, or a zone.
-#pragma once
+#ifndef INQUEST_CORE_TIME_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#define INQUEST_CORE_TIME_H
 
 #include <chrono>
 #include <cstdint>
@@ -50,3 +51,5 @@ std::string FormatClock(const Timestamp& time);
 enum class ClockDomain : std::uint8_t { kNone, kLocal, kUtc, kBoot };
 
 }  // namespace inquest
+
+#endif  // INQUEST_CORE_TIME_H
