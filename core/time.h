@@ -46,7 +46,4 @@ std::string FormatTime(const Timestamp& time);
 /// The time of day alone, `06:07:08`.
 std::string FormatClock(const Timestamp& time);
 
-/// What a format's own clock counts.
-enum class ClockDomain : std::uint8_t { kNone, kLocal, kUtc, kBoot };
-
 }  // namespace inquest
