@@ -47,9 +47,6 @@ std::string FormatTime(const Timestamp& time);
 /// The time of day alone, `06:07:08`.
 std::string FormatClock(const Timestamp& time);
 
-/// What a format's own clock counts.
-enum class ClockDomain : std::uint8_t { kNone, kLocal, kUtc, kBoot };
-
 }  // namespace inquest
 
 #endif  // INQUEST_CORE_TIME_H

@@ -29,7 +29,6 @@ class Parser {
 struct Format {
   std::string_view name;
   Framing framing = Framing::kLines;
-  ClockDomain clock = ClockDomain::kNone;
   /// What the lines are: kNccl, kC10, ... or kAny.
   Component component = Component::kAny;
   /// Literals, one of which is in every record of ours; rare in other text, five bytes or more.

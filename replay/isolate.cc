@@ -242,16 +242,16 @@ class Isolation {
     if (out_.pairs.empty()) return "";
     if (broken.empty()) return "Every pair alone passes.";
     if (broken.size() == out_.pairs.size()) return "Every pair alone breaks too.";
-    const int rank = broken.size() > 1 ? CommonRank() : -1;
-    return fmt::format("Alone, {}: {}{}.", broken.size() == 1 ? "this pair breaks" : "these pairs break", fmt::join(broken, ", "), rank < 0 ? "" : fmt::format("; rank {} is in each", rank));
+    const auto rank = broken.size() > 1 ? CommonRank() : std::nullopt;
+    return fmt::format("Alone, {}: {}{}.", broken.size() == 1 ? "this pair breaks" : "these pairs break", fmt::join(broken, ", "), rank ? fmt::format("; rank {} is in each", *rank) : "");
   }
 
-  /// The one rank that is in every broken pair; -1: none, or more than one.
-  int CommonRank() const {
-    int common = -1;
+  /// The one rank that is in every broken pair; nullopt: none, or more than one.
+  std::optional<int> CommonRank() const {
+    std::optional<int> common;
     for (int rank = 0; rank < plan_.ranks.value; ++rank) {
       const bool in_all = std::ranges::all_of(out_.pairs, [&](const PairOutcome& pair) { return !pair.broken || pair.from == rank || pair.to == rank; });
-      if (in_all && common >= 0) return -1;
+      if (in_all && common) return std::nullopt;
       if (in_all) common = rank;
     }
     return common;

@@ -46,7 +46,6 @@ constexpr std::string_view kMarks[] = {"\"inquest-bundle-"};
 
 extern const Format kBundleManifest{.name = "bundle-manifest",
                              .framing = Framing::kDocument,
-                             .clock = ClockDomain::kNone,
                              .component = Component::kAny,
                              .marks = kMarks,
                              .make = &Make<BundleManifestParser>};

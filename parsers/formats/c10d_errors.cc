@@ -158,7 +158,6 @@ std::vector<What> ReadC10dMessage(std::string_view text) {
 
 extern const Format kC10dErrors{.name = "pytorch-c10d",
                          .framing = Framing::kLines,
-                         .clock = ClockDomain::kLocal,
                          .component = Component::kC10,
                          .marks = kMarks,
                          .make = &Make<C10dErrorsParser>};

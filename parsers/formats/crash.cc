@@ -141,7 +141,6 @@ constexpr std::string_view kMarks[] = {
 
 extern const Format kCrash{.name = "crash",
                     .framing = Framing::kLines,
-                    .clock = ClockDomain::kNone,
                     .component = Component::kAny,
                     .marks = kMarks,
                     .make = &Make<CrashParser>};

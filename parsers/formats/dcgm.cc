@@ -231,14 +231,12 @@ constexpr std::string_view kJsonMarks[] = {"\"test_categories\""};
 
 extern const Format kDcgmTable{.name = "dcgm-diag",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kNone,
                         .component = Component::kSmi,
                         .marks = kTableMarks,
                         .follow = 48,
                         .make = &Make<DcgmTableParser>};
 extern const Format kDcgmJson{.name = "dcgm-diag-json",
                        .framing = Framing::kDocument,
-                       .clock = ClockDomain::kNone,
                        .component = Component::kSmi,
                        .marks = kJsonMarks,
                        .make = &Make<DcgmJsonParser>};

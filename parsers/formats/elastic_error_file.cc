@@ -129,7 +129,6 @@ constexpr std::string_view kMarks[] = {"\"py_callstack\"", "\"errorCode\""};
 
 extern const Format kElasticErrorFile{.name = "torchelastic-error-file",
                                .framing = Framing::kDocument,
-                               .clock = ClockDomain::kUtc,
                                .component = Component::kElastic,
                                .marks = kMarks,
                                .make = &Make<ElasticErrorFileParser>};

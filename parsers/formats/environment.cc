@@ -68,7 +68,6 @@ constexpr string_view kMarks[] = {"NCCL_SOCKET_IFNAME=", "NCCL_SOCKET_FAMILY=", 
 
 extern const Format kEnvironment{.name = "environment",
                           .framing = Framing::kLines,
-                          .clock = ClockDomain::kNone,
                           .component = Component::kAny,
                           .marks = kMarks,
                           .make = &Make<EnvironmentParser>};

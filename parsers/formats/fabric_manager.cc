@@ -60,7 +60,6 @@ constexpr std::string_view kMarks[] = {"] [tid "};
 
 extern const Format kFabricManager{.name = "fabric-manager",
                             .framing = Framing::kLines,
-                            .clock = ClockDomain::kLocal,
                             .component = Component::kKernel,
                             .marks = kMarks,
                             .make = &Make<FabricManagerParser>};

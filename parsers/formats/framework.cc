@@ -205,7 +205,6 @@ constexpr std::string_view kMarks[] = {
 
 extern const Format kFramework{.name = "framework",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kNone,
                         .component = Component::kAny,
                         .marks = kMarks,
                         .make = &Make<FrameworkParser>};

@@ -135,7 +135,6 @@ constexpr string_view kMarks[] = {"max locked memory", "Max locked memory", "loc
 
 extern const Format kHostLimits{.name = "host-limits",
                          .framing = Framing::kLines,
-                         .clock = ClockDomain::kNone,
                          .component = Component::kAny,
                          .marks = kMarks,
                          .make = &Make<HostLimitsParser>};

@@ -126,7 +126,6 @@ constexpr string_view kMarks[] = {"> mtu ", ">  mtu ", ",LOWER_UP>", "<NO-CARRIE
 
 extern const Format kInterfaces{.name = "interfaces",
                          .framing = Framing::kLines,
-                         .clock = ClockDomain::kNone,
                          .component = Component::kAny,
                          .marks = kMarks,
                          .make = &Make<InterfacesParser>};

@@ -282,7 +282,6 @@ constexpr std::string_view kMarks[] = {
 
 extern const Format kKernelLog{.name = "kernel-log",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kBoot,
                         .component = Component::kKernel,
                         .marks = kMarks,
                         .follow = 1,

@@ -390,7 +390,6 @@ constexpr std::string_view kMarks[] = {
 
 extern const Format kLaunchers{.name = "launcher",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kNone,
                         .component = Component::kAny,
                         .marks = kMarks,
                         .follow = 1,

@@ -72,7 +72,6 @@ constexpr std::string_view kMarks[] = {"ACSCtl:", "LnkCap:", "LnkSta:", " PCI br
 
 extern const Format kLspci{.name = "lspci",
                     .framing = Framing::kLines,
-                    .clock = ClockDomain::kNone,
                     .component = Component::kAny,
                     .marks = kMarks,
                     .make = &Make<LspciParser>};

@@ -378,7 +378,6 @@ std::optional<std::string> ParseBusId(std::string_view text) {
 
 extern const Format kNccl{.name = "nccl",
                    .framing = Framing::kLines,
-                   .clock = ClockDomain::kLocal,
                    .component = Component::kNccl,
                    .marks = kMarks,
                    .make = &Make<NcclParser>};

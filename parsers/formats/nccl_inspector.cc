@@ -70,7 +70,6 @@ constexpr std::string_view kMarks[] = {"\"coll_perf\"", "\"p2p_perf\""};
 
 extern const Format kNcclInspector{.name = "nccl-inspector",
                             .framing = Framing::kLines,
-                            .clock = ClockDomain::kUtc,
                             .component = Component::kAny,
                             .marks = kMarks,
                             .make = &Make<NcclInspectorParser>};

@@ -284,13 +284,11 @@ constexpr std::string_view kJsonMarks[] = {"\"collective_counts\""};
 
 extern const Format kNcclRas{.name = "nccl-ras",
                       .framing = Framing::kLines,
-                      .clock = ClockDomain::kNone,
                       .component = Component::kNccl,
                       .marks = kMarks,
                       .make = &Make<NcclRasParser>};
 extern const Format kNcclRasJson{.name = "nccl-ras-json",
                           .framing = Framing::kDocument,
-                          .clock = ClockDomain::kLocal,
                           .component = Component::kNccl,
                           .marks = kJsonMarks,
                           .make = &Make<NcclRasJsonParser>};

@@ -131,7 +131,6 @@ constexpr string_view kMarks[] = {"pci.bus_id", "gpu_bus_id", "gpu_uuid", "index
 
 extern const Format kNvidiaCsv{.name = "nvidia-smi-csv",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kNone,
                         .component = Component::kSmi,
                         .marks = kMarks,
                         .follow = kMostFollow,

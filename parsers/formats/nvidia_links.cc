@@ -114,7 +114,6 @@ constexpr string_view kMarks[] = {"GPU0\tGPU1", "GPU0    GPU1", "GPU0   GPU1", "
 
 extern const Format kNvidiaLinks{.name = "nvidia-smi-links",
                           .framing = Framing::kLines,
-                          .clock = ClockDomain::kNone,
                           .component = Component::kSmi,
                           .marks = kMarks,
                           .follow = 40,

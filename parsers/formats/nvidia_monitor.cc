@@ -84,7 +84,6 @@ constexpr string_view kMarks[] = {"# gpu  ", " gpu    pwr ", " gpu   pwr ", " gp
 
 extern const Format kNvidiaMonitor{.name = "nvidia-smi-dmon",
                             .framing = Framing::kLines,
-                            .clock = ClockDomain::kNone,
                             .component = Component::kSmi,
                             .marks = kMarks,
                             .follow = kMostFollow,

@@ -214,7 +214,6 @@ constexpr string_view kMarks[] = {
 
 extern const Format kNvidiaQuery{.name = "nvidia-smi-q",
                           .framing = Framing::kLines,
-                          .clock = ClockDomain::kNone,
                           .component = Component::kSmi,
                           .marks = kMarks,
                           .follow = 32,

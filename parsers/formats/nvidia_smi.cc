@@ -225,7 +225,6 @@ constexpr string_view kMarks[] = {"| NVIDIA-SMI ",
 
 extern const Format kNvidiaSmi{.name = "nvidia-smi",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kNone,
                         .component = Component::kSmi,
                         .marks = kMarks,
                         .make = &Make<NvidiaSmiParser>};

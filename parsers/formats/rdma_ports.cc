@@ -174,7 +174,6 @@ constexpr string_view kMarks[] = {"CA 'm", "CA 'i", "CA 'r", "CA 'b", "CA 'h", "
 
 extern const Format kRdmaPorts{.name = "rdma-ports",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kNone,
                         .component = Component::kAny,
                         .marks = kMarks,
                         .make = &Make<RdmaPortsParser>};

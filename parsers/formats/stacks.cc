@@ -139,7 +139,6 @@ constexpr std::string_view kMarks[] = {": \"MainThread\"", " (Thread 0x"};
 
 extern const Format kStacks{.name = "stacks",
                      .framing = Framing::kLines,
-                     .clock = ClockDomain::kNone,
                      .component = Component::kAny,
                      .marks = kMarks,
                      .follow = 48,

@@ -192,7 +192,6 @@ std::vector<What> ReadElasticMessage(std::string_view text) {
 
 extern const Format kTorchelastic{.name = "torchelastic",
                            .framing = Framing::kLines,
-                           .clock = ClockDomain::kLocal,
                            .component = Component::kElastic,
                            .marks = kMarks,
                            .make = &Make<TorchelasticParser>};

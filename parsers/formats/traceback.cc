@@ -389,7 +389,6 @@ std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
 
 extern const Format kTraceback{.name = "python-traceback",
                         .framing = Framing::kLines,
-                        .clock = ClockDomain::kNone,
                         .component = Component::kAny,
                         .marks = kMarks,
                         .follow = 4,

@@ -258,7 +258,6 @@ Event C10EventFrom(const Record& record, What what) {
 
 extern const Format kWatchdog{.name = "pytorch-watchdog",
                        .framing = Framing::kLines,
-                       .clock = ClockDomain::kLocal,
                        .component = Component::kC10,
                        .marks = kMarks,
                        .make = &Make<WatchdogParser>};

@@ -162,7 +162,7 @@ std::optional<Found> JudgeGid(const Evidence& evidence, const Fabric& fabric, co
   const auto table = fabric.gids.find(host);
   if (!error || table == fabric.gids.end()) return std::nullopt;
   const std::string& text = std::get<EnvironmentSet>(timeline.events[asked].what).value;
-  int index = -1;
+  int index = 0;
   const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), index);
   if (bad != std::errc() || end != text.data() + text.size() || index < 0) return std::nullopt;
   const auto used = fabric.used.find(host);

@@ -19,10 +19,10 @@ constexpr FindingRow kFindings[] = {
 };
 using Found = FoundIn<kFindings>;
 
-int NumberOf(std::string_view digits) {
-  int number = -1;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
+std::optional<int> NumberOf(std::string_view digits) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
 constexpr std::uint64_t kFewLines = 40;  ///< a log that goes on for pages is not silent
@@ -43,10 +43,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
     }
     lines.push_back(match.event);
     for (const auto& [name, value] : match.groups) {
-      const int number = NumberOf(value);
-      if (number < 0) continue;
-      if (name == "rank") ++announced[number];
-      if (name == "members") members = number;
+      const auto number = NumberOf(value);
+      if (!number) continue;
+      if (name == "rank") ++announced[*number];
+      if (name == "members") members = *number;
     }
   }
   const auto missing = members - static_cast<int>(announced.size());
