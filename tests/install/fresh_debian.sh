@@ -10,7 +10,10 @@ remove_fresh_debian() {
 # make_fresh_debian SUITE: sets $chroot. Where that cannot be, the test ends with 77.
 make_fresh_debian() {
   local mirror log
-  ((EUID == 0)) && command -v debootstrap >/dev/null || { echo 'needs root and debootstrap' >&2; exit 77; }
+  if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
+    echo 'needs root and debootstrap' >&2
+    exit 77
+  fi
   chroot=$(mktemp -d)
   trap remove_fresh_debian EXIT
   mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -n 1 | tr -d ' ' || true)
