@@ -82,21 +82,24 @@ class Reader {
     if (read.where.line <= kHeadLines) {
       if (over_ != Over::kNo) no_start_ = true;
       if (std::string shape = ShapeOf(read); !shape.empty()) {
-        if (!shapes_.insert(shape).second) std::erase(head_, shape);  // several writers print it, or one again and again
-        else head_.push_back(std::move(shape));
+        if (!shapes_.insert(shape).second) Forget(shape);  // several writers print it, or one again and again
+        else head_.push_back({std::move(shape), read.where.line});
       }
       return;
     }
-    if (no_start_ || over_ == Over::kNo) {
+    if (no_start_) return;
+    const std::string shape = ShapeOf(read);
+    const auto known = std::ranges::find(head_, shape, &Head::shape);
+    if (known == head_.end()) return;
+    if (over_ == Over::kNo) {
+      // Nothing that only a start prints. In attempts behind the first its own start is read here.
+      if (read.where.line > opened_at_ + kHeadLines) Forget(shape);
       first_again_.reset();
       return;
     }
-    const auto known = std::ranges::find(head_, ShapeOf(read));
-    if (known == head_.end()) return;
-    const auto number = static_cast<std::size_t>(known - head_.begin());
-    if (!first_again_ || number <= first_number_ || read.where.line > first_again_->at.line + kHeadLines) {
+    if (!first_again_ || read.where.line - first_again_->at.line != known->line - first_line_) {
       first_again_ = Boundary{read.where, event};
-      first_number_ = number;
+      first_line_ = known->line;
       return;
     }
     Settle(event);
@@ -127,6 +130,7 @@ class Reader {
   }
   void Open(Boundary boundary) {
     boundaries_.push_back(boundary);
+    opened_at_ = boundary.at.line;
     over_ = Over::kNo;
     seen_.clear();
     lived_since_boundary_ = false;
@@ -136,11 +140,18 @@ class Reader {
   std::vector<Boundary> boundaries_;
   std::set<std::string_view> seen_;
   Over over_ = Over::kNo;
-  std::vector<std::string> head_;  ///< the shapes of its first lines
+  struct Head {
+    std::string shape;
+    std::uint64_t line = 0;
+  };
+  void Forget(const std::string& shape) {
+    std::erase_if(head_, [&](const Head& head) { return head.shape == shape; });
+  }
+  std::vector<Head> head_;  ///< its first lines
   std::set<std::string> shapes_;   ///< the same, with those that came twice
   bool no_start_ = false;          ///< what was given begins with the end of a run
   std::optional<Boundary> first_again_;
-  std::size_t first_number_ = 0;
+  std::uint64_t first_line_ = 0, opened_at_ = 0;
   std::optional<Boundary> restarts_;
   bool lived_ = false, lived_since_boundary_ = false;
 };

@@ -25,7 +25,7 @@ struct Attempt {
 // prints what it prints once, at its start: a launcher's banner, nvidia-smi's table, NCCL's version. Behind a scheduler's
 // end any such line opens the next attempt; behind a death only one that this attempt has printed before, since ranks
 // start at different moments. A program whose banner nobody knows is known by the first lines of its input: two of them
-// in their order, behind a death, are its start again. Inputs of one job are counted from their ends: the last attempt of each is the job's last.
+// behind a death, as far apart as they were and printed nowhere between, are its start again. Inputs of one job are counted from their ends: the last attempt of each is the job's last.
 
 /// In order; one of all where nothing was started again. `told` by event: starts are told as kStart, restarts as kRestart.
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told);

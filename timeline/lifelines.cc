@@ -39,6 +39,60 @@ std::string_view MarkOf(const What& what) {
   return {};
 }
 
+/// What a line counts: its whole numbers, and itself without any number.
+struct Count {
+  std::string shape;
+  std::vector<std::uint64_t> numbers;
+};
+
+Count CountIn(std::string_view text) {
+  constexpr std::size_t kRead = 160, kMost = 8, kDigits = 18;
+  Count out;
+  text = text.substr(0, kRead);
+  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  for (std::size_t i = 0; i < text.size();) {
+    if (!is_digit(i)) {
+      out.shape += text[i++];
+      continue;
+    }
+    std::size_t end = i;
+    std::uint64_t value = 0;
+    for (; is_digit(end); ++end)
+      if (end - i < kDigits) value = value * 10 + static_cast<std::uint64_t>(text[end] - '0');
+    const bool fraction = (i > 0 && text[i - 1] == '.') || (end < text.size() && text[end] == '.' && is_digit(end + 1));
+    if (!fraction && out.numbers.size() < kMost) out.numbers.push_back(value);
+    if (out.shape.empty() || out.shape.back() != '0') out.shape += '0';
+    i = end;
+  }
+  return out;
+}
+
+/// Lines of one shape whose numbers fall as often as not count nothing that goes on: they are of several runs, or measure
+/// something. A counter that begins anew with each epoch falls seldom.
+class Counters {
+ public:
+  void Take(const Event& event) {
+    const auto* message = std::get_if<LogMessage>(&event.what);
+    Count count = CountIn(message == nullptr || message->text.empty() ? event.text : message->text);
+    Row& row = rows_[{event.where.input, count.shape}];
+    if (row.last && *row.last != count.numbers) ++(*row.last < count.numbers ? row.rises : row.falls);
+    row.last = std::move(count.numbers);
+  }
+  bool GoesOn(const Event& event) const {
+    constexpr std::uint64_t kOneOf = 3;
+    const auto* message = std::get_if<LogMessage>(&event.what);
+    const auto row = rows_.find({event.where.input, CountIn(message == nullptr || message->text.empty() ? event.text : message->text).shape});
+    return row == rows_.end() || row->second.falls * kOneOf <= row->second.rises + row->second.falls;
+  }
+
+ private:
+  struct Row {
+    std::optional<std::vector<std::uint64_t>> last;
+    std::uint64_t rises = 0, falls = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::string>, Row> rows_;
+};
+
 /// Draws a lifeline for every writer.
 class Drawing {
  public:
@@ -173,12 +227,16 @@ bool Course::WorkedBefore(EventIndex event) const {
 }
 
 Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_(&timeline) {
+  Counters counters;
+  for (const Told& line : told)
+    if (line.what == Told::What::kWork && (IsStep(line.kind) || line.kind == "rows")) counters.Take(timeline.events[line.event]);
   for (const Told& line : told) {
     if (line.what != Told::What::kWork) continue;
-    if (IsStep(line.kind) && (work_.empty() || work_.back() != line.event)) work_.push_back(line.event);
+    const bool goes_on = line.kind == "bar" || counters.GoesOn(timeline.events[line.event]);
+    if (goes_on && IsStep(line.kind) && (work_.empty() || work_.back() != line.event)) work_.push_back(line.event);
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
-    if (IsStep(line.kind) || line.kind == "bar" || line.kind == "rows") counted_[timeline.events[line.event].where.input].push_back(line.event);
+    if (goes_on && (IsStep(line.kind) || line.kind == "bar" || line.kind == "rows")) counted_[timeline.events[line.event].where.input].push_back(line.event);
   }
   std::map<std::uint32_t, std::uint64_t> leaving;  // lines, by input
   for (const Told& line : told)
