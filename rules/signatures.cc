@@ -240,6 +240,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
         for (const auto& [name, value] : line.groups)
           if (name == "percent" && !Numbers(value).empty()) phase.percent = Numbers(value).front();
+        if (AllAtEnd(line.groups) == true) phase.percent = 100;
         Told told = ToldBy(held, i);
         told.percent = phase.percent;
         if (IsWork(told)) evidence.phases.push_back(phase);

@@ -249,6 +249,9 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   // By input: the first line that shows a job at work, and the first of its counted work.
   std::map<std::uint32_t, std::optional<EventIndex>> at_work;
   std::map<std::uint32_t, std::vector<EventIndex>> grumbles;
+  std::set<EventIndex> full;  // bars that are full, drawn once more when they are closed
+  for (const Told& line : told)
+    if (line.kind == "bar" && line.percent == 100) full.insert(line.event);
   const auto first = [](std::optional<EventIndex>& known, EventIndex event) {
     if (!known || event < *known) known = event;
   };
@@ -283,7 +286,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = grumbles[where.input];
       const auto last = std::ranges::upper_bound(own, line.event);
-      if (std::ranges::any_of(counted, [&](EventIndex step) { return step > line.event && timeline.events[step].where.line > where.line; })) continue;
+      if (std::ranges::any_of(counted, [&](EventIndex step) { return step > line.event && !full.contains(step) && timeline.events[step].where.line > where.line; })) continue;
       if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
     }
     if (!SteppedOn(line.event, kStepsThatUndo)) endings_.push_back(line.event);
