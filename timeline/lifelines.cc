@@ -59,7 +59,8 @@ Count CountIn(std::string_view text) {
     std::uint64_t value = 0;
     for (; is_digit(end); ++end)
       if (end - i < kDigits) value = value * 10 + static_cast<std::uint64_t>(text[end] - '0');
-    const bool fraction = (i > 0 && text[i - 1] == '.') || (end < text.size() && text[end] == '.' && is_digit(end + 1));
+    const auto is_exponent = [&](std::size_t at) { return at + 2 < text.size() && text[at] == 'e' && (text[at + 1] == '-' || text[at + 1] == '+') && is_digit(at + 2); };
+    const bool fraction = (i > 0 && text[i - 1] == '.') || (end < text.size() && text[end] == '.' && is_digit(end + 1)) || is_exponent(end) || (i >= 2 && is_exponent(i - 2));
     if (!fraction && out.numbers.size() < kMost) out.numbers.push_back(value);
     if (out.shape.empty() || out.shape.back() != '0') out.shape += '0';
     i = end;
@@ -67,28 +68,37 @@ Count CountIn(std::string_view text) {
   return out;
 }
 
-/// Lines of one shape whose numbers fall as often as not count nothing that goes on: they are of several runs, or measure
-/// something. A counter that begins anew with each epoch falls seldom.
+/// Lines of one shape none of whose numbers keeps rising count nothing that goes on: they are of several runs, or measure
+/// something. A counter that begins anew with each epoch falls seldom; a time that is left falls all the while.
 class Counters {
  public:
   void Take(const Event& event) {
     const auto* message = std::get_if<LogMessage>(&event.what);
     Count count = CountIn(message == nullptr || message->text.empty() ? event.text : message->text);
     Row& row = rows_[{event.where.input, count.shape}];
-    if (row.last && *row.last != count.numbers) ++(*row.last < count.numbers ? row.rises : row.falls);
+    if (row.last) {
+      row.moves.resize(std::max(row.moves.size(), count.numbers.size()));
+      for (std::size_t i = 0; i < std::min(row.last->size(), count.numbers.size()); ++i)
+        if ((*row.last)[i] != count.numbers[i]) ++((*row.last)[i] < count.numbers[i] ? row.moves[i].rises : row.moves[i].falls);
+    }
     row.last = std::move(count.numbers);
   }
   bool GoesOn(const Event& event) const {
-    constexpr std::uint64_t kOneOf = 3;
     const auto* message = std::get_if<LogMessage>(&event.what);
     const auto row = rows_.find({event.where.input, CountIn(message == nullptr || message->text.empty() ? event.text : message->text).shape});
-    return row == rows_.end() || row->second.falls * kOneOf <= row->second.rises + row->second.falls;
+    if (row == rows_.end()) return true;
+    const auto moved = [](const Moves& moves) { return moves.rises + moves.falls > 0; };
+    return std::ranges::none_of(row->second.moves, moved) || std::ranges::any_of(row->second.moves, &Moves::KeepRising);
   }
 
  private:
+  struct Moves {
+    std::uint64_t rises = 0, falls = 0;
+    bool KeepRising() const { return rises > 0 && falls * 3 <= rises + falls; }
+  };
   struct Row {
     std::optional<std::vector<std::uint64_t>> last;
-    std::uint64_t rises = 0, falls = 0;
+    std::vector<Moves> moves;  ///< by the place of the number
   };
   std::map<std::pair<std::uint32_t, std::string>, Row> rows_;
 };

@@ -105,6 +105,12 @@ TEST_CASE("course: rows of numbers are work, whatever they count", "[lifelines]"
   CHECK(JudgeText("reading a\nreading b\nBenchmark complete\n").verdict.outcome == Outcome::kUndecided);
 }
 
+TEST_CASE("course: only what keeps rising is work that goes on", "[lifelines]") {
+  const auto outcome = [](const std::string& steps) { return JudgeText(Steps(1, 4) + kMissing + steps + "Training completed. Do not forget to share your model on huggingface.co/models =)\n").verdict.outcome; };
+  CHECK(outcome("eta: 5:11:12  iter: 20  total_loss: 0.91\neta: 5:10:58  iter: 40  total_loss: 0.90\neta: 4:59:03  iter: 60  total_loss: 0.88\n") == Outcome::kHealthy);
+  CHECK(outcome("epoch 3 step 77 loss 0.31\nepoch 3 step 12 loss 0.44\nepoch 3 step 55 loss 0.12\nepoch 3 step 13 loss 0.29\n") == Outcome::kFailed);  // of several runs
+}
+
 TEST_CASE("course: a reminder of leaving is a good end where nothing else is given", "[lifelines]") {
   std::string left;
   for (int rank = 0; rank < 2; ++rank) left += fmt::format("[rank{}]:[W405 06:07:08.829549331 ProcessGroupNCCL.cpp:1487] Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources.\n", rank);
