@@ -30,9 +30,6 @@ struct PhaseSeen {
   std::optional<int> percent;
 };
 
-/// Every counter that a line gives by groups `at` and `of`, and `at2` and `of2`, stands at its end; nullopt: it gives none.
-std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::string>>& groups);
-
 struct Evidence {
   const Timeline& timeline;
   const RuleBook& book;

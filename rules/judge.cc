@@ -446,7 +446,7 @@ std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
   std::map<int, std::pair<EventIndex, bool>> ended;  // by rank: its first bad end, and whether it is known to be the first of all
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (exit == nullptr || (!exit->signal && exit->exit_code.value_or(0) == 0) || exit->signal == kTerm) continue;
+    if (!IsBadExit(timeline.events[i].what) || exit->signal == kTerm) continue;
     const auto rank = RankOfExit(timeline, timeline.events[i]);
     if (!rank) continue;
     auto& known = ended.try_emplace(rank->value, i, false).first->second;

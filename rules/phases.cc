@@ -114,8 +114,6 @@ AtWork Doings::Of(const RankSet& ranks) const {
   return out;
 }
 
-std::string_view CauseOf(const Doing& doing) { return doing.kind == "compile" ? "jit-build-stall" : "slow-rank"; }
-
 std::string InWords(const Doing& doing) { return doing.kind + (doing.percent ? fmt::format(", {} %", *doing.percent) : std::string()); }
 
 }  // namespace inquest

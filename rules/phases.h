@@ -52,9 +52,6 @@ class Doings {
   std::unique_ptr<const ByRank> by_rank_;
 };
 
-/// The cause that such work is, when others waited for it in vain.
-std::string_view CauseOf(const Doing& doing);
-
 /// `checkpoint, 40 %`.
 std::string InWords(const Doing& doing);
 

@@ -137,15 +137,20 @@ Finding FindingOf(const Rule& rule) {
   finding.times = 0;
   return finding;
 }
-
-}  // namespace
-
-namespace {
-
 std::string_view GroupOf(const std::vector<std::pair<std::string, std::string>>& groups, std::string_view name) {
   for (const auto& [own, value] : groups)
     if (own == name) return value;
   return {};
+}
+
+/// Every counter that a line gives by groups `at` and `of`, and `at2` and `of2`, stands at its end; nullopt: it gives none.
+std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::string>>& groups) {
+  std::optional<bool> out;
+  for (const auto& [at, of] : {std::pair("at", "of"), std::pair("at2", "of2")}) {
+    const std::vector<int> here = Numbers(GroupOf(groups, at)), end = Numbers(GroupOf(groups, of));
+    if (!here.empty() && !end.empty()) out = out.value_or(true) && here.front() == end.front() && end.front() > 0;
+  }
+  return out;
 }
 
 /// What a rule that held on an event tells of the event's process.
@@ -193,15 +198,6 @@ class Rows {
 
 }  // namespace
 
-std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::string>>& groups) {
-  std::optional<bool> out;
-  for (const auto& [at, of] : {std::pair("at", "of"), std::pair("at2", "of2")}) {
-    const std::vector<int> here = Numbers(GroupOf(groups, at)), end = Numbers(GroupOf(groups, of));
-    if (!here.empty() && !end.empty()) out = out.value_or(true) && here.front() == end.front() && end.front() > 0;
-  }
-  return out;
-}
-
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book), {}, Course(timeline, {})};
   Rows rows;
@@ -234,13 +230,13 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
       const Rule& held = book.rules[rule];
-      if (AllAtEnd(line.groups) == false && held.kind == Rule::Kind::kEnding) continue;
+      const std::optional<bool> at_end = AllAtEnd(line.groups);
+      if (at_end == false && held.kind == Rule::Kind::kEnding) continue;
       plain = false;
       if (held.kind == Rule::Kind::kPhase) {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
-        for (const auto& [name, value] : line.groups)
-          if (name == "percent" && !Numbers(value).empty()) phase.percent = Numbers(value).front();
-        if (AllAtEnd(line.groups) == true) phase.percent = 100;
+        if (const std::vector<int> percent = Numbers(GroupOf(line.groups, "percent")); !percent.empty()) phase.percent = percent.front();
+        if (at_end == true) phase.percent = 100;
         Told told = ToldBy(held, i);
         told.percent = phase.percent;
         if (IsWork(told)) evidence.phases.push_back(phase);

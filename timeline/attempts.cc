@@ -27,9 +27,7 @@ bool EndsTheJob(const Event& event) {
 
 /// A process that nobody else started ended here, as far as its own line tells.
 bool EndsAProcess(const Event& event) {
-  if (std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<JobStopped>(event.what)) return true;
-  const auto* exit = std::get_if<ProcessExit>(&event.what);
-  return exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0);
+  return std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
 }
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }

@@ -17,11 +17,6 @@ constexpr std::uint64_t kLinesOfAJob = 12;
 
 bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
 
-bool IsBadExit(const What& what) {
-  const auto* exit = std::get_if<ProcessExit>(&what);
-  return exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0);
-}
-
 /// A process of the job wrote it, or spoke of itself: not a tool that shows a host's state, nor a plain line.
 bool ShowsAJob(const Event& event) {
   return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<NotCollected>(event.what) && !std::holds_alternative<WorldSize>(event.what);
@@ -72,7 +67,21 @@ Count CountIn(std::string_view text) {
 /// something. A counter that begins anew with each epoch falls seldom; a time that is left falls all the while.
 class Counters {
  public:
-  void Take(const Event& event) {
+  struct Moves {
+    std::uint64_t rises = 0, falls = 0;
+    bool KeepRising() const { return rises > 0 && falls * 3 <= rises + falls; }
+  };
+  struct Row {
+    std::optional<std::vector<std::uint64_t>> last;
+    std::vector<Moves> moves;  ///< by the place of the number
+    bool GoesOn() const {
+      const auto moved = [](const Moves& place) { return place.rises + place.falls > 0; };
+      return std::ranges::none_of(moves, moved) || std::ranges::any_of(moves, &Moves::KeepRising);
+    }
+  };
+
+  /// The row that the line is counted in: lives as long as this, and tells once all are taken.
+  const Row* Take(const Event& event) {
     const auto* message = std::get_if<LogMessage>(&event.what);
     Count count = CountIn(message == nullptr || message->text.empty() ? event.text : message->text);
     Row& row = rows_[{event.where.input, count.shape}];
@@ -82,24 +91,10 @@ class Counters {
         if ((*row.last)[i] != count.numbers[i]) ++((*row.last)[i] < count.numbers[i] ? row.moves[i].rises : row.moves[i].falls);
     }
     row.last = std::move(count.numbers);
-  }
-  bool GoesOn(const Event& event) const {
-    const auto* message = std::get_if<LogMessage>(&event.what);
-    const auto row = rows_.find({event.where.input, CountIn(message == nullptr || message->text.empty() ? event.text : message->text).shape});
-    if (row == rows_.end()) return true;
-    const auto moved = [](const Moves& moves) { return moves.rises + moves.falls > 0; };
-    return std::ranges::none_of(row->second.moves, moved) || std::ranges::any_of(row->second.moves, &Moves::KeepRising);
+    return &row;
   }
 
  private:
-  struct Moves {
-    std::uint64_t rises = 0, falls = 0;
-    bool KeepRising() const { return rises > 0 && falls * 3 <= rises + falls; }
-  };
-  struct Row {
-    std::optional<std::vector<std::uint64_t>> last;
-    std::vector<Moves> moves;  ///< by the place of the number
-  };
   std::map<std::pair<std::uint32_t, std::string>, Row> rows_;
 };
 
@@ -202,6 +197,11 @@ std::string_view Name(LifeEnd::How how) {
   return "unknown";
 }
 
+bool IsBadExit(const What& what) {
+  const auto* exit = std::get_if<ProcessExit>(&what);
+  return exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0);
+}
+
 bool IsDeath(const What& what) {
   return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) || std::holds_alternative<JobStopped>(what) || IsBadExit(what);
 }
@@ -238,15 +238,19 @@ bool Course::WorkedBefore(EventIndex event) const {
 
 Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_(&timeline) {
   Counters counters;
-  for (const Told& line : told)
-    if (line.what == Told::What::kWork && (IsStep(line.kind) || line.kind == "rows")) counters.Take(timeline.events[line.event]);
+  struct Counted { const Told* line = nullptr; const Counters::Row* row = nullptr; };
+  std::vector<Counted> counted_lines;  // a bar, which has no row, moves whatever it counts
   for (const Told& line : told) {
     if (line.what != Told::What::kWork) continue;
-    const bool goes_on = line.kind == "bar" || counters.GoesOn(timeline.events[line.event]);
-    if (goes_on && IsStep(line.kind) && (work_.empty() || work_.back() != line.event)) work_.push_back(line.event);
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
-    if (goes_on && (IsStep(line.kind) || line.kind == "bar" || line.kind == "rows")) counted_[timeline.events[line.event].where.input].push_back(line.event);
+    if (line.kind == "bar") counted_lines.push_back({&line, nullptr});
+    if (IsStep(line.kind) || line.kind == "rows") counted_lines.push_back({&line, counters.Take(timeline.events[line.event])});
+  }
+  for (const auto& [line, row] : counted_lines) {
+    if (row != nullptr && !row->GoesOn()) continue;
+    if (IsStep(line->kind) && (work_.empty() || work_.back() != line->event)) work_.push_back(line->event);
+    counted_[timeline.events[line->event].where.input].push_back(line->event);
   }
   std::map<std::uint32_t, std::uint64_t> leaving;  // lines, by input
   for (const Told& line : told)
@@ -256,7 +260,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   const auto sign = [&](EventIndex event) {
     if (!since_ || event < *since_) since_ = event;
   };
-  // By input: the first line that shows a job at work, and the first of its counted work.
+  // By input: the first line that shows a job at work, and what nobody knows but sounds like trouble.
   std::map<std::uint32_t, std::optional<EventIndex>> at_work;
   std::map<std::uint32_t, std::vector<EventIndex>> grumbles;
   std::set<EventIndex> full;  // bars that are full, drawn once more when they are closed
@@ -275,9 +279,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     if (IsDeath(what) || (std::holds_alternative<ExceptionRaised>(what) && !WentOn(i))) sign(i);
   }
   for (const Told& line : told) {
-    if (line.what == Told::What::kWork) {
-      if (line.kind != "joining") first(at_work[timeline.events[line.event].where.input], line.event);
-    }
+    if (line.what == Told::What::kWork && line.kind != "joining") first(at_work[timeline.events[line.event].where.input], line.event);
     if (line.what == Told::What::kGrumble) grumbles[timeline.events[line.event].where.input].push_back(line.event);
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event)) continue;
     // Trouble of a host that no line of the job complains of did the job no harm.

@@ -107,6 +107,9 @@ class Course {
 /// One of every process that was heard of, by rank, then by input and line. `told` in order of events.
 std::vector<Lifeline> DrawLifelines(const Timeline& timeline, std::span<const Told> told);
 
+/// A process that ended by a signal, or with a status that is not 0.
+bool IsBadExit(const What& what);
+
 /// Whether the event itself says that a process of the job is past help: a time-out, a bad end, a stop from outside.
 bool IsDeath(const What& what);
 
