@@ -82,7 +82,9 @@ class Survivor {
  private:
   void Head(std::uint64_t line) {
     const std::uint64_t ms = 43 + late_ms_;
-    log_.Text("[rank").Decimal(rank_).Text("]:[E219 04:10:").Decimal(ms / 1000 % 60, 2).Text(".");
+    const Clock clock = ClockOf(job_, ms / 1000);
+    log_.Text("[rank").Decimal(rank_).Text("]:[E").Decimal(clock.month).Decimal(clock.day, 2).Text(" ");
+    log_.Decimal(clock.hour, 2).Text(":").Decimal(clock.minute, 2).Text(":").Decimal(clock.second, 2).Text(".");
     log_.Decimal((ms * 7919 + rank_ * 104729) % 1000, 3).Decimal(ms * 1299709 % 1000000, 6);
     log_.Text(" ProcessGroupNCCL.cpp:").Decimal(line).Text("] ");
   }
@@ -131,10 +133,9 @@ void WriteLauncher(const Job& job, int host, LogWriter& log) {
   const int first = host * Job::kPerHost == job.culprit && job.RanksOnHost(host) > 1 ? host * Job::kPerHost + 1
                                                                                      : host * Job::kPerHost;
   const auto head = [&](char severity, std::uint64_t line) {
-    log.Text(std::string_view(&severity, 1))
-        .Text("0219 04:10:")
-        .Decimal(12 + static_cast<std::uint64_t>(host) % 40, 2)
-        .Text(".");
+    const Clock clock = ClockOf(job, 12 + static_cast<std::uint64_t>(host) % 40);
+    log.Text(std::string_view(&severity, 1)).Decimal(clock.month, 2).Decimal(clock.day, 2).Text(" ");
+    log.Decimal(clock.hour, 2).Text(":").Decimal(clock.minute, 2).Text(":").Decimal(clock.second, 2).Text(".");
     log.Decimal(static_cast<std::uint64_t>(host) * 37 % 1000, 3)
         .Text("000 ")
         .Decimal(job.Pid(host * Job::kPerHost) - 60);
@@ -155,6 +156,12 @@ void WriteLauncher(const Job& job, int host, LogWriter& log) {
 }
 
 }  // namespace
+
+Clock ClockOf(const Job& job, std::uint64_t later) {
+  constexpr std::uint64_t kBegin = (18 * 24 + 4) * 3600 + 600, kAttempt = 900;  // 19 February, ten past four
+  const std::uint64_t at = kBegin + job.attempt * kAttempt + later, days = at / 86400;
+  return {2 + days / 28 % 11, 1 + days % 28, at / 3600 % 24, at / 60 % 60, at % 60};
+}
 
 void WriteHost(const Job& job, int rank, LogWriter& log) {
   log.Text("node").Decimal(static_cast<std::uint64_t>(job.HostOf(rank)) + 1, 3);

@@ -12,6 +12,8 @@
 //   journal  the culprit's node: its journal as JSON, with an Xid 79 at the end.
 //   timeout  the densest evidence: nothing but starts and time-outs, as a launcher leaves them that restarts the job
 //            until the size is reached.
+//   crash-loop  the same with training in between, an exception, and the launcher's report: a service that fails for days.
+//   all-new  each line names a host, a process, a device or an operation that no line before it named.
 // The same options give the same bytes on every machine. The size is met to within the length of the ending.
 #include <fcntl.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 
 #include "bench/chatter.h"
 #include "bench/collectives.h"
+#include "bench/flood.h"
 #include "bench/job.h"
 #include "bench/journal.h"
 
@@ -57,6 +60,8 @@ void WriteJournal(const Job& job, std::uint64_t bytes, LogWriter& log) {
 
 void WriteLog(const Job& job, std::string_view kind, std::uint64_t bytes, LogWriter& log) {
   if (kind == "timeout") return WriteRestarts(job, bytes, log);
+  if (kind == "crash-loop") return WriteCrashLoop(job, bytes, log);
+  if (kind == "all-new") return WriteAllNew(job, bytes, log);
   if (kind == "journal") return WriteJournal(job, bytes, log);
   const std::uint64_t ending = EndingBytes(job), body = bytes > ending ? bytes - ending : 1;
   Collectives collectives(job);
@@ -82,7 +87,7 @@ int Main(int argc, char** argv) {
   std::string kind = "coll", era = "2.21", path;
   std::uint64_t bytes = 1 << 30;
   app.add_option("--kind", kind, "what fills the log")
-      ->check(CLI::IsMember({"coll", "noise", "mixed", "timeout", "journal"}))
+      ->check(CLI::IsMember({"coll", "noise", "mixed", "timeout", "journal", "crash-loop", "all-new"}))
       ->capture_default_str();
   app.add_option("--bytes", bytes, "size, such as 1MiB or 16GiB")
       ->transform(CLI::AsSizeValue(false))

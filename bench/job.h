@@ -30,6 +30,12 @@ struct Job {
   }
 };
 
+/// When the ending of an attempt is printed, and `later` seconds on: an attempt takes a quarter of an hour.
+struct Clock {
+  std::uint64_t month, day, hour, minute, second;
+};
+Clock ClockOf(const Job& job, std::uint64_t later);
+
 /// The operation that the others wait in, as PyTorch's watchdog prints it.
 struct Work {
   std::uint64_t seq = 1;

@@ -8,8 +8,8 @@ usage() {
   cat <<'TEXT'
 bench/run.sh [OPTION...] [SECTION...]
 
-Sections: coll noise mixed timeout pipe rules memory journal archive small startup; all but mixed, timeout, journal and
-archive by default.
+Sections: coll noise mixed timeout crash-loop all-new pipe rules memory journal archive small startup; all but mixed, timeout,
+crash-loop, all-new, journal and archive by default.
   --size SIZE       of the logs (1GiB)
   --big SIZE        of the long log of the section memory (16GiB; it goes through a pipe, never to disk)
   --journal SIZE    of the journal of that section, before it is compressed (5GiB)
@@ -188,7 +188,7 @@ printf 'machine: %s, %s cores, %s of memory, Linux %s\n' "$(sed -n 's/^model nam
 printf 'rules: %s expressions; %s; %s\n' "$(wc -l <"$patterns")" "$("$inquest" --version | head -n 1)" "$(rg --version | head -n 1)"
 for section in "${sections[@]}"; do
   case $section in
-    coll | noise | mixed | timeout) compare "$section" ;;
+    coll | noise | mixed | timeout | crash-loop | all-new) compare "$section" ;;
     pipe | rules | memory | journal | archive | small | startup) "measure_$section" ;;
     *) echo "bench: no section '$section'" >&2; usage >&2; exit 2 ;;
   esac

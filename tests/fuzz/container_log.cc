@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/result.h"
+#include "tests/support/read_through.h"
 
 namespace inquest {
 namespace {
@@ -19,23 +20,13 @@ struct Unwrapped {
 };
 
 Unwrapped Unwrap(std::string_view bytes, std::size_t head, std::size_t room) {
-  std::string_view rest = bytes.substr(std::min(head, bytes.size()));
-  ContainerReader reader(std::string(bytes.substr(0, head)), rest.empty(), [&](char* to, std::size_t most) {
-    const std::size_t got = rest.copy(to, most);
-    rest.remove_prefix(got);
-    return got;
-  });
   Unwrapped out;
-  std::string part(room, '\0');
-  for (std::size_t got = room; got == room;) {
-    got = reader.Fill(part.data(), room);
-    INQUEST_CHECK(got <= room);
-    out.text.append(part, 0, got);
-  }
-  const Removed removed = reader.TakeRemoved();
-  out.claimed = removed.claimed;
-  out.damaged = removed.damaged;
-  for (const Removed::Lines& lines : removed.lines) out.lines += lines.count;
+  out.text = ReadThrough<ContainerReader>(bytes, head, room, [&](ContainerReader& reader) {
+    const Removed removed = reader.TakeRemoved();
+    out.claimed += removed.claimed;
+    out.damaged += removed.damaged;
+    for (const Removed::Lines& lines : removed.lines) out.lines += lines.count;
+  });
   return out;
 }
 
