@@ -220,6 +220,15 @@ struct MonitoredBarrierFailed {
   INQUEST_FIELDS(printer, ranks, timeout_ms)
 };
 
+/// How many came to the barrier in the store that every process group begins with, as a rank there counts them.
+struct StoreBarrierCount {
+  static constexpr std::string_view kKind = "store-barrier-count";
+  std::optional<GlobalRank> rank;
+  std::int64_t size = 0, came = 0;
+  bool gave_up = false;
+  INQUEST_FIELDS(rank, size, came, gave_up)
+};
+
 /// A rank waited in vain for the ncclUniqueId that another rank publishes.
 struct UniqueIdWait {
   static constexpr std::string_view kKind = "unique-id-wait";
@@ -631,7 +640,7 @@ struct GpuDiag {
 using WhatKinds =
     std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                  WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
-                 MonitoredBarrierFailed, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported, WorldSize,
+                 MonitoredBarrierFailed, StoreBarrierCount, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported, WorldSize,
                  ProcessExit, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess,
                  GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck,
                  PcieError, KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs,
@@ -665,6 +674,12 @@ struct Event {
   ~Event();
 };
 inline constexpr std::size_t kCitedBytes = 1024;
+
+/// All that is held of what the line says: the message, where it is longer than what is cited.
+inline std::string_view MessageOf(const Event& event) {
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  return message == nullptr || message->text.empty() ? std::string_view(event.text) : std::string_view(message->text);
+}
 std::string_view KindOf(const What& what);
 /// Whether the kernel, or a daemon of the host's, said it; a line that only a rule asked for counts by its component.
 bool IsOfKernel(const What& what);

@@ -7,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdio>
@@ -88,6 +89,45 @@ std::string RequiredLiteral(std::string_view expression) {
   return longest;
 }
 
+namespace {
+
+/// What every match begins with.
+struct Front {
+  bool anchored = false;  ///< at the text's begin alone
+  bool digit = false;
+  std::string literal;
+};
+
+Front FrontOf(std::string_view expression) {
+  Front front;
+  // What RequiredLiteral() knows nothing of has no front either: alternatives, letters of any case, codes.
+  if (RequiredLiteral(expression).empty() && !expression.starts_with('^')) return front;
+  const auto pieces = PiecesOf(expression);
+  if (!pieces) return front;
+  int depth = 0;
+  for (const ExpressionPiece& piece : *pieces) {
+    if (piece.Is(Kind::kGroupEnd)) --depth;
+    if (SetsCase(piece) || piece.Is(Kind::kFlags) || (piece.Is(Kind::kBar) && depth == 0)) return front;
+    if (piece.Is(Kind::kGroupBegin)) ++depth;
+  }
+  for (std::size_t i = 0; i < pieces->size(); ++i) {
+    const ExpressionPiece& piece = (*pieces)[i];
+    const bool optional = i + 1 < pieces->size() && (*pieces)[i + 1].Is(Kind::kTimes) && (*pieces)[i + 1].least == 0;
+    const bool escape = piece.Is(Kind::kEscape) && std::isalnum(static_cast<unsigned char>(piece.text[1])) == 0;
+    if (i == 0 && piece.text == "^") {
+      front.anchored = true;
+    } else if ((piece.Is(Kind::kCharacter) || escape) && !optional) {
+      front.literal += escape ? piece.text.substr(1) : piece.text;
+    } else {
+      front.digit = front.literal.empty() && piece.Is(Kind::kEscape) && piece.text == "\\d" && !optional;
+      break;
+    }
+  }
+  return front;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> Pattern::Match::number(std::size_t group) const {
   const std::string_view digits = text(group);
   std::int64_t value = 0;
@@ -99,11 +139,12 @@ std::optional<std::int64_t> Pattern::Match::number(std::size_t group) const {
 /// Most texts lack the literal of most patterns: those need no automaton, nor even the expression compiled.
 struct Pattern::Compiled {
   std::string expression, literal;
+  Front front;
   std::once_flag once;
   std::unique_ptr<re2::RE2> regex;
   std::vector<std::string> names;
 
-  explicit Compiled(std::string_view text) : expression(text), literal(RequiredLiteral(text)) {}
+  explicit Compiled(std::string_view text) : expression(text), literal(RequiredLiteral(text)), front(FrontOf(text)) {}
   void Set(std::unique_ptr<re2::RE2> compiled) {
     regex = std::move(compiled);
     names.resize(static_cast<std::size_t>(regex->NumberOfCapturingGroups()) + 1);
@@ -120,7 +161,25 @@ struct Pattern::Compiled {
     return *regex;
   }
   bool MayMatch(std::string_view text) const {
+    if (front.anchored && !front.literal.empty() && !text.starts_with(front.literal)) return false;
+    if (front.anchored && front.digit && (text.empty() || text[0] < '0' || text[0] > '9')) return false;
     return literal.empty() || (!text.empty() && ::memmem(text.data(), text.size(), literal.data(), literal.size()) != nullptr);
+  }
+  /// A match begins where its front stands: from there RE2 is several times faster than at looking for the place itself.
+  bool Match(std::string_view text, Piece* groups, int count) {
+    constexpr int kMostPlaces = 4;
+    constexpr std::size_t kShortestFront = 3;
+    const re2::RE2& compiled = Get();
+    const Piece searched(text.data() != nullptr ? text.data() : "", text.size());  // a group that took no part has null data; an empty one must not
+    std::size_t at = 0;
+    if (!front.anchored && front.literal.size() >= kShortestFront) {
+      for (int place = 0; place < kMostPlaces; ++place, ++at) {
+        at = text.find(front.literal, at);
+        if (at == std::string_view::npos) return false;
+        if (compiled.Match(searched, at, searched.size(), re2::RE2::ANCHOR_START, groups, count)) return true;
+      }
+    }
+    return compiled.Match(searched, at, searched.size(), re2::RE2::UNANCHORED, groups, count);
   }
 };
 
@@ -145,21 +204,20 @@ const std::vector<std::string>& Pattern::group_names() const {
 
 std::optional<Pattern::Match> Pattern::Search(std::string_view text) const {
   if (!compiled_->MayMatch(text)) return std::nullopt;
-  // A group that took no part has null data; an empty one must not.
-  const Piece searched(text.data() != nullptr ? text.data() : "", text.size());
-  const re2::RE2& regex = compiled_->Get();
-  std::vector<Piece> found(compiled_->names.size());
-  if (!regex.Match(searched, 0, searched.size(), re2::RE2::UNANCHORED, found.data(), static_cast<int>(found.size()))) return std::nullopt;
+  constexpr std::size_t kUsual = 8;
+  std::array<Piece, kUsual> few;
+  std::vector<Piece> many;
+  compiled_->Get();
+  const std::size_t count = compiled_->names.size();
+  if (count > kUsual) many.resize(count);
+  Piece* const found = count > kUsual ? many.data() : few.data();
+  if (!compiled_->Match(text, found, static_cast<int>(count))) return std::nullopt;
   Match match;
-  match.groups_.reserve(found.size());
-  for (const Piece& piece : found) match.groups_.emplace_back(piece.data(), piece.size());
+  match.groups_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) match.groups_.emplace_back(found[i].data(), found[i].size());
   return match;
 }
 
-bool Pattern::Matches(std::string_view text) const {
-  if (!compiled_->MayMatch(text)) return false;
-  const Piece searched(text.data() != nullptr ? text.data() : "", text.size());
-  return compiled_->Get().Match(searched, 0, searched.size(), re2::RE2::UNANCHORED, nullptr, 0);
-}
+bool Pattern::Matches(std::string_view text) const { return compiled_->MayMatch(text) && compiled_->Match(text, nullptr, 0); }
 
 }  // namespace inquest

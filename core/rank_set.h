@@ -52,6 +52,13 @@ class RankSet {
     return out;
   }
 
+  /// 0 to size - 1: ranks count from 0.
+  static RankSet Below(int size) {
+    RankSet out;
+    out.Add(0, size - 1);
+    return out;
+  }
+
   void Add(int rank) { Add(rank, rank); }
   /// first to last; nothing where last is below first. At the upper end without moving any other stretch.
   void Add(int first, int last);

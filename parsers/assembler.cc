@@ -1,10 +1,11 @@
 // The one in-order consumer: peels kept lines, feeds parsers, hands events and calls on.
 #include "parsers/assembler.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <map>
+#include <span>
 
 #include "parsers/envelope.h"
 #include "parsers/folder_hosts.h"
@@ -50,9 +51,19 @@ void AddNcclOrigin(Record& record) {
   if (prefix->cuda_dev) record.origin.cuda_dev = prefix->cuda_dev;
 }
 
-std::string KeyOf(const Origin& origin) {
-  return fmt::format("{}|{}|{}|{}|{}", origin.rank ? origin.rank->value.value : -1, origin.local_rank ? origin.local_rank->value : -1,
-                     origin.host ? origin.host->value : std::string(), origin.pid.value_or(-1), origin.writer);
+void SetKey(const Origin& origin, std::string& key) {
+  const auto add = [&](std::int64_t number) {
+    std::array<char, 24> digits;
+    key.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+    key += '|';
+  };
+  key.clear();
+  add(origin.rank ? origin.rank->value.value : -1);
+  add(origin.local_rank ? origin.local_rank->value : -1);
+  if (origin.host) key += origin.host->value;
+  key += '|';
+  add(origin.pid.value_or(-1));
+  key += origin.writer;
 }
 
 }  // namespace
@@ -83,9 +94,10 @@ struct Assembler::Stream {
 Assembler::Assembler(std::uint32_t first_mark_id, const std::vector<GivenHost>& hosts, EventSink& sink) : first_mark_id_(first_mark_id), hosts_(hosts), sink_(sink) {}
 Assembler::~Assembler() = default;
 
-void Assembler::Begin(std::uint32_t input, const std::string& path) {
+void Assembler::Begin(std::uint32_t input, const std::string& path, const InputForm* form) {
   read_ = {};
   read_.path = path;
+  read_.form = form;
   input_ = input;
   lines_ = bytes_ = parts_ = 0;
   parts_ahead_.clear();
@@ -111,7 +123,7 @@ bool Assembler::OfferDocument(std::string_view text) {
     const auto parser = format->make();
     if (!parser->Consume(record, sink_)) continue;
     parser->Finish(sink_);
-    kinds_.insert(std::string(format->name));
+    AddKind(format);
     read_.tally.bytes = read_.tally.claimed = text.size();
     read_.tally.lines = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')) + (text.back() == '\n' ? 0 : 1);
     return true;
@@ -120,9 +132,9 @@ bool Assembler::OfferDocument(std::string_view text) {
 }
 
 Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
-  std::string key = KeyOf(origin);
-  if (streams_.size() >= kMaxStreams && streams_.find(key) == streams_.end()) key.clear();
-  auto& stream = streams_[key];
+  SetKey(origin, key_);
+  if (streams_.size() >= kMaxStreams && streams_.find(key_) == streams_.end()) key_.clear();
+  auto& stream = streams_[key_];
   if (!stream) stream = std::make_unique<Stream>();
   return *stream;
 }
@@ -130,26 +142,25 @@ Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
 /// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says nothing
 /// of its writer can be the rest of whatever was written last: a terminal broke it.
 Assembler::Stream* Assembler::SectionOf(const Record& record) {
-  const std::string key = KeyOf(record.origin);
-  const auto own = streams_.find(key);
-  Stream* const stream = own != streams_.end() ? own->second.get() : key.empty() ? opened_ : nullptr;
+  SetKey(record.origin, key_);
+  const auto own = streams_.find(key_);
+  Stream* const stream = own != streams_.end() ? own->second.get() : key_.empty() ? opened_ : nullptr;
   if (stream != nullptr && stream->InSection(record.where.line)) return stream;
-  return key.empty() && opened_ != nullptr && opened_->InSection(record.where.line) ? opened_ : nullptr;
+  return key_.empty() && opened_ != nullptr && opened_->InSection(record.where.line) ? opened_ : nullptr;
+}
+
+void Assembler::AddKind(const Format* format) {
+  if (std::find(kinds_.begin(), kinds_.end(), format) == kinds_.end()) kinds_.push_back(format);
 }
 
 bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line) {
-  std::vector<const Format*> candidates;
-  for (std::uint32_t i = 0; i < line.hit_count; ++i) {
-    const std::uint32_t id = yield.hits[line.hits + i];
-    if (id < first_mark_id_) continue;
-    candidates.push_back(Marks().formats[id - first_mark_id_]);
-  }
-  if (line.nccl) candidates.push_back(&kNccl);
-  const auto marked = [&](const Format* format) { return std::find(candidates.begin(), candidates.end(), format) != candidates.end(); };
+  const std::span<const std::uint32_t> hits(yield.hits.data() + line.hits, line.hit_count);
+  const auto is_mark_of = [&](std::uint32_t id, const Format* format) { return id >= first_mark_id_ && Marks().formats[id - first_mark_id_] == format; };
+  const auto marked = [&](const Format* format) { return (line.nccl && format == &kNccl) || std::any_of(hits.begin(), hits.end(), [&](std::uint32_t id) { return is_mark_of(id, format); }); };
   const auto offer = [&](const Format* format) {
     if (!stream.Get(format).Consume(record, sink_)) return false;
     stream.last = format;
-    kinds_.insert(std::string(format->name));
+    AddKind(format);
     if (format->follow > 0 && marked(format)) {
       stream.sections[format] = record.where.line + format->follow;
       section_end_ = std::max(section_end_, record.where.line + format->follow);
@@ -160,6 +171,7 @@ bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yi
   if (stream.last != nullptr && marked(stream.last) && offer(stream.last)) return true;
   for (const Format* format : Formats())
     if (format != stream.last && marked(format) && offer(format)) return true;
+  if (stream.sections.empty()) return false;
   for (const Format* format : Formats()) {
     const auto section = stream.sections.find(format);
     if (section == stream.sections.end() || record.where.line > section->second || marked(format)) continue;
@@ -184,6 +196,9 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   Stream* const stream = marked ? &StreamOf(record.origin) : where.line <= section_end_ ? SectionOf(record) : nullptr;
   const bool claimed = stream != nullptr && Offer(*stream, record, yield, line);
   (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
+  const auto is_asked_for = [&](std::uint32_t id) { return id < first_mark_id_; };
+  const auto first_hit = yield.hits.begin() + line.hits;
+  if (peeled.bar.empty() && (!line.context || claimed) && std::none_of(first_hit, first_hit + line.hit_count, is_asked_for)) return;
   LogMessage message;
   message.component = line.nccl ? Component::kNccl : Component::kAny;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {
@@ -201,7 +216,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
     sink_.Add(EventFrom(bar, std::move(work)));
   }
   if (message.hits.empty() && (!line.context || claimed)) return;
-  message.text = std::string(record.text.substr(0, kLineCap));
+  if (record.text.size() > kCitedBytes) message.text = std::string(record.text.substr(0, kLineCap));
   message.sampled = line.sampled && message.hits.empty();
   sink_.Add(EventFrom(record, std::move(message)));
 }
@@ -223,6 +238,7 @@ Assembler::Parts Assembler::PartsAt(std::uint64_t line) const {
 }
 
 void Assembler::Consume(BlockYield yield) {
+  if (yield.form != nullptr) read_.form = yield.form;
   TakeRemoved(yield.removed);
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
   std::string scratch;
@@ -265,7 +281,7 @@ void Assembler::Consume(BlockYield yield) {
     record.text = WithoutForeignHead(Peel(via.text, scratch).text);
     sink_.Add(EventFrom(record, ChannelsVia{via.via, via.count}));
   }
-  if (!yield.calls.calls.empty() || !yield.vias.empty()) kinds_.insert(std::string(kNccl.name));
+  if (!yield.calls.calls.empty() || !yield.vias.empty()) AddKind(&kNccl);
   read_.tally.Add(yield.tally);
   lines_ += yield.tally.lines;
   bytes_ += yield.tally.bytes;
@@ -275,10 +291,14 @@ void Assembler::Consume(BlockYield yield) {
 }
 
 InputRead Assembler::End() {
-  for (auto& [key, stream] : streams_)
+  std::vector<std::pair<std::string_view, Stream*>> order;
+  for (const auto& [key, stream] : streams_) order.emplace_back(key, stream.get());
+  std::sort(order.begin(), order.end());
+  for (const auto& [key, stream] : order)
     for (auto& [format, parser] : stream->parsers) parser->Finish(sink_);
   streams_.clear();
-  read_.kinds.assign(kinds_.begin(), kinds_.end());
+  for (const Format* format : kinds_) read_.kinds.emplace_back(format->name);
+  std::sort(read_.kinds.begin(), read_.kinds.end());
   return std::move(read_);
 }
 

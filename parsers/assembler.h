@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "parsers/block.h"
@@ -23,8 +22,8 @@ class Assembler {
  public:
   Assembler(std::uint32_t first_mark_id, const std::vector<GivenHost>& hosts, EventSink& sink);
   ~Assembler();
-  /// A new input begins; `path` is given back in its InputRead.
-  void Begin(std::uint32_t input, const std::string& path);
+  /// A new input begins; `path` is given back in its InputRead, and so is `form`.
+  void Begin(std::uint32_t input, const std::string& path, const InputForm* form);
   /// The whole input as one document. True: a document format took it.
   bool OfferDocument(std::string_view text);
   void Consume(BlockYield yield);
@@ -40,6 +39,7 @@ class Assembler {
   Stream* SectionOf(const Record& record);
   bool Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line);
   Stream& StreamOf(const Origin& origin);
+  void AddKind(const Format* format);
 
   std::uint32_t first_mark_id_;
   const std::vector<GivenHost>& hosts_;
@@ -49,8 +49,9 @@ class Assembler {
   std::uint64_t lines_ = 0, bytes_ = 0;   ///< of the text
   std::uint64_t parts_ = 0;               ///< of SourcePos, up to the block
   std::vector<Removed::Lines> parts_ahead_;  ///< how many there are from each line on
-  std::map<std::string, std::unique_ptr<Stream>> streams_;
-  std::set<std::string> kinds_;
+  std::unordered_map<std::string, std::unique_ptr<Stream>> streams_;
+  std::string key_;               ///< of the stream that is looked for
+  std::vector<const Format*> kinds_;  ///< those that took something, each once
   Stream* opened_ = nullptr;       ///< whose section began last
   std::uint64_t section_end_ = 0;  ///< the last line that any section reaches
   std::optional<Known<GlobalRank>> file_rank_;   ///< of `rank3.log`

@@ -9,6 +9,7 @@
 
 #include "core/call_batch.h"
 #include "core/code.h"
+#include "core/input_form.h"
 #include "parsers/container_log.h"
 #include "search/sieve.h"
 
@@ -52,6 +53,7 @@ struct BlockYield {
   std::vector<std::uint32_t> hits;   ///< sieve ids
   std::string arena;
   Removed removed;                  ///< of the block's input
+  const InputForm* form = nullptr;  ///< of an input that is in one block, and of which no line counts: what it is
 };
 
 /// Bytes of the longest line that is read whole; the rest of a longer one is counted as damaged.

@@ -230,7 +230,8 @@ class Peeler {
     static constexpr std::array<string_view, 6> kFacilities = {"kern  :", "user  :", "daemon:", "syslog:", "auth  :", "local"};
     static constexpr std::array<string_view, 8> kPriorities = {"emerg :", "alert :", "crit  :", "err   :", "warn  :", "notice:", "info  :", "debug :"};
     constexpr std::size_t kWidth = 7;
-    if (!StartsWithAny(text_, kFacilities) || text_.substr(kWidth - 1, 1) != ":" || !StartsWithAny(text_.substr(kWidth), kPriorities)) return false;
+    if (text_.size() <= kWidth || !StartsWithAny(text_, kFacilities) || text_[kWidth - 1] != ':') return false;
+    if (!StartsWithAny(text_.substr(kWidth), kPriorities)) return false;
     text_.remove_prefix(std::min(text_.find_first_not_of(' ', 2 * kWidth), text_.size()));
     return true;
   }

@@ -11,6 +11,7 @@
 #include "parsers/assembler.h"
 #include "parsers/folder_hosts.h"
 #include "parsers/source_reader.h"
+#include "parsers/writing.h"
 
 namespace inquest {
 namespace {
@@ -39,6 +40,23 @@ bool MayBeDocument(std::string_view text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   const bool closed = line[line.find_last_not_of(kBlank)] == '}';
   return text[0] == '[' || !closed || text.find_first_not_of(kBlank, line.size()) == std::string_view::npos;
+}
+
+/// Of a short input, what it is where nobody printed it. A long one would have to be held to be seen whole.
+const InputForm* FormOf(const Block& block) {
+  const bool whole = block.first && block.last && block.text.size() <= kLineCap;
+  return whole && block.form == nullptr ? FormOfText(block.text) : nullptr;
+}
+
+/// Nothing of the block is left but its bytes and lines.
+void PassOver(const InputForm& form, BlockYield& yield) {
+  BlockYield passed;
+  passed.form = &form;
+  passed.removed.claimed = yield.removed.claimed + yield.removed.damaged + yield.tally.bytes;
+  std::uint64_t lines = yield.tally.lines;
+  for (const Removed::Lines& removed : yield.removed.lines) lines += removed.count;
+  if (lines > 0) passed.removed.lines.push_back({0, lines});
+  yield = std::move(passed);
 }
 
 // Workers take turns at reading, scan at the same time, and whoever holds the next block in order consumes. A worker
@@ -70,6 +88,7 @@ class Pipeline {
       scanned.yield = scanner.Scan(block->text, block->cut_head, block->offset);
       block->removed.claimed += scanned.yield.removed.claimed;
       scanned.yield.removed = std::move(block->removed);
+      if (const InputForm* form = FormOf(*block)) PassOver(*form, scanned.yield);
       Deliver(std::move(scanned));
     }
   }
@@ -116,7 +135,7 @@ class Pipeline {
   // Blocks of what may be a document are held until it is whole: then a format takes all of it, or they are consumed as
   // any others. One that turns out to be longer than the cap is none.
   void ConsumeInOrder(Scanned next) {
-    if (next.block.first) assembler_.Begin(next.block.input, next.block.path);
+    if (next.block.first) assembler_.Begin(next.block.input, next.block.path, next.block.form);
     const bool last = next.block.last, whole = last && next.block.document;
     std::string problem = std::move(next.block.problem);
     const bool hold = next.block.document;

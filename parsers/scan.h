@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/event_sink.h"
+#include "core/input_form.h"
 #include "core/result.h"
 #include "parsers/block.h"
 #include "search/sieve.h"
@@ -22,7 +23,7 @@ struct Input {
 };
 
 /// Files and folders (recursively, without hidden ones, sockets and the like) in path order, each once. A folder that may
-/// not be entered stands as an input, which cannot be read.
+/// not be entered stands as an input, which cannot be read. Folders that hold no file, and nothing else, are an error.
 Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths);
 
 /// What a compressed file or an archive may expand to before the rest of it is left unread.
@@ -53,6 +54,7 @@ struct InputRead {
   std::optional<Known<std::string>> host;  ///< of the folder it is in, or given
   Tally tally;
   std::vector<std::string> kinds;  ///< names of the formats seen, sorted
+  const InputForm* form = nullptr;  ///< what it is, where it is known to be no log
 };
 
 /// Scans every input and hands events to `sink` in input, then line order. Any number of threads gives the same calls.

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include "parsers/binary_form.h"
 #include "parsers/block.h"
 
 namespace inquest {
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPipeBytes = 1024 * 1024;
+constexpr InputForm kNotebook{"jupyter-notebook", "a Jupyter notebook, read by what its cells printed"};
 
 std::size_t LastTerminator(std::string_view text) {
   const void* newline = ::memrchr(text.data(), '\n', text.size());
@@ -56,6 +58,7 @@ Result<std::vector<std::string>> FilesUnder(const std::string& folder) {
 
 Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths) {
   std::vector<Input> inputs;
+  std::string empty_folder;
   for (const std::string& path : paths) {
     struct stat status {};
     if (path != "-" && ::stat(path.c_str(), &status) != 0) return ReadError(path, errno);
@@ -65,12 +68,14 @@ Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths) {
     }
     auto files = FilesUnder(path);
     if (!files) return files.error();
+    if (files->empty()) empty_folder = path;
     for (const std::string& file : *files) {
       std::error_code error;
       const auto size = fs::file_size(file, error);
       inputs.push_back({file, error ? 0 : static_cast<std::uint64_t>(size), true});
     }
   }
+  if (inputs.empty() && !empty_folder.empty()) return Error{"there is no file in it", "give the folder that holds the job's logs; hidden files are passed over", empty_folder};
   std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return std::tie(a.path, a.found) < std::tie(b.path, b.found); });
   inputs.erase(std::unique(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.path == b.path; }), inputs.end());
   return inputs;
@@ -101,6 +106,8 @@ void SourceReader::Begin(std::string path) {
   utf16_.reset();
   restored_.reset();
   container_.reset();
+  notebook_.reset();
+  form_ = nullptr;
 }
 
 bool SourceReader::OpenMember() {
@@ -139,6 +146,12 @@ Result<std::size_t> SourceReader::Fill(char* to, std::size_t room) {
 }
 
 Result<std::size_t> SourceReader::FillRestored(char* to, std::size_t room) {
+  if (notebook_) {
+    const std::size_t filled = notebook_->Fill(to, room);
+    if (read_error_) return *read_error_;
+    eof_ = filled < room;
+    return filled;
+  }
   if (!restored_) return FillText(to, room);
   const std::size_t filled = restored_->Fill(to, room);
   if (read_error_) return *read_error_;
@@ -211,6 +224,32 @@ Result<std::size_t> SourceReader::OpenRestored(Restoration restoration, BlockBuf
   return Fill(buffer.data(), buffer.capacity());
 }
 
+/// What is not read, but for what came with its head; of an archive, all of it, so that the next member can be.
+Result<std::size_t> SourceReader::PassOver(BlockBuffer& buffer, std::size_t size) {
+  std::uint64_t bytes = size, lines = 0;
+  while (true) {
+    lines += static_cast<std::uint64_t>(std::count(buffer.data(), buffer.data() + size, '\n'));
+    if (eof_ || archive_ == nullptr) break;
+    const auto filled = FillText(buffer.data(), buffer.capacity());
+    if (!filled) return filled;
+    bytes += size = *filled;
+  }
+  eof_ = true;
+  passed_over_ = {.lines = {}, .claimed = bytes, .damaged = 0};
+  if (lines > 0) passed_over_.lines.push_back({0, lines});
+  return std::size_t{0};
+}
+
+/// The same for the first block of a notebook.
+Result<std::size_t> SourceReader::OpenNotebook(BlockBuffer& buffer, std::size_t size) {
+  notebook_.emplace(std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
+    const auto got = FillText(to, room);
+    if (!got) read_error_ = got.error();
+    return got ? *got : 0;
+  });
+  return Fill(buffer.data(), buffer.capacity());
+}
+
 /// The same for the first block of what a container runtime wrote.
 Result<std::size_t> SourceReader::OpenContainer(BlockBuffer& buffer, std::size_t size) {
   container_.emplace(std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
@@ -232,10 +271,19 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   carry_.clear();
   auto filled = Fill(buffer.data() + carried, buffer.capacity() - carried);
   if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled})) filled = OpenArchive(buffer, *filled);
-  if (filled && first_ && IsUtf16({buffer.data(), *filled})) filled = OpenUtf16(buffer, *filled);
-  if (filled && first_)
+  if (filled && first_ && (form_ = UnreadForm(path_, {buffer.data(), *filled})) != nullptr) filled = PassOver(buffer, *filled);
+  const bool new_text = first_ && form_ == nullptr;
+  if (filled && new_text && IsUtf16({buffer.data(), *filled})) filled = OpenUtf16(buffer, *filled);
+  if (filled && new_text && IsNotebook({buffer.data(), *filled})) {
+    form_ = &kNotebook;
+    filled = OpenNotebook(buffer, *filled);
+  } else if (filled && new_text) {
+    form_ = BinaryForm({buffer.data(), *filled});
+  }
+  const bool may_be_wrapped = new_text && !notebook_;
+  if (filled && may_be_wrapped)
     if (auto restoration = Restoration::Find({buffer.data(), *filled}, eof_)) filled = OpenRestored(std::move(*restoration), buffer, *filled);
-  if (filled && first_ && (!restored_ || !restored_->drops_lines()) && IsContainerLog({buffer.data(), *filled})) filled = OpenContainer(buffer, *filled);
+  if (filled && may_be_wrapped && (!restored_ || !restored_->drops_lines()) && IsContainerLog({buffer.data(), *filled})) filled = OpenContainer(buffer, *filled);
   if (!filled) return filled.error();
   std::size_t size = carried + *filled;
 
@@ -244,6 +292,7 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   if (first_) {
     ++begun_;
     block.path = path_;
+    block.form = form_;
   }
   block.input = begun_ - 1;
   block.cut_head = cut_;
@@ -254,7 +303,11 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
     block.removed.claimed += removed.claimed;
     if (!container_) block.removed.lines = std::move(removed.lines);
   }
-  block.container = container_ || restored_;
+  if (notebook_) block.removed = notebook_->TakeRemoved();
+  if (first_) block.removed.claimed += passed_over_.claimed;
+  if (first_ && !passed_over_.lines.empty()) block.removed.lines = std::move(passed_over_.lines);
+  passed_over_ = {};
+  block.container = container_ || restored_ || notebook_;
   first_ = cut_ = false;
   if (!eof_) {
     const std::size_t end = LastTerminator({buffer.data(), size});
@@ -275,6 +328,7 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
     else
       Close();
     if (block.problem.empty()) block.problem = std::move(problem_);
+    if (block.problem.empty() && notebook_) block.problem = notebook_->problem();
   }
   return std::optional<Block>(block);
 }

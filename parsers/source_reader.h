@@ -9,9 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/input_form.h"
 #include "core/result.h"
 #include "parsers/archive_source.h"
 #include "parsers/container_log.h"
+#include "parsers/notebook.h"
 #include "parsers/restored_log.h"
 #include "parsers/scan.h"
 #include "parsers/utf16.h"
@@ -39,6 +41,7 @@ struct Block {
   bool cut_head = false;      ///< begins inside a line that was cut
   bool first = false, last = false;  ///< of its input
   bool container = false; ///< of an input that something wrapped, and that is read as what it wrapped
+  const InputForm* form = nullptr;  ///< of its input, where `first`: what that is, where it is known to be no log
   Removed removed;       ///< of the input, since the block before
   bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
   std::string path;     ///< of its input, where `first`
@@ -64,6 +67,8 @@ class SourceReader {
   Result<std::size_t> OpenUtf16(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> FillRestored(char* to, std::size_t room);
   Result<std::size_t> OpenRestored(Restoration restoration, BlockBuffer& buffer, std::size_t size);
+  Result<std::size_t> PassOver(BlockBuffer& buffer, std::size_t size);
+  Result<std::size_t> OpenNotebook(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenContainer(BlockBuffer& buffer, std::size_t size);
   bool OpenMember();
   void Begin(std::string path);
@@ -79,9 +84,12 @@ class SourceReader {
   std::optional<Utf16Reader> utf16_;        ///< of the input that is open, if it is in that
   std::optional<RestoredReader> restored_;  ///< of the same, if it went through other hands
   std::optional<ContainerReader> container_;  ///< of the same, if a container runtime wrote it
+  std::optional<NotebookReader> notebook_;    ///< of the same, if it is one: nothing else was done to it
   std::optional<Error> read_error_;         ///< what kept either from reading on
   std::string path_;                        ///< of the input that is open
   std::string problem_;                     ///< why it is not whole, where it is no archive
+  const InputForm* form_ = nullptr;         ///< what it is, where it is no log
+  Removed passed_over_;                     ///< of what is not read
   bool found_ = false;                      ///< it is of a folder that was given
   std::size_t next_path_ = 0;               ///< into `inputs_`
   std::uint32_t begun_ = 0;                 ///< inputs that gave a block; an archive gives many

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -150,36 +151,64 @@ int OnMatch(unsigned id, unsigned long long, unsigned long long to, unsigned, vo
   return 0;
 }
 
-/// One database and the space it needs to run.
-class Search {
+/// The spaces that a database needs to run, one for each scanner that is at work: who scans one short text after the other
+/// would spend half its time on making them.
+class Spaces {
  public:
-  Search(const hs_database_t* db, const std::vector<std::uint32_t>& ids) : db_(db), ids_(ids) {
-    if (db_ == nullptr) return;
+  explicit Spaces(const hs_database_t* db) : db_(db) {}
+  Scratch Take() {
+    if (db_ == nullptr) return nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        Scratch space = std::move(free_.back());
+        free_.pop_back();
+        return space;
+      }
+    }
     hs_scratch_t* scratch = nullptr;
     INQUEST_CHECK(hs_alloc_scratch(db_, &scratch) == HS_SUCCESS);
-    scratch_.reset(scratch);
+    return Scratch(scratch);
   }
+  void Give(Scratch space) {
+    const std::lock_guard lock(mutex_);
+    if (space) free_.push_back(std::move(space));
+  }
+  const hs_database_t* db() const { return db_; }
+
+ private:
+  const hs_database_t* db_;
+  std::mutex mutex_;
+  std::vector<Scratch> free_;
+};
+
+/// One database and its space, while a scanner lives.
+class Search {
+ public:
+  Search(Spaces& spaces, const std::vector<std::uint32_t>& ids) : spaces_(&spaces), ids_(&ids), scratch_(spaces.Take()) {}
+  Search(Search&&) = default;
+  Search& operator=(Search&&) = delete;
+  ~Search() { spaces_->Give(std::move(scratch_)); }
   void Run(std::string_view text, std::vector<Sieve::Hit>& hits) const {
-    if (db_ == nullptr || text.empty()) return;
-    Found found{hits, ids_};
-    const hs_error_t status = hs_scan(db_, text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &found);
+    if (spaces_->db() == nullptr || text.empty()) return;
+    Found found{hits, *ids_};
+    const hs_error_t status = hs_scan(spaces_->db(), text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &found);
     INQUEST_CHECK(status == HS_SUCCESS);
   }
 
  private:
-  const hs_database_t* db_;
-  const std::vector<std::uint32_t>& ids_;
+  Spaces* spaces_;
+  const std::vector<std::uint32_t>* ids_;
   Scratch scratch_;
 };
 
 /// The lines that the filter finds are copied together, so that libhs is called once a block.
 class HsScanner final : public Sieve::Scanner {
  public:
-  HsScanner(const WindowFilter& filter, const std::vector<Layer>& layers) : filter_(filter) {
-    for (const Layer& layer : layers) {
-      covered_.emplace_back(layer.covered.get(), layer.ids);
-      anywhere_.emplace_back(layer.anywhere.get(), layer.ids);
-    }
+  explicit HsScanner(const WindowFilter& filter) : filter_(filter) {}
+  void Add(Spaces& covered, Spaces& anywhere, const std::vector<std::uint32_t>& ids) {
+    covered_.emplace_back(covered, ids);
+    anywhere_.emplace_back(anywhere, ids);
   }
   void Scan(std::string_view block, std::vector<Sieve::Hit>& hits) override {
     for (const Search& search : anywhere_) search.Run(block, hits);
@@ -217,15 +246,20 @@ class HsSieve final : public Sieve {
   HsSieve(std::vector<Layer> layers, WindowFilter filter, const Sought& sought)
       : layers_(std::move(layers)), filter_(std::move(filter)), expressions_(static_cast<std::uint32_t>(sought.expressions.size())) {
     for (const Sought::Expression& one : sought.expressions) last_only_.push_back(one.keep_last_only);
+    for (const Layer& layer : layers_) spaces_.push_back({std::make_unique<Spaces>(layer.covered.get()), std::make_unique<Spaces>(layer.anywhere.get())});
   }
   std::unique_ptr<Scanner> MakeScanner() const override {
-    return std::make_unique<HsScanner>(filter_, layers_);
+    auto scanner = std::make_unique<HsScanner>(filter_);
+    for (std::size_t i = 0; i < layers_.size(); ++i) scanner->Add(*spaces_[i].covered, *spaces_[i].anywhere, layers_[i].ids);
+    return scanner;
   }
   std::uint32_t first_mark_id() const override { return expressions_; }
   bool keep_last_only(std::uint32_t id) const override { return id < expressions_ && last_only_[id]; }
 
  private:
+  struct SpacesOfLayer { std::unique_ptr<Spaces> covered, anywhere; };
   std::vector<Layer> layers_;
+  std::vector<SpacesOfLayer> spaces_;  ///< of the layers
   WindowFilter filter_;
   std::uint32_t expressions_;
   std::vector<bool> last_only_;

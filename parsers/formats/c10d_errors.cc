@@ -9,11 +9,59 @@
 
 #include "parsers/formats.h"
 #include "parsers/formats/messages.h"
+#include "search/word_set.h"
 
 namespace inquest {
 namespace {
 
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+// The first few open messages that carry an event. A line with another is ours too; what it means is for rules to say.
+constexpr std::string_view kMarks[] = {
+    "Detected mismatch between collectives",
+    "monitoredBarrier",
+    "store based barrier",
+    "ompleted store-based barrier",
+    "is setting up NCCL communicator",
+    "used by this process",
+    "ncclUnhandledCudaError: ",
+    "ncclSystemError: ",
+    "ncclInternalError: ",
+    "ncclInvalidArgument: ",
+    "ncclInvalidUsage: ",
+    "ncclRemoteError: ",
+    "Unknown NCCL error!",
+    "NCCL error in: ",
+    "NCCL error: ",
+    "NCCL timeout in: ",
+    "Last error:",
+    "Exception raised from ",
+    "frame #",
+    "[c10d] ",
+    "The client socket has ",
+    "The server socket has ",
+    "TCP client failed to connect/validate",
+    "waiting for clients. ",
+    "wait timeout after ",
+    "failed on SocketImpl(",
+    "Gloo connectFullMesh failed",
+    "gloo/transport/tcp/",
+    "Unable to resolve hostname to a (local) address",
+    "process group has NOT been destroyed",
+    "destroy_process_group() was not called before",
+    "processed in monitoredBarrier",
+    "Successfully processed ranks: ",
+    "waitForInput: ",
+};
+constexpr std::span kClaimed = std::span(kMarks).subspan(6);
+
+/// What a message that is read holds, and what makes a line ours.
+const WordSet& Words() {
+  static const WordSet kWords = [] {
+    std::vector<std::string_view> words = {"Detected mismatch between collectives on ranks", "monitoredBarrier", "store based barrier", "ompleted store-based barrier", "is setting up NCCL communicator and retr", "Timed out waiting ", "Error: Socket Timeout", "as device"};
+    words.insert(words.end(), kClaimed.begin(), kClaimed.end());
+    return WordSet(words);
+  }();
+  return kWords;
+}
 
 // The form without tensors has no separator: `SequenceNumber=12OpType=BARRIER`.
 Fingerprint ReadFingerprint(std::string_view text) {
@@ -59,6 +107,17 @@ std::optional<MonitoredBarrierFailed> ReadBarrier(std::string_view text) {
   return failed;
 }
 
+// "for rank: 3, key:" while it waits, "on rank: 3, for key:" or "on rank 3, for key:" when it gives up. Keys count the groups.
+std::optional<StoreBarrierCount> ReadStoreBarrier(std::string_view text) {
+  static const Pattern kCount(R"(store based barrier .*rank:? (\d+), (?:for )?key: \S+ \(world_size=(\d+), (?:worker_count|num_workers_joined)=(\d+),)");
+  static const Pattern kDone(R"(\bRank (\d+): Completed store-based barrier for key:\S+ with (\d+) nodes)");
+  if (const auto done = kDone.Search(text); done && done->number(2)) return StoreBarrierCount{RankOf<GlobalRank>(*done, 1), *done->number(2), *done->number(2), false};
+  const auto match = kCount.Search(text);
+  const auto size = match ? match->number(2) : std::nullopt, came = match ? match->number(3) : std::nullopt;
+  if (!size || !came) return std::nullopt;
+  return StoreBarrierCount{RankOf<GlobalRank>(*match, 1), *size, *came, text.find("Timed out initializing process group") != std::string_view::npos};
+}
+
 std::optional<UniqueIdWait> ReadUniqueIdWait(std::string_view text) {
   // "retreiving" up to 1.12.
   static const Pattern kWait(
@@ -94,67 +153,36 @@ std::optional<GuessedDevice> ReadGuess(std::string_view text) {
   return GuessedDevice{RankOf<GroupRank>(*match, 1), static_cast<int>(*match->number(2))};
 }
 
-// The first few open messages that carry an event. A line with another is ours too; what it means is for rules to say.
-constexpr std::string_view kMarks[] = {
-    "Detected mismatch between collectives",
-    "monitoredBarrier",
-    "is setting up NCCL communicator",
-    "used by this process",
-    "ncclUnhandledCudaError: ",
-    "ncclSystemError: ",
-    "ncclInternalError: ",
-    "ncclInvalidArgument: ",
-    "ncclInvalidUsage: ",
-    "ncclRemoteError: ",
-    "Unknown NCCL error!",
-    "NCCL error in: ",
-    "NCCL error: ",
-    "NCCL timeout in: ",
-    "Last error:",
-    "Exception raised from ",
-    "frame #",
-    "[c10d] ",
-    "The client socket has ",
-    "The server socket has ",
-    "TCP client failed to connect/validate",
-    "waiting for clients. ",
-    "wait timeout after ",
-    "failed on SocketImpl(",
-    "Gloo connectFullMesh failed",
-    "gloo/transport/tcp/",
-    "Unable to resolve hostname to a (local) address",
-    "process group has NOT been destroyed",
-    "destroy_process_group() was not called before",
-    "processed in monitoredBarrier",
-    "Successfully processed ranks: ",
-    "waitForInput: ",
-};
-constexpr std::span kClaimed = std::span(kMarks).subspan(4);
+std::vector<What> Read(std::string_view text, std::uint64_t words) {
+  static const std::uint64_t kMismatchWords = Words().Of({"Detected mismatch between collectives on ranks"}), kBarrierWords = Words().Of({"monitoredBarrier"}), kStoreWords = Words().Of({"store based barrier", "ompleted store-based barrier"}), kIdWords = Words().Of({"is setting up NCCL communicator and retr"}),
+                             kWaitWords = Words().Of({"Timed out waiting ", "Error: Socket Timeout", "wait timeout after ", "waitForInput: "}), kGuessWords = Words().Of({"as device"});
+  std::vector<What> found;
+  const auto add = [&](auto what) {
+    if (what) found.emplace_back(*std::move(what));
+  };
+  if (words & kMismatchWords) add(ReadMismatch(text));
+  if (words & kBarrierWords) add(ReadBarrier(text));
+  if (words & kStoreWords) add(ReadStoreBarrier(text));
+  if (words & kIdWords) add(ReadUniqueIdWait(text));
+  if (words & kWaitWords) add(ReadWait(text));
+  if (words & kGuessWords) add(ReadGuess(text));
+  return found;
+}
 
 class C10dErrorsParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
+    static const std::uint64_t kClaimedWords = Words().Of(kClaimed);
     if (ReadExceptionLine(record.text)) return false;
-    std::vector<What> found = ReadC10dMessage(record.text);
+    const std::uint64_t words = Words().In(record.text);
+    std::vector<What> found = Read(record.text, words);
     for (What& what : found) out.Add(C10EventFrom(record, std::move(what)));
-    if (!found.empty()) return true;
-    for (const std::string_view words : kClaimed) {
-      if (Contains(record.text, words)) return true;
-    }
-    return false;
+    return !found.empty() || (words & kClaimedWords) != 0;
   }
 };
 
 }  // namespace
 
-std::vector<What> ReadC10dMessage(std::string_view text) {
-  std::vector<What> found;
-  if (auto what = ReadMismatch(text)) found.emplace_back(*std::move(what));
-  if (auto what = ReadBarrier(text)) found.emplace_back(*std::move(what));
-  if (auto what = ReadUniqueIdWait(text)) found.emplace_back(*std::move(what));
-  if (auto what = ReadWait(text)) found.emplace_back(*std::move(what));
-  if (auto what = ReadGuess(text)) found.emplace_back(*std::move(what));
-  return found;
-}
+std::vector<What> ReadC10dMessage(std::string_view text) { return Read(text, Words().In(text)); }
 
 extern const Format kC10dErrors{.name = "pytorch-c10d",
                          .framing = Framing::kLines,

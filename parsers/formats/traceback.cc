@@ -373,18 +373,45 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
+/// The blanks and bars (of an ExceptionGroup) in front of an exception's name. Indented by two: the report of torchelastic.
+static std::optional<std::size_t> SizeOfIndent(std::string_view text) {
+  const std::size_t size = std::min(text.find_first_not_of(" |"), text.size()), bar = text.substr(0, size).rfind('|');
+  const std::size_t blanks = bar == std::string_view::npos ? size : size - bar - 1;
+  return blanks <= (bar == std::string_view::npos ? 3U : 1U) ? std::optional(size) : std::nullopt;
+}
+
+/// A name with its module may end as it likes; a bare one must say that it is an exception.
+static bool IsExceptionName(std::string_view name) {
+  static constexpr std::string_view kEndings[] = {"Error", "Exception", "Exit", "Interrupt", "Iteration", "Warning", "Group", "Quit", "Expired", "Timeout"};
+  const auto begins = [](std::string_view part) { return !part.empty() && !IsDigit(part[0]); };
+  const std::size_t dot = name.rfind('.');
+  const std::string_view last = name.substr(dot == std::string_view::npos ? 0 : dot + 1);
+  const bool capital = begins(last) && !(last[0] >= 'a' && last[0] <= 'z');
+  if (dot == std::string_view::npos)
+    return name == "Exception" || (capital && std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) { return name.size() > ending.size() && name.ends_with(ending); }));
+  for (std::string_view module = name.substr(0, dot + 1); !module.empty(); module.remove_prefix(module.find('.') + 1))
+    if (!begins(module) || module[0] == '.') return false;
+  return capital || last == "timeout" || last == "gaierror" || last == "error";
+}
+
+// By hand: it is asked of every line that any of PyTorch's formats is offered.
 std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
-  // A name with its module may end as it likes; a bare one must say that it is an exception. Indented by two: the
-  // report of torchelastic.
-  static const Pattern kLine(
-      R"(^(?:  )?(?: *\|)* ?((?:(?:[A-Za-z_]\w*\.)+(?:[A-Z_]\w*|timeout|gaierror|error)|)"
-      R"([A-Z_]\w*(?:Error|Exception|Exit|Interrupt|Iteration|Warning|Group|Quit|Expired|Timeout)|Exception)(?:\(\w+\))?))"
-      R"((?:: ?(.*))?$)");
-  const auto match = kLine.Search(text);
-  if (!match) return std::nullopt;
-  std::string_view message = match->text(2);
+  const auto is_word = [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto indent = SizeOfIndent(text);
+  if (!indent) return std::nullopt;
+  text.remove_prefix(*indent);
+  auto size = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), [&](char c) { return is_word(c) || c == '.'; }) - text.begin());
+  if (size == 0 || (size < text.size() && text[size] != ':' && text[size] != '(') || !IsExceptionName(text.substr(0, size))) return std::nullopt;
+  if (text.substr(size).starts_with('(')) {
+    const auto close = static_cast<std::size_t>(std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(size) + 1, text.end(), is_word) - text.begin());
+    if (close == size + 1 || !text.substr(close).starts_with(')')) return std::nullopt;
+    size = close + 1;
+  }
+  std::string_view message = text.substr(size);
+  if ((!message.empty() && message[0] != ':') || message.find('\n') != std::string_view::npos) return std::nullopt;
+  message.remove_prefix(std::min<std::size_t>(message.starts_with(": ") ? 2 : 1, message.size()));
   while (message.ends_with(' ')) message.remove_suffix(1);
-  return ExceptionLine{match->text(1), message};
+  return ExceptionLine{text.substr(0, size), message};
 }
 
 extern const Format kTraceback{.name = "python-traceback",

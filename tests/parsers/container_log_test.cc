@@ -9,6 +9,7 @@
 #include "parsers/block.h"
 #include "tests/catch.h"
 #include "tests/support/container.h"
+#include "tests/support/read_through.h"
 
 namespace inquest {
 namespace {
@@ -25,17 +26,8 @@ struct Read {
 };
 
 Read ReadAll(std::string_view input, std::size_t head, std::size_t room) {
-  std::string_view rest = input.substr(std::min(head, input.size()));
-  ContainerReader reader(std::string(input.substr(0, head)), rest.empty(), [&](char* to, std::size_t most) {
-    const std::size_t got = rest.copy(to, most);
-    rest.remove_prefix(got);
-    return got;
-  });
   Read read;
-  std::string part(room, '\0');
-  for (std::size_t got = room; got == room;) {
-    got = reader.Fill(part.data(), room);
-    read.text.append(part, 0, got);
+  read.text = ReadThrough<ContainerReader>(input, head, room, [&](ContainerReader& reader) {
     const Removed removed = reader.TakeRemoved();
     for (const Removed::Lines& lines : removed.lines) {
       auto& all = read.removed.lines;
@@ -45,7 +37,7 @@ Read ReadAll(std::string_view input, std::size_t head, std::size_t room) {
     }
     read.removed.claimed += removed.claimed;
     read.removed.damaged += removed.damaged;
-  }
+  });
   const auto ends = [](std::string_view text) { return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')); };
   CHECK(read.text.size() + read.removed.claimed + read.removed.damaged == input.size());
   CHECK(ends(read.text) + read.lines == ends(input));

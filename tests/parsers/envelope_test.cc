@@ -51,6 +51,9 @@ TEST_CASE("the facility and priority that dmesg -x decodes", "[envelope]") {
       {"local0:notice: x", "|x"},
       {"kern  :error: x", "|kern  :error: x"},
       {"kernel: x", "|kernel: x"},
+      {"local", "|local"},  // a facility's name and nothing behind it
+      {"local0:", "|local0:"},
+      {"daemon:", "|daemon:"},
   });
 }
 

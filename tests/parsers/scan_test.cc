@@ -241,6 +241,28 @@ TEST_CASE("scan: nothing, and nearly nothing", "[scan]") {
     }
 }
 
+TEST_CASE("scan: what nobody printed tells nothing, and all of it is accounted for", "[scan]") {
+  std::string source = "import torch\n\ndef check(free, needed):\n    if free < needed:\n        # \\x1b[31m is red, \\x1b[0m is not, \\x1b[1m is bold, \\x1b[4m a line\n";
+  source += "        raise RuntimeError(\"" + kTelling + "\")\n    return free\n\nfor rank in ranks:\n    check(rank.free, 2)\n    rank.done = True\n";
+  const std::string numbered = [&] {
+    std::string out;
+    std::size_t number = 0;
+    for (std::size_t at = 0; at < source.size(); at = source.find('\n', at) + 1) out += fmt::format("{}:", ++number) + source.substr(at, source.find('\n', at) + 1 - at);
+    return out;
+  }();
+  for (const std::string& text : {source, numbered, source + std::string(kLineCap, '\n')})
+    for (const unsigned threads : {1u, 4u}) {
+      CAPTURE(text.substr(0, 100), threads);
+      const Scan scan = ScanWith(text, kLineCap, threads);
+      const bool looked_at = text.size() <= kLineCap;
+      CHECK((scan.read.form != nullptr && scan.read.form->name == "source-code") == looked_at);
+      CHECK(scan.protocol.telling.empty() == looked_at);
+      CHECK(scan.read.tally.bytes == text.size());
+      CHECK(scan.read.tally.lines == static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')));
+      CHECK(scan.read.tally.claimed + scan.read.tally.plain + scan.read.tally.damaged == text.size());
+    }
+}
+
 TEST_CASE("scan: files in path order, folders with all below them, each file once", "[scan]") {
   const JobFolder folder({{"b.log", "b\n"},
                           {"a/2.log", "2\n"},

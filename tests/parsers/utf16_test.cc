@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/support/read_through.h"
 #include "tests/support/run_job.h"
 
 namespace inquest {
@@ -15,22 +16,6 @@ std::string Utf16Of(std::string_view ascii, bool big_endian) {
   std::string out = big_endian ? "\xfe\xff" : "\xff\xfe";
   for (const char c : ascii) big_endian ? (out += '\0') += c : (out += c) += '\0';
   return out;
-}
-
-/// Turned with reads and rooms of these sizes.
-std::string Turned(std::string_view bytes, std::size_t head, std::size_t room) {
-  std::string_view rest = bytes.substr(std::min(head, bytes.size()));
-  Utf16Reader reader(std::string(bytes.substr(0, head)), rest.empty(), [&](char* to, std::size_t most) {
-    const std::size_t got = rest.copy(to, most);
-    rest.remove_prefix(got);
-    return got;
-  });
-  std::string out, part(room, '\0');
-  while (true) {
-    const std::size_t got = reader.Fill(part.data(), room);
-    out.append(part, 0, got);
-    if (got < room) return out;
-  }
 }
 
 TEST_CASE("UTF-16 becomes UTF-8, cut anywhere", "[unit][utf16]") {
@@ -45,7 +30,7 @@ TEST_CASE("UTF-16 becomes UTF-8, cut anywhere", "[unit][utf16]") {
     CAPTURE(row.text);
     REQUIRE(IsUtf16(row.bytes));
     for (std::size_t head = 2; head <= row.bytes.size(); ++head)
-      for (const std::size_t room : {1, 2, 3, 64}) CHECK(Turned(row.bytes, head, room) == row.text);
+      for (const std::size_t room : {1, 2, 3, 64}) CHECK(ReadThrough<Utf16Reader>(row.bytes, head, room) == row.text);
   }
   CHECK_FALSE(IsUtf16("\xef\xbb\xbfloss"));
   CHECK_FALSE(IsUtf16("\xff"));

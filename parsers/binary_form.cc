@@ -1,0 +1,84 @@
+// What a file is that holds no lines, by its first bytes.
+#include "parsers/binary_form.h"
+
+#include <algorithm>
+#include <array>
+
+namespace inquest {
+namespace {
+
+using std::string_view;
+
+constexpr InputForm kCore{"core-dump", "a core dump, which is not read; what `gdb -batch -ex 'thread apply all bt' PROGRAM CORE` prints of it is read"};
+constexpr InputForm kElf{"elf", "a program or a library, which is not read"};
+constexpr InputForm kFlightRecorder{"flight-recorder", "a dump of PyTorch's Flight Recorder, which is not read; what `torchfrtrace --prefix nccl_trace_rank_ FOLDER` prints of the dumps of all ranks is read"};
+constexpr InputForm kPickle{"pickle", "pickled Python objects, which are not read"};
+constexpr InputForm kNsight{"nsight-report", "a report of Nsight, which is not read"};
+constexpr InputForm kSqlite{"sqlite", "an SQLite database, which is not read"};
+constexpr InputForm kPacked{"archive", "an archive of a kind that is not opened; unpack it and give the folder"};
+constexpr InputForm kPicture{"picture", "a picture, which is not read; copy its text out"};
+constexpr InputForm kPdf{"pdf", "a PDF, which is not read; copy its text out"};
+constexpr InputForm kArrays{"arrays", "arrays or weights, which are not read"};
+constexpr InputForm kBinary{"binary", "mostly no text; read as if it were"};
+
+struct Magic {
+  string_view bytes;
+  const InputForm* form;
+};
+constexpr std::array kMagics = {
+    Magic{"SQLite format 3", &kSqlite},
+    Magic{"7z\xbc\xaf\x27\x1c", &kPacked},
+    Magic{"Rar!\x1a\x07", &kPacked},
+    Magic{"\x89PNG\r\n\x1a\n", &kPicture},
+    Magic{"\xff\xd8\xff", &kPicture},
+    Magic{"GIF89a", &kPicture},
+    Magic{"%PDF-", &kPdf},
+    Magic{"\x89HDF\r\n\x1a\n", &kArrays},
+    Magic{"\x93NUMPY", &kArrays},
+    Magic{"PAR1", &kArrays},
+    Magic{"GGUF", &kArrays},
+};
+
+bool HasBinary(string_view head) { return head.find('\0') != string_view::npos; }
+
+const InputForm* FormOfElf(string_view head) {
+  constexpr std::size_t kDataAt = 5, kTypeAt = 16;
+  constexpr char kBigEndian = 2, kCoreType = 4;
+  if (head.size() < kTypeAt + 2) return &kElf;
+  const bool big = head[kDataAt] == kBigEndian;
+  return head[kTypeAt + (big ? 1 : 0)] == kCoreType && head[kTypeAt + (big ? 0 : 1)] == 0 ? &kCore : &kElf;
+}
+
+/// Keys of the dump, in whatever order: what it is made of is printed by c10d's NCCLUtils / FlightRecorder.
+bool IsFlightRecorder(string_view head) {
+  const auto has = [&](string_view key) { return head.find(key) != string_view::npos; };
+  return has("pg_config") && (has("pg_status") || has("profiling_name") || has("entries"));
+}
+
+/// `\x80`, the protocol, and what opens a frame, a dictionary, a list or a tuple.
+bool IsPickle(string_view head) { return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && string_view("\x95}](c\x8a").find(head[2]) != string_view::npos; }
+
+}  // namespace
+
+const InputForm* UnreadForm(string_view path, string_view head) {
+  constexpr std::size_t kLookedAt = 64 * 1024;
+  head = head.substr(0, kLookedAt);
+  if (head.starts_with("\x7f" "ELF")) return FormOfElf(head);
+  if (IsPickle(head)) return IsFlightRecorder(head) ? &kFlightRecorder : &kPickle;
+  if (head.starts_with('{') && IsFlightRecorder(head) && head.find("\"profiling_name\"") != string_view::npos) return &kFlightRecorder;
+  for (const auto& [bytes, form] : kMagics)
+    if (head.starts_with(bytes) && (HasBinary(head) || form == &kPdf)) return form;
+  for (const string_view end : {string_view(".nsys-rep"), string_view(".qdrep"), string_view(".ncu-rep")})
+    if (path.ends_with(end) && HasBinary(head)) return &kNsight;
+  return nullptr;
+}
+
+// A log may hold zeros where it was truncated while it was written, and bytes of another code page: neither counts.
+const InputForm* BinaryForm(string_view head) {
+  constexpr std::size_t kLookedAt = 16 * 1024, kFewest = 64;
+  head = head.substr(0, kLookedAt);
+  const auto odd = std::count_if(head.begin(), head.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\0' && (c < '\b' || c > '\r') && c != '\x1b'; });
+  return head.size() >= kFewest && static_cast<std::size_t>(odd) * 50 > head.size() ? &kBinary : nullptr;
+}
+
+}  // namespace inquest
