@@ -2,13 +2,17 @@
 #include "timeline/attempts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "timeline/builder.h"
 #include "timeline/collectives.h"
+#include "timeline/generations.h"
 #include "timeline/identity.h"
+#include "timeline/shape.h"
 
 namespace inquest {
 namespace {
@@ -27,28 +31,83 @@ bool EndsTheJob(const Event& event) {
 
 /// A process that nobody else started ended here, as far as its own line tells.
 bool EndsAProcess(const Event& event) {
-  return std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
+  const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+  return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) || std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
 }
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }
 
 /// A line without its numbers; empty: too little to know it by.
-std::string ShapeOf(const Event& event) {
-  constexpr std::size_t kLongest = 120, kLeastLetters = 8;
-  std::string out;
-  std::size_t letters = 0;
-  for (const char c : std::string_view(event.text).substr(0, kLongest)) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit || out.empty() || out.back() != '0') out += digit ? '0' : c;
-    letters += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? 1 : 0;
-  }
-  return letters < kLeastLetters ? std::string() : out;
+std::string KnownBy(const Event& event) {
+  constexpr std::size_t kLongest = 120;
+  constexpr std::ptrdiff_t kLeastLetters = 8;
+  std::string shape = ShapeOf(std::string_view(event.text).substr(0, kLongest));
+  const auto letters = std::ranges::count_if(shape, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  return letters < kLeastLetters ? std::string() : shape;
 }
 
 /// Where the next attempt of an input begins, and by which line.
 struct Boundary {
   SourcePos at;
   EventIndex event = 0;
+  bool told = false;  ///< a launcher says that it restarts, or a scheduler ended what was before
+};
+
+struct Opening {
+  Boundary at;
+  std::vector<std::pair<std::string, std::uint64_t>> lines;  ///< shape and line
+  bool worked = false;
+};
+
+/// What follows a death, where it follows several: each time the program was started again, and it came to its work.
+class Openings {
+ public:
+  void Died() {
+    Close();
+    open_.emplace();
+  }
+  void Read(const Event& event, EventIndex index) {
+    const auto* message = std::get_if<LogMessage>(&event.what);
+    if (!open_ || message == nullptr || !message->hits.empty() || open_->lines.size() == kLines + kShift) return;
+    std::string shape = KnownBy(event);
+    if (shape.empty()) return;
+    if (open_->lines.empty()) open_->at = {event.where, index};
+    open_->lines.push_back({std::move(shape), event.where.line});
+  }
+  void Worked() {
+    if (open_) open_->worked = true;
+  }
+  /// In order.
+  std::vector<Boundary> Take() {
+    Close();
+    std::vector<Boundary> out;
+    for (const Opening& opening : openings_) {
+      const auto same = [&](const Opening& other) { return &other != &opening && (other.worked || opening.worked) && AreAlike(other, opening); };
+      if (std::ranges::any_of(openings_, same)) out.push_back(opening.at);
+    }
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t kLines = 3, kShift = 2, kMostOpenings = 256;
+  /// Lines of one shape, as far apart; one or two may stand in front of them in one and not in the other.
+  static bool AreAlike(const Opening& a, const Opening& b) {
+    const auto run = [&](std::size_t i, std::size_t j) {
+      if (i + kLines > a.lines.size() || j + kLines > b.lines.size()) return false;
+      for (std::size_t k = 0; k < kLines; ++k)
+        if (a.lines[i + k].first != b.lines[j + k].first || a.lines[i + k].second - a.lines[i].second != b.lines[j + k].second - b.lines[j].second) return false;
+      return true;
+    };
+    for (std::size_t shift = 0; shift <= kShift; ++shift)
+      if (run(shift, 0) || run(0, shift)) return true;
+    return false;
+  }
+  void Close() {
+    if (open_ && open_->lines.size() >= kLines && openings_.size() < kMostOpenings) openings_.push_back(*std::move(open_));
+    open_.reset();
+  }
+  std::optional<Opening> open_;
+  std::vector<Opening> openings_;
 };
 
 /// Reads one input's events in order.
@@ -62,31 +121,32 @@ class Reader {
     ++next.line;
     next.offset = 0;
     if (!restarts_) lived_ = lived_since_boundary_;
-    restarts_ = {next, event};
+    restarts_ = {next, event, true};
     lived_since_boundary_ = false;
   }
 
   void Started(EventIndex event, std::string_view key) {
     Settle(event);
     const bool again = seen_.contains(key);
-    if (over_ == Over::kJob || (over_ == Over::kProcess && again)) Open({timeline_.events[event].where, event});
+    if (over_ == Over::kJob || (over_ == Over::kProcess && again)) Open({timeline_.events[event].where, event, over_ == Over::kJob});
     seen_.insert(key);
   }
 
   /// A line that may be one of the input's first, again.
   void Read(EventIndex event) {
     const Event& read = timeline_.events[event];
+    openings_.Read(read, event);
     if (!std::holds_alternative<LogMessage>(read.what)) return;
     if (read.where.line <= kHeadLines) {
       if (over_ != Over::kNo) no_start_ = true;
-      if (std::string shape = ShapeOf(read); !shape.empty()) {
+      if (std::string shape = KnownBy(read); !shape.empty()) {
         if (!shapes_.insert(shape).second) Forget(shape);  // several writers print it, or one again and again
         else head_.push_back({std::move(shape), read.where.line});
       }
       return;
     }
     if (no_start_) return;
-    const std::string shape = ShapeOf(read);
+    const std::string shape = KnownBy(read);
     const auto known = std::ranges::find(head_, shape, &Head::shape);
     if (known == head_.end()) return;
     if (over_ == Over::kNo) {
@@ -106,6 +166,8 @@ class Reader {
 
   void Ended(EventIndex event, bool job) {
     Settle(event);
+    openings_.Died();
+    deaths_.push_back(timeline_.events[event].where);
     over_ = job ? Over::kJob : std::max(over_, Over::kProcess);
   }
 
@@ -114,7 +176,44 @@ class Reader {
     lived_since_boundary_ = true;
   }
 
-  std::vector<Boundary> Take() { return std::move(boundaries_); }
+  void Worked() { openings_.Worked(); }
+
+  /// What wrote before the start and behind it was not started there.
+  void Wrote(EventIndex event) {
+    constexpr std::int64_t kSmallPid = 1024;  // pids of containers begin anew with each
+    const auto& pid = timeline_.events[event].origin.pid;
+    if (!pid || *pid < kSmallPid) return;
+    const SourcePos where = timeline_.events[event].where;
+    const auto known = lives_.try_emplace(*pid, where, where).first;
+    known->second.second = where;
+  }
+
+  std::vector<Boundary> Take() {
+    // What is known by its opening counts where no other boundary stands between it and the death in front of it, or soon
+    // behind it.
+    for (const Boundary& opening : openings_.Take()) {
+      const auto death = std::ranges::lower_bound(deaths_, opening.at);
+      const SourcePos before = death == deaths_.begin() ? Begin(opening.at.input) : *std::prev(death), behind = death == deaths_.end() ? End(opening.at.input) : *death;
+      const auto known = [&](const Boundary& boundary) { return before < boundary.at && boundary.at < behind; };
+      if (std::ranges::none_of(boundaries_, known)) boundaries_.push_back(opening);
+    }
+    std::ranges::sort(boundaries_, {}, &Boundary::at);
+    // How many lived on over each boundary: one more behind a first line, one fewer behind a last.
+    std::vector<std::ptrdiff_t> living(boundaries_.size() + 1);
+    for (const auto& [pid, life] : lives_) {
+      const auto begin = std::ranges::upper_bound(boundaries_, life.first, {}, &Boundary::at), end = std::ranges::lower_bound(boundaries_, life.second, {}, &Boundary::at);
+      if (end <= begin) continue;
+      ++living[static_cast<std::size_t>(begin - boundaries_.begin())];
+      --living[static_cast<std::size_t>(end - boundaries_.begin())];
+    }
+    std::vector<Boundary> out;
+    std::ptrdiff_t now = 0;
+    for (std::size_t i = 0; i < boundaries_.size(); ++i) {
+      now += living[i];
+      if (now == 0 || boundaries_[i].told) out.push_back(boundaries_[i]);
+    }
+    return out;
+  }
 
  private:
   enum class Over { kNo, kProcess, kJob };
@@ -136,6 +235,9 @@ class Reader {
 
   const Timeline& timeline_;
   std::vector<Boundary> boundaries_;
+  Openings openings_;
+  std::vector<SourcePos> deaths_;
+  std::map<std::int64_t, std::pair<SourcePos, SourcePos>> lives_;  ///< by pid: its first line and its last
   std::set<std::string_view> seen_;
   Over over_ = Over::kNo;
   struct Head {
@@ -154,6 +256,28 @@ class Reader {
   bool lived_ = false, lived_since_boundary_ = false;
 };
 
+/// What all attempts share. Whole, the timeline of a job that was started a thousand times is too much for a copy of each.
+Timeline WithoutEvents(const Timeline& timeline) {
+  return {.inputs = timeline.inputs,
+          .logs = timeline.logs,
+          .events = {},
+          .hosts = timeline.hosts,
+          .job_hosts = timeline.job_hosts,
+          .processes = timeline.processes,
+          .ranks = {},
+          .communicators = {},
+          .groups = {},
+          .collectives = {},
+          .world_size = timeline.world_size,
+          .left_out = timeline.left_out,
+          .waits_left_out = timeline.waits_left_out,
+          .versions = timeline.versions,
+          .process_hosts = timeline.process_hosts,
+          .process_by_pid = timeline.process_by_pid,
+          .process_by_kernel_line = timeline.process_by_kernel_line,
+          .by_local_rank = timeline.by_local_rank};
+}
+
 }  // namespace
 
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
@@ -168,6 +292,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
       const Event& event = timeline.events[i];
       reader.Read(i);
+      reader.Wrote(i);
       if (std::holds_alternative<NcclVersion>(event.what)) reader.Started(i, "nccl-version");
       // The rows of one table are one look.
       const bool snapshot = std::holds_alternative<GpuSnapshot>(event.what) || std::holds_alternative<GpuProcess>(event.what);
@@ -177,7 +302,9 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kStart) reader.Started(i, next->kind);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
         if (next->what == Told::What::kEnding && next->kind == "scheduler") reader.Ended(i, true);
+        if (next->what == Told::What::kWork) reader.Worked();
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
+        if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
       }
       if (EndsAProcess(event)) reader.Ended(i, EndsTheJob(event));
       if (IsOfJob(event) && !std::holds_alternative<LogMessage>(event.what)) reader.Lived(i);
@@ -186,7 +313,6 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     begin = i;
   }
   // What opens an attempt and is followed by nothing of the job is a look at the machine afterwards.
-  std::size_t attempts = 1;
   for (std::size_t input = 0; input < inputs; ++input) {
     std::vector<Boundary>& boundaries = by_input[input];
     const auto lives = [&](const Boundary& boundary) {
@@ -196,20 +322,32 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     };
     while (!boundaries.empty() && !lives(boundaries.back())) boundaries.pop_back();
     if (boundaries.size() > kMostAttempts) boundaries.erase(boundaries.begin(), boundaries.end() - kMostAttempts);
-    attempts = std::max(attempts, boundaries.size() + 1);
   }
+  // Starts in files of their own hold those within each of their files.
+  const std::vector<std::optional<std::size_t>> after = StartsAfter(timeline, told);
+  std::map<std::size_t, std::size_t> attempts_in;  // by how many starts came after
+  for (std::size_t input = 0; input < inputs; ++input)
+    if (after[input]) attempts_in[*after[input]] = std::max(attempts_in[*after[input]], by_input[input].size() + 1);
+  std::size_t attempts = 0;
+  std::map<std::size_t, std::size_t> behind;  // attempts in later files
+  for (const auto& [start, own] : attempts_in) {
+    behind[start] = attempts;
+    attempts += own;
+  }
+  attempts = std::max<std::size_t>(attempts, 1);
+  for (std::size_t input = 0; input < inputs; ++input)
+    if (!after[input]) attempts = std::max(attempts, by_input[input].size() + 1);
   std::vector<Attempt> out(attempts);
   for (std::size_t number = 0; number < attempts; ++number) {
     Attempt& attempt = out[number];
+    const std::size_t left = attempts - 1 - number;  // counted from the end, as inputs of one job are
     for (std::uint32_t input = 0; input < inputs; ++input) {
       const std::vector<Boundary>& boundaries = by_input[input];
-      // Counted from the end: the first of an input's own is the job's number `skipped`.
-      const std::size_t skipped = attempts - 1 - boundaries.size();
-      const bool before = number < skipped;
-      const std::size_t own = before ? 0 : number - skipped;
-      attempt.from.push_back(before ? End(input) : own == 0 ? Begin(input) : boundaries[own - 1].at);
-      attempt.to.push_back(before || own == boundaries.size() ? End(input) : boundaries[own].at);
-      if (!before && own > 0 && attempt.opened_by.empty()) attempt.opened_by = timeline.events[boundaries[own - 1].event].text;
+      const std::size_t later = after[input] ? behind[*after[input]] : 0;
+      const bool holds = left >= later && left - later <= boundaries.size();
+      const std::size_t own = holds ? boundaries.size() - (left - later) : 0;
+      attempt.from.push_back(!holds ? End(input) : own == 0 ? Begin(input) : boundaries[own - 1].at);
+      attempt.to.push_back(!holds || own == boundaries.size() ? End(input) : boundaries[own].at);
     }
     bool any = false;
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -223,19 +361,14 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
 }
 
 Timeline Only(const Timeline& timeline, const Attempt& attempt) {
-  Timeline out = timeline;
-  out.events.clear();
-  for (const Event& event : timeline.events)
-    if (attempt.Holds(event.where)) out.events.push_back(event);
-  std::erase_if(out.communicators, [&](const CommunicatorRow& row) {
-    return std::none_of(row.members.begin(), row.members.end(), [&](const CommunicatorRow::Member& member) {
+  Timeline out = WithoutEvents(timeline);
+  std::copy_if(timeline.events.begin(), timeline.events.end(), std::back_inserter(out.events), [&](const Event& event) { return attempt.Holds(event.where); });
+  std::copy_if(timeline.communicators.begin(), timeline.communicators.end(), std::back_inserter(out.communicators), [&](const CommunicatorRow& row) {
+    return std::any_of(row.members.begin(), row.members.end(), [&](const CommunicatorRow::Member& member) {
       return (member.init_at && attempt.Holds(*member.init_at)) || (member.last_op_count && attempt.Holds(member.last_call_at));
     });
   });
   PlaceBirths(out);
-  out.groups.clear();
-  out.collectives.clear();
-  out.ranks.clear();
   MatchWork(out);
   DescribeRanks(out);
   return out;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "timeline/lifelines.h"
+#include "timeline/course.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -16,7 +16,6 @@ namespace inquest {
 struct Attempt {
   std::vector<SourcePos> from, to;  ///< by input
   EventIndex first = 0, last = 0;   ///< of the whole timeline: its first and last event
-  std::string opened_by;            ///< what the line says that opens it; empty for the first
   bool Holds(const SourcePos& where) const { return from[where.input] <= where && where < to[where.input]; }
 };
 
@@ -25,7 +24,9 @@ struct Attempt {
 // prints what it prints once, at its start: a launcher's banner, nvidia-smi's table, NCCL's version. Behind a scheduler's
 // end any such line opens the next attempt; behind a death only one that this attempt has printed before, since ranks
 // start at different moments. A program whose banner nobody knows is known by the first lines of its input: two of them
-// behind a death, as far apart as they were and printed nowhere between, are its start again. Inputs of one job are counted from their ends: the last attempt of each is the job's last.
+// behind a death, as far apart as they were and printed nowhere between, are its start again; so are three lines that follow several deaths,
+// where work follows them. A thread's end, and that of a process which another waits for, is no death here. Inputs of one job are counted
+// from their ends: the last attempt of each is the job's last, unless whole inputs are of earlier starts (generations.h).
 
 /// In order; one of all where nothing was started again. `told` by event: starts are told as kStart, restarts as kRestart.
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told);

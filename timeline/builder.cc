@@ -63,6 +63,7 @@ void PlaceBirths(Timeline& timeline) {
   const auto before = [](const Event& event, const SourcePos& where) { return event.where < where; };
   for (CommunicatorRow& row : timeline.communicators)
     for (CommunicatorRow::Member& member : row.members) {
+      member.init_event.reset();  // it may be of another attempt
       if (!member.init_at) continue;
       for (auto it = std::lower_bound(timeline.events.begin(), timeline.events.end(), *member.init_at, before); it != timeline.events.end() && it->where == *member.init_at; ++it)
         if (std::holds_alternative<CommInit>(it->what)) member.init_event = static_cast<EventIndex>(it - timeline.events.begin());

@@ -34,7 +34,11 @@ std::uint32_t GroupIndex(Timeline& timeline, Numbers& numbers, const std::string
   return it->second;
 }
 
-void ReadStatuses(Timeline& timeline, Numbers& numbers) {
+/// Groups in which a rank says that its work of a number failed.
+using Failed = std::map<std::pair<GlobalRank, std::int64_t>, std::set<std::pair<std::string, std::string>>>;
+
+Failed ReadStatuses(Timeline& timeline, Numbers& numbers) {
+  Failed failed;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
     if (status == nullptr) continue;
@@ -47,18 +51,22 @@ void ReadStatuses(Timeline& timeline, Numbers& numbers) {
     if (status->last_enqueued) member.last_enqueued = status->last_enqueued;
     if (status->last_completed) member.last_completed = status->last_completed;
     member.status_event = i;
+    if (status->failed_work) failed[{rank->value, *status->failed_work}].insert({GroupName(*status), status->pg_desc});
   }
+  return failed;
 }
 
-/// The process group of a time-out: that of the same rank's status line about the same work, the nearest after it.
-std::pair<std::string, std::string> GroupOf(const Timeline& timeline, EventIndex at, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
+/// The process group of a time-out: that of the same rank's status line about the same work, the nearest after it; where
+/// that stands in another file, the only one that the rank's lines name.
+std::pair<std::string, std::string> GroupOf(const Timeline& timeline, const Failed& failed, EventIndex at, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
   for (EventIndex i = at; i < timeline.events.size() && i < at + kStatusWithin * 16; ++i) {
     const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
     if (status == nullptr || !status->failed_work || !work.work.seq || *status->failed_work != work.work.seq->value) continue;
     const auto who = Who(timeline, timeline.events[i], status->group_rank);
     if (who && who->value == rank.value) return {GroupName(*status), status->pg_desc};
   }
-  return {};
+  const auto known = work.work.seq ? failed.find({rank.value, work.work.seq->value}) : failed.end();
+  return known != failed.end() && known->second.size() == 1 ? *known->second.begin() : std::pair<std::string, std::string>();
 }
 
 using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
@@ -121,7 +129,7 @@ WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
 
 void MatchWork(Timeline& timeline) {
   Numbers numbers;
-  ReadStatuses(timeline, numbers);
+  const Failed failed = ReadStatuses(timeline, numbers);
   Rows rows;
   std::set<std::tuple<std::int64_t, GlobalRank, std::string>> waiting;  ///< number, rank and operation
   std::map<Rows::key_type, std::set<GlobalRank>> waiters_of;
@@ -131,7 +139,7 @@ void MatchWork(Timeline& timeline) {
     if (work == nullptr) continue;
     const auto rank = Who(timeline, timeline.events[i], work->group_rank);
     if (!rank) continue;
-    const auto [name, desc] = GroupOf(timeline, i, *rank, *work);
+    const auto [name, desc] = GroupOf(timeline, failed, i, *rank, *work);
     const std::int64_t seq = work->work.seq ? work->work.seq->value : -1;
     if (name.empty() && waiting.contains({seq, rank->value, work->work.op})) continue;  // `what():` and "terminated with exception" repeat the first line
     const std::tuple key(GroupIndex(timeline, numbers, name, desc), seq);

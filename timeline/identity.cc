@@ -195,6 +195,14 @@ void NameTasks(Timeline& timeline) {
     if (auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->task && !exit->rank) exit->rank = GlobalRank{*exit->task};
 }
 
+std::set<std::string> HostsOf(const std::vector<ProcessRow>& processes) {
+  std::set<std::string> names;
+  const std::string* last = nullptr;  // processes of one host stand together
+  for (const ProcessRow& row : processes)
+    if (row.host && (last == nullptr || *last != *row.host)) last = &*names.insert(*row.host).first;
+  return names;
+}
+
 }  // namespace
 
 // A parent's report of a child (torchelastic's pid, rank and local rank) names a process that may have spoken elsewhere.
@@ -234,7 +242,8 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     }
   }
   timeline.processes = std::move(processes.rows);
-  timeline.process_by_pid = std::move(processes.by_pid_);
+  timeline.process_hosts = std::make_shared<const std::set<std::string>>(HostsOf(timeline.processes));
+  timeline.process_by_pid = std::make_shared<const ProcessByPid>(std::move(processes.by_pid_));
   for (const ProcessRow& row : timeline.processes) timeline.by_local_rank.Add(row);
   std::set<std::string> hosts = timeline.ProcessHosts();
   std::set<std::string> of_job;

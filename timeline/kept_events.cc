@@ -92,7 +92,7 @@ std::uint16_t KeptEvents::ShelfOf(const Event& event) {
   return rarest;
 }
 
-void KeptEvents::Append(Event event, std::uint64_t key, bool repeat) {
+void KeptEvents::Append(Event&& event, std::uint64_t key, bool repeat) {
   Slim(event);
   Mark mark;
   mark.key = key;
@@ -108,7 +108,7 @@ void KeptEvents::Append(Event event, std::uint64_t key, bool repeat) {
   marks_.push_back(mark);
 }
 
-void KeptEvents::AddTelling(Event event) {
+void KeptEvents::AddTelling(Event&& event) {
   if (!nearby_.empty() && nearby_.front().where.input != event.where.input) EndInput();
   auto near = nearby_.begin();
   while (near != nearby_.end() && near->where.line + kContextBefore < event.where.line) ++near;
@@ -122,7 +122,7 @@ void KeptEvents::AddTelling(Event event) {
   telling_ = event.where;
   told_ = true;
   const std::uint64_t key = SameKey(event);
-  Repeats& same = repeats_[key];
+  RepeatTable::Entry& same = repeats_.At(key);
   if (auto* via = std::get_if<ChannelsVia>(&event.what); via != nullptr && same.count > 0) {
     std::get<ChannelsVia>(events_[same.last].what).count += via->count;
     return;
@@ -188,9 +188,9 @@ void KeptEvents::Thin() {
   std::size_t next = 0;
   for (std::size_t i = 0; i < events_.size(); ++i) {
     const Mark mark = marks_[i];
-    const auto same = mark.key == 0 ? repeats_.end() : repeats_.find(mark.key);
+    RepeatTable::Entry* const same = mark.key == 0 || (keep[i] && next == i) ? nullptr : repeats_.Of(mark.key);
     if (keep[i]) {
-      if (same != repeats_.end()) same->second.last = static_cast<std::uint32_t>(next);
+      if (same != nullptr) same->last = static_cast<std::uint32_t>(next);
       if (next != i) events_[next] = std::move(events_[i]);
       marks_[next++] = mark;
       continue;
@@ -202,13 +202,13 @@ void KeptEvents::Thin() {
     ++shelf.left_out;
     if (const auto seq = WaitsIn(events_[i]); seq && !mark.repeat) waits_left_out_.Add(static_cast<std::size_t>(*seq));
     bytes_ -= mark.bytes;
-    if (same != repeats_.end() && --same->second.count == 0) repeats_.erase(same);
+    if (same != nullptr && --same->count == 0) repeats_.Erase(mark.key);
   }
   events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(next), events_.end());
   marks_.resize(next);
 }
 
-void KeptEvents::AddContext(Event event) {
+void KeptEvents::AddContext(Event&& event) {
   Slim(event);
   auto& message = std::get<LogMessage>(event.what);
   if (message.text.size() > kCitedBytes) message.text = std::string();  // nobody asked for it
@@ -280,7 +280,7 @@ std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, Lef
     writer.lines = {};
   }
   writers_.clear();
-  repeats_.clear();
+  repeats_.Clear();
   // Put into order in place: a sort of the events themselves takes half as much memory again.
   std::vector<std::uint32_t> order(events_.size());
   std::iota(order.begin(), order.end(), 0);

@@ -9,6 +9,7 @@
 
 #include "core/event.h"
 #include "timeline/left_out.h"
+#include "timeline/repeat_table.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -25,15 +26,14 @@ class KeptEvents {
  public:
   /// `bytes`: of all shelves; `line_bytes`: of the last lines.
   explicit KeptEvents(std::size_t bytes, std::size_t line_bytes);
-  void AddContext(Event event);
-  void AddTelling(Event event);
+  void AddContext(Event&& event);
+  void AddTelling(Event&& event);
   /// What is kept, in input and line order; the rest is added to `left_out`. `inputs`: as long as they are. Spent afterwards.
   std::vector<Event> Take(const std::vector<InputSummary>& inputs, LeftOut& left_out);
   /// Sequence numbers of which some rank's time-out was left out, by their hash.
   const Forgotten& waits_left_out() const { return waits_left_out_; }
 
  private:
-  struct Repeats { std::uint32_t count = 0, last = 0; };
   struct Mark {
     std::uint64_t key = 0;
     std::uint32_t bytes = 0;
@@ -49,7 +49,7 @@ class KeptEvents {
     std::uint64_t spoke = 0;  ///< the number of its last line
   };
 
-  void Append(Event event, std::uint64_t key, bool repeat);
+  void Append(Event&& event, std::uint64_t key, bool repeat);
   std::uint16_t ShelfOf(const Event& event);
   void Thin();
   void AddLast(Event event);
@@ -61,7 +61,7 @@ class KeptEvents {
   std::vector<Mark> marks_;  ///< of the events
   std::vector<Shelf> shelves_;
   std::unordered_map<std::uint32_t, std::uint16_t> shelf_by_key_;
-  std::unordered_map<std::uint64_t, Repeats> repeats_;
+  RepeatTable repeats_;
   Forgotten waits_left_out_;
   std::size_t bytes_ = 0;
   std::deque<Event> nearby_;  ///< plain lines of the input being read that nothing has asked for yet, the last of it

@@ -249,7 +249,7 @@ void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::strin
 }
 
 void NameHosts(Timeline& timeline, const Index& index) {
-  const std::set<std::string> hosts = timeline.ProcessHosts();
+  const std::set<std::string>& hosts = timeline.ProcessHosts();
   std::set<std::uint32_t> states;
   for (const Event& event : timeline.events)
     if (IsHostState(event)) states.insert(event.where.input);
@@ -276,7 +276,7 @@ std::optional<std::string> HostToSearch(const Event& event, const std::set<std::
 void JoinKernel(Timeline& timeline) {
   const Index index = IndexOf(timeline);
   NameHosts(timeline, index);
-  const std::set<std::string> hosts = timeline.ProcessHosts();
+  const std::set<std::string>& hosts = timeline.ProcessHosts();
   std::set<std::string> kinds;
   for (const std::string& host : hosts) kinds.insert(HostName(host).Kind());
   for (const Event& event : timeline.events) {

@@ -52,8 +52,8 @@ ByLocalRank::Ranks ByLocalRank::Of(LocalRank local, const std::optional<std::str
 std::optional<std::uint32_t> Timeline::ProcessOf(const Event& event) const {
   if (const auto line = process_by_kernel_line.find(event.where); line != process_by_kernel_line.end()) return line->second;
   if (!event.origin.pid) return std::nullopt;
-  const auto it = process_by_pid.find(std::pair<std::string_view, std::int64_t>(event.origin.host ? std::string_view(event.origin.host->value) : std::string_view(), *event.origin.pid));
-  return it == process_by_pid.end() ? std::nullopt : std::optional(it->second);
+  const auto it = process_by_pid->find(std::pair<std::string_view, std::int64_t>(event.origin.host ? std::string_view(event.origin.host->value) : std::string_view(), *event.origin.pid));
+  return it == process_by_pid->end() ? std::nullopt : std::optional(it->second);
 }
 
 std::optional<Known<GlobalRank>> Timeline::RankOf(const Event& event) const {
@@ -94,13 +94,6 @@ std::partial_ordering Timeline::Order(EventIndex a, EventIndex b) const {
   if (x.where.input != y.where.input) return x.at && y.at ? std::partial_ordering::equivalent : std::partial_ordering::unordered;
   if (x.where == y.where) return std::partial_ordering::equivalent;
   return x.where < y.where ? std::partial_ordering::less : std::partial_ordering::greater;
-}
-
-std::set<std::string> Timeline::ProcessHosts() const {
-  std::set<std::string> names;
-  for (const ProcessRow& row : processes)
-    if (row.host) names.insert(*row.host);
-  return names;
 }
 
 std::string WithoutFunction(const std::string& bus_id) { return bus_id.substr(0, bus_id.rfind('.')); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "core/call_batch.h"
 #include "core/event.h"
+#include "core/input_form.h"
 #include "core/rank_set.h"
 #include "timeline/left_out.h"
 
@@ -41,6 +43,7 @@ struct InputSummary {
   std::vector<std::string> kinds;  ///< names of the formats seen in it, sorted
   std::string problem = {};  ///< why it was not read whole; empty: it was
   std::optional<Known<std::string>> host = {};  ///< of the folder it is in, or given
+  const InputForm* form = nullptr;  ///< what it is, where it is known to be no log
   std::string clock = {};  ///< how lines that count from boot were dated, or that they were not; empty: there are none
 };
 
@@ -166,14 +169,15 @@ struct Timeline {
   std::optional<std::string> HostOf(const Event& event) const;
   const RankRow* FindRank(GlobalRank rank) const;
   /// Hosts that a process of the job names.
-  std::set<std::string> ProcessHosts() const;
+  const std::set<std::string>& ProcessHosts() const { return *process_hosts; }
 
   /// before, after, same moment, or unordered: clocks of two hosts or lines without time need not decide. Within one
   /// input, line order decides where times are missing.
   std::partial_ordering Order(EventIndex a, EventIndex b) const;
 
   // Filled by the builder for the queries above.
-  ProcessByPid process_by_pid;
+  std::shared_ptr<const std::set<std::string>> process_hosts = std::make_shared<std::set<std::string>>();
+  std::shared_ptr<const ProcessByPid> process_by_pid = std::make_shared<ProcessByPid>();  ///< of all attempts, however often one is looked at
   std::map<SourcePos, std::uint32_t> process_by_kernel_line;
   ByLocalRank by_local_rank;
 };

@@ -73,7 +73,7 @@ std::map<std::string, int> SizesOf(const Timeline& timeline) {
 }  // namespace
 
 void JoinWitnesses(Timeline& timeline) {
-  const std::set<std::string> hosts = timeline.ProcessHosts();
+  const std::set<std::string>& hosts = timeline.ProcessHosts();
   const std::map<std::string, int> sizes = SizesOf(timeline);
   KnownProcesses known;
   for (const ProcessRow& row : timeline.processes) {

@@ -53,6 +53,16 @@ TEST_CASE("attempts: ranks that start late, and a last restart that nothing foll
   CHECK(JudgeText(kBanner + Steps(1, 3) + kOom + kRestart).verdict.attempts.empty());
 }
 
+// A communicator that two attempts speak of is of both, its births each of one: what they are cited by must be of that one.
+TEST_CASE("attempts: a rank that was born in an earlier one is cited by no line of the last", "[attempts]") {
+  const auto init = [](int rank) { return fmt::format("node07:{}:{} [{}] NCCL INFO comm 0x55d{} rank {} nranks 4 commId 0x8f3d2ab4c1e90d77 - Init START\n", 4100 + rank, 4200 + rank, rank, rank, rank); };
+  const std::string version = "NCCL version 2.21.5+cuda12.4\n";
+  const Verdict verdict = JudgeText("Starting\nRuntimeError: bad shape\n" + version + init(1) + init(3) + "RuntimeError: bad shape\n" + version + init(0)).verdict;
+  REQUIRE(verdict.attempts.size() == 2);
+  REQUIRE(verdict.rule == "init-incomplete");
+  for (const Citation& citation : verdict.findings.front().citations) CHECK(citation.where.line >= verdict.attempts[1].first.where.line);
+}
+
 TEST_CASE("lifelines: what a process did, and how it ended", "[lifelines]") {
   const Judged judged = JudgeText("[rank0]: Setting up\n[rank0]: {'loss': 1.25, 'learning_rate': 2e-05}\n[rank0]: {'loss': 1.21, 'learning_rate': 2e-05}\n[rank0]: ***** Running evaluation *****\n"
                                   "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"train.py\", line 12, in main\n[rank0]: ValueError: bad shape\n");
@@ -81,6 +91,64 @@ TEST_CASE("attempts: a program whose banner nobody knows is known by its first l
   // One of them is what anybody may say again, and what was given may begin with the end of a run.
   CHECK(JudgeText(run + "building the model\n" + Steps(1, 3) + kMissing).verdict.attempts.empty());
   CHECK(JudgeText(kOom + kOom + kOom).verdict.attempts.empty());
+}
+
+TEST_CASE("attempts: lines that follow several deaths are its start, where work follows", "[attempts]") {
+  const std::string warnings = "registry.py:962: overwriting the small model\nregistry.py:975: overwriting the base model\nregistry.py:987: overwriting the large model\n";
+  const Verdict verdict = JudgeText("one line\n" + kMissing + warnings + kOom + warnings + Steps(1, 6) + "Results saved to out/results.json\n").verdict;
+  CHECK(verdict.outcome == Outcome::kHealthy);
+  CHECK(Causes(verdict) == std::vector<std::string>{"python-exception", "cuda-oom", "healthy"});
+  // Every rank that died says the same behind its traceback.
+  CHECK(JudgeText("one line\n" + Steps(1, 6) + kOom + warnings + kOom + warnings + kOom + warnings).verdict.attempts.empty());
+}
+
+TEST_CASE("attempts: a thread and a child are no end of a run", "[attempts]") {
+  const std::string start = "reading the configuration of the run\nworld has 4 members\nbuilding the model\n";
+  const std::string child = "Process Process-5:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.12/multiprocessing/process.py\", line 314, in _bootstrap\n    self.run()\n"
+                            "  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named 'flash_attn'\n";
+  CHECK(JudgeText(start + Steps(1, 12) + child + start + Steps(1, 2)).verdict.attempts.empty());
+}
+
+TEST_CASE("course: a thread that died of an exception did not end its process, which printed on", "[lifelines]") {
+  const std::string thread = "Exception in thread Thread-3:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.9/threading.py\", line 980, in _bootstrap_inner\n    self.run()\n"
+                             "  File \"/app/serialization.py\", line 447, in __init__\n    super().__init__(name)\nRuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n";
+  std::string more;
+  for (int i = 0; i < 150; ++i) more += fmt::format("sim {} is ready\n", i % 7);
+  const std::string preempted = "slurmstepd: error: *** JOB 88123 ON node07 CANCELLED AT 2031-04-05T06:07:08 DUE TO PREEMPTION ***\n";
+  CHECK(JudgeText(thread + more + preempted).verdict.cause == "interrupted");
+  CHECK(JudgeText(more + thread).verdict.cause == "python-exception");
+}
+
+TEST_CASE("course: what is complained of behind the program's own end is tear-down", "[lifelines]") {
+  const std::string end = "Training completed. Do not forget to share your model on huggingface.co/models =)\n";
+  const std::string warn = "node07:41200:41200 [0] misc/argcheck.cc:41 NCCL WARN Error: corrupted comm object detected\n";
+  CHECK(JudgeText(Steps(1, 10) + end + warn).verdict.outcome == Outcome::kHealthy);
+  CHECK(JudgeText(Steps(1, 10) + warn + end).verdict.outcome != Outcome::kHealthy);
+  CHECK(JudgeText(end + Steps(1, 10) + warn).verdict.outcome != Outcome::kHealthy);
+  CHECK(JudgeText("starting\nnode07:41200:41200 [0] NCCL INFO NET/Socket : Using [0]ens5:10.4.17.9<0>\n" + end + warn).verdict.outcome != Outcome::kHealthy);  // nothing was counted
+  CHECK(JudgeText(Steps(1, 10) + end + warn + "srun: error: node07: task 3: Segmentation fault\n").verdict.outcome == Outcome::kFailed);
+}
+
+TEST_CASE("attempts: starts in files of their own", "[attempts]") {
+  const auto at = [](int minute, const std::string& line) { return fmt::format("2031-04-05 06:{:02}:08,123 INFO train.py:12 {}\n", minute, line); };
+  const auto run = [&](int minute, const std::string& end) { return at(minute, "[Rank 0] starting") + at(minute, "step 1 loss 1.1") + at(minute + 1, "step 2 loss 1.0") + end + at(minute + 2, "leaving"); };
+  const auto causes = [](const std::vector<SynthFile>& files) { return Causes(AnalyzePaths(JobFolder(files).Files()).verdict); };
+  const std::vector<std::string> both = {"cuda-oom", "python-exception"};
+  // By name: the clocks would say the same, or say nothing.
+  CHECK(causes({{"train-0-previous.log", kBanner + kOom}, {"train-0.log", kBanner + kMissing}}) == both);
+  CHECK(causes({{"logs/attempt_0/0/stderr.log", kOom}, {"logs/attempt_0/1/stderr.log", kOom}, {"logs/attempt_1/0/stderr.log", kMissing}, {"logs/attempt_1/1/stderr.log", "step 1\n"}}) == both);
+  CHECK(causes({{"slurm-88123.out", kBanner + kOom}, {"slurm-88130.out", kBanner + kMissing}}) == both);
+  CHECK(causes({{"var/log/pods/ml_train-0_1/trainer/9.log", kOom}, {"var/log/pods/ml_train-0_1/trainer/10.log", kMissing}}) == both);
+  CHECK(causes({{"run/attempt_0/0/stderr.log", kOom}, {"run/attempt_1/0/stderr.log", kMissing}, {"run/agent.log", kBanner + kRestart + kBanner}}) == both);
+  // Nothing that numbers a start: ranks, hosts, tasks of an array, two logs of one start.
+  CHECK(causes({{"logs/rank_0.log", kOom}, {"logs/rank_1.log", kMissing}}).empty());
+  CHECK(causes({{"slurm-88123_1.out", kOom}, {"slurm-88123_2.out", kMissing}}).empty());
+  CHECK(causes({{"slurm-88123.out", "step 1\n"}, {"slurm-88123.err", kMissing}}).empty());
+  CHECK(causes({{"attempt_1/0/stderr.log", kOom}, {"attempt_1/1/stderr.log", kMissing}}).empty());
+  // By clocks, in any order of the names.
+  CHECK(causes({{"b.log", run(10, kOom)}, {"a.log", run(30, kMissing)}}) == both);
+  CHECK(causes({{"a.log", run(10, kOom)}, {"b.log", run(11, kMissing)}}).empty());                                      // at once
+  CHECK(causes({{"stdout.log", at(10, "step 1 loss 1.1") + at(11, "step 2 loss 1.0")}, {"stderr.log", at(12, "leaving") + kMissing}}).empty());  // one process, two files
 }
 
 TEST_CASE("course: an ending is known by its shape", "[lifelines]") {

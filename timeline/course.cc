@@ -1,0 +1,307 @@
+// How the job went: its work, its signs of failure, its endings.
+#include "timeline/course.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace inquest {
+namespace {
+
+/// Lines behind a complaint within which its writer says that it got over it.
+constexpr std::uint64_t kSoon = 4;
+/// Lines behind the end of a thread after which its process lived on.
+constexpr std::uint64_t kLongAfter = 100;
+constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
+/// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
+constexpr std::uint64_t kLinesOfAJob = 12;
+
+bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
+
+/// A process of the job wrote it, or spoke of itself: not a tool that shows a host's state, nor a plain line.
+bool ShowsAJob(const Event& event) {
+  return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<NotCollected>(event.what) && !std::holds_alternative<WorldSize>(event.what);
+}
+
+/// What a line counts: its whole numbers, and itself without any number.
+struct Count {
+  std::string shape;
+  std::vector<std::uint64_t> numbers;
+};
+
+Count CountIn(std::string_view text) {
+  constexpr std::size_t kRead = 160, kMost = 8, kDigits = 18;
+  Count out;
+  text = text.substr(0, kRead);
+  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  for (std::size_t i = 0; i < text.size();) {
+    if (!is_digit(i)) {
+      out.shape += text[i++];
+      continue;
+    }
+    std::size_t end = i;
+    std::uint64_t value = 0;
+    for (; is_digit(end); ++end)
+      if (end - i < kDigits) value = value * 10 + static_cast<std::uint64_t>(text[end] - '0');
+    const auto is_exponent = [&](std::size_t at) { return at + 2 < text.size() && text[at] == 'e' && (text[at + 1] == '-' || text[at + 1] == '+') && is_digit(at + 2); };
+    const bool fraction = (i > 0 && text[i - 1] == '.') || (end < text.size() && text[end] == '.' && is_digit(end + 1)) || is_exponent(end) || (i >= 2 && is_exponent(i - 2));
+    if (!fraction && out.numbers.size() < kMost) out.numbers.push_back(value);
+    if (out.shape.empty() || out.shape.back() != '0') out.shape += '0';
+    i = end;
+  }
+  return out;
+}
+
+/// Lines of one shape none of whose numbers keeps rising count nothing that goes on: they are of several runs, or measure
+/// something. A counter that begins anew with each epoch falls seldom; a time that is left falls all the while.
+class Counters {
+ public:
+  struct Moves {
+    std::uint64_t rises = 0, falls = 0;
+    bool KeepRising() const { return rises > 0 && falls * 3 <= rises + falls; }
+  };
+  struct Row {
+    std::optional<std::vector<std::uint64_t>> last;
+    std::vector<Moves> moves;  ///< by the place of the number
+    bool GoesOn() const {
+      const auto moved = [](const Moves& place) { return place.rises + place.falls > 0; };
+      return std::ranges::none_of(moves, moved) || std::ranges::any_of(moves, &Moves::KeepRising);
+    }
+  };
+
+  /// The row that the line is counted in: lives as long as this, and tells once all are taken.
+  const Row* Take(const Event& event) {
+    Count count = CountIn(MessageOf(event));
+    Row& row = rows_[{event.where.input, count.shape}];
+    if (row.last) {
+      row.moves.resize(std::max(row.moves.size(), count.numbers.size()));
+      for (std::size_t i = 0; i < std::min(row.last->size(), count.numbers.size()); ++i)
+        if ((*row.last)[i] != count.numbers[i]) ++((*row.last)[i] < count.numbers[i] ? row.moves[i].rises : row.moves[i].falls);
+    }
+    row.last = std::move(count.numbers);
+    return &row;
+  }
+
+ private:
+  std::map<std::pair<std::uint32_t, std::string>, Row> rows_;
+};
+
+void Earlier(std::optional<Timestamp>& first, Timestamp time) {
+  if (!first || (first->date == time.date && time.at < first->at) || (first->date != Timestamp::Date::kFull && time.date == Timestamp::Date::kFull)) first = time;
+}
+
+/// An exception that a stop from outside raises.
+bool IsStop(const ExceptionRaised& raised) {
+  return raised.type == "KeyboardInterrupt" || raised.type == "SystemExit" || raised.type.find("SignalException") != std::string::npos;
+}
+
+/// A process that ended because somebody told it to.
+bool IsToldTo(const ProcessExit& exit) { return exit.signal && (*exit.signal == 15 || *exit.signal == 2 || *exit.signal == 1); }
+
+/// The first of a list of which there may be none.
+void First(std::optional<EventIndex>& known, EventIndex event) {
+  if (!known || event < *known) known = event;
+}
+
+}  // namespace
+
+// The outermost frame says who called: threading.py's or multiprocessing/process.py's `_bootstrap`.
+bool EndsAThread(const ExceptionRaised& raised) {
+  return std::ranges::any_of(raised.stack, [](const std::string& frame) { return frame.find("threading.py:") != std::string::npos && frame.find(" in _bootstrap") != std::string::npos; });
+}
+
+bool EndsAChild(const ExceptionRaised& raised) {
+  return std::ranges::any_of(raised.stack, [](const std::string& frame) { return frame.find("multiprocessing/process.py:") != std::string::npos && frame.find(" in _bootstrap") != std::string::npos; });
+}
+
+bool IsBadExit(const What& what) {
+  const auto* exit = std::get_if<ProcessExit>(&what);
+  return exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0);
+}
+
+bool IsDeath(const What& what) {
+  return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) || std::holds_alternative<JobStopped>(what) || IsBadExit(what);
+}
+
+bool Course::WentOn(EventIndex event, std::size_t steps) const {
+  const SourcePos where = timeline_->events[event].where;
+  if (std::ranges::binary_search(ignored_, where)) return true;
+  const auto outlived = [&](const Block& block) {
+    return block.input == where.input && block.begin <= where.line && where.line <= block.end && block.end + kLongAfter < timeline_->inputs[where.input].lines;
+  };
+  if (std::ranges::any_of(of_threads_, outlived)) return true;
+  const auto soon = std::ranges::find_if(recovered_, [&](EventIndex other) {
+    const SourcePos there = timeline_->events[other].where;
+    return there.input == where.input && there.line > where.line && there.line <= where.line + kSoon;
+  });
+  if (soon != recovered_.end()) return true;
+  // A program that says by its own words that it reached its end, behind work of any kind, is another that went on.
+  const std::span<const EventIndex> counted = CountedIn(where.input);
+  for (const EventIndex said : said_) {
+    if (said <= event || counted.empty() || timeline_->events[said].where.input != where.input) continue;
+    const auto first = std::ranges::upper_bound(counted, event), last = std::ranges::lower_bound(counted, said);
+    if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
+  }
+  return SteppedOn(event, steps);
+}
+
+std::span<const EventIndex> Course::CountedIn(std::uint32_t input) const {
+  const auto own = counted_.find(input);
+  return own == counted_.end() ? std::span<const EventIndex>() : std::span<const EventIndex>(own->second);
+}
+
+bool Course::IsBehindEnd(EventIndex event) const {
+  const SourcePos where = timeline_->events[event].where;
+  const std::span<const EventIndex> counted = CountedIn(where.input);
+  if (counted.empty()) return false;
+  return std::ranges::any_of(said_, [&](EventIndex said) {
+    const SourcePos there = timeline_->events[said].where;
+    return there.input == where.input && there.line < where.line && counted.front() < said && counted.back() <= said;
+  });
+}
+
+bool Course::SteppedOn(EventIndex event, std::size_t steps) const {
+  const SourcePos where = timeline_->events[event].where;
+  std::size_t after = 0;
+  for (auto it = work_.rbegin(); it != work_.rend() && after < steps; ++it)
+    after += timeline_->Order(event, *it) == std::partial_ordering::less && timeline_->events[*it].where != where ? 1 : 0;
+  return after >= steps;
+}
+
+bool Course::WorkedBefore(EventIndex event) const {
+  return std::ranges::any_of(work_, [&](EventIndex step) { return timeline_->Order(step, event) == std::partial_ordering::less; });
+}
+
+// When the job's trouble was, for logs of other clocks: what timed out stood still for as long as it waited; a process that
+// was told to end says only that the job was given up. Exceptions that the work outlived count for nothing.
+void Course::DateTrouble() {
+  using std::chrono::milliseconds;
+  using std::chrono::nanoseconds;
+  using std::chrono::seconds;
+  constexpr seconds kHeartbeat(600);  ///< PyTorch's default
+  std::optional<Timestamp> raised_at;
+  for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
+    const Event& event = timeline_->events[i];
+    if (!event.at || event.at->date == Timestamp::Date::kNone || IsOfKernel(event.what)) continue;
+    const auto began = [&](nanoseconds before) {
+      Timestamp time = *event.at;
+      time.at -= before;
+      Earlier(onset_, time);
+    };
+    if (const auto* work = std::get_if<WorkTimedOut>(&event.what)) {
+      began(milliseconds(std::max(work->ran_ms.value_or(0), work->work.timeout_ms.value_or(0))));
+      Earlier(given_up_, *event.at);
+    } else if (const auto* lost = std::get_if<HeartbeatLost>(&event.what)) {
+      began(lost->seconds ? seconds(*lost->seconds) : kHeartbeat);
+      Earlier(given_up_, *event.at);
+    } else if (IsBadExit(event.what)) {
+      if (!IsToldTo(std::get<ProcessExit>(event.what))) began(nanoseconds(0));
+      Earlier(given_up_, *event.at);
+    } else if (std::holds_alternative<JobStopped>(event.what)) {
+      Earlier(given_up_, *event.at);
+    } else if (const auto* raised = std::get_if<ExceptionRaised>(&event.what); raised != nullptr && !IsStop(*raised) && !WentOn(i)) {
+      began(nanoseconds(0));
+      raised_at = *event.at;  // the last one: those before it may have been caught
+    }
+  }
+  if (!given_up_) given_up_ = raised_at;
+}
+
+void Course::ReadWork(std::span<const Told> told) {
+  Counters counters;
+  struct Counted { const Told* line = nullptr; const Counters::Row* row = nullptr; };
+  std::vector<Counted> lines;  // a bar, which has no row, moves whatever it counts
+  for (const Told& line : told) {
+    if (line.what == Told::What::kEnding && line.kind == "worker") said_.push_back(line.event);
+    if (line.what != Told::What::kWork) continue;
+    bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
+    if (line.kind == "recovered") recovered_.push_back(line.event);
+    if (line.kind == "bar") lines.push_back({&line, nullptr});
+    if (IsStep(line.kind) || line.kind == "rows") lines.push_back({&line, counters.Take(timeline_->events[line.event])});
+  }
+  for (const auto& [line, row] : lines) {
+    if (row != nullptr && !row->GoesOn()) continue;
+    if (IsStep(line->kind) && (work_.empty() || work_.back() != line->event)) work_.push_back(line->event);
+    counted_[timeline_->events[line->event].where.input].push_back(line->event);
+  }
+}
+
+void Course::ReadSigns(std::span<const Told> told) {
+  for (const Event& event : timeline_->events)
+    if (const auto* raised = std::get_if<ExceptionRaised>(&event.what); raised != nullptr) {
+      if (raised->ignored) ignored_.push_back(event.where);
+      if (EndsAThread(*raised) && of_threads_.size() < kMostThreads) of_threads_.push_back({event.where.input, raised->begin.line, event.where.line});
+    }
+  std::ranges::sort(ignored_);
+  for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
+    const What& what = timeline_->events[i].what;
+    if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);
+    if (IsDeath(what) || (std::holds_alternative<ExceptionRaised>(what) && !WentOn(i))) First(since_, i);
+  }
+  for (const Told& line : told) {
+    if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event) || (!line.decisive && IsBehindEnd(line.event))) continue;
+    // Trouble of a host that no line of the job complains of did the job no harm.
+    if (!IsOfKernel(timeline_->events[line.event].what)) First(since_, line.event);
+  }
+}
+
+void Course::ReadEndings(std::span<const Told> told) {
+  struct Writer {
+    std::optional<EventIndex> at_work;   ///< the first line that shows a job at work
+    std::vector<EventIndex> grumbles;    ///< what nobody knows but sounds like trouble
+    std::uint64_t leaving = 0;           ///< lines
+    bool sets_up = false, set_up = false;  ///< a communicator
+  };
+  std::map<std::uint32_t, Writer> writers;  // by input
+  std::set<EventIndex> full;                // bars that are full, drawn once more when they are closed
+  for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
+    const Event& event = timeline_->events[i];
+    Writer& writer = writers[event.where.input];
+    if (ShowsAJob(event)) First(writer.at_work, i);
+    writer.sets_up = writer.sets_up || std::holds_alternative<NetworkUsed>(event.what) || std::holds_alternative<ChannelsVia>(event.what);
+    if (const auto* init = std::get_if<CommInit>(&event.what)) (init->complete ? writer.set_up : writer.sets_up) = true;
+  }
+  for (const Told& line : told) {
+    Writer& writer = writers[timeline_->events[line.event].where.input];
+    if (line.kind == "bar" && line.percent == 100) full.insert(line.event);
+    if (line.what == Told::What::kEnding && line.kind == "leaving") ++writer.leaving;
+    if (line.what == Told::What::kWork && line.kind != "joining") First(writer.at_work, line.event);
+    if (line.what == Told::What::kGrumble) writer.grumbles.push_back(line.event);
+  }
+  // A reminder that processes print when they leave in order is a good end where nothing else is given.
+  bool only_leaving = true;
+  for (std::uint32_t input = 0; input < timeline_->inputs.size(); ++input) only_leaving = only_leaving && writers[input].leaving >= timeline_->inputs[input].lines;
+  for (const Told& line : told) {
+    if (line.what != Told::What::kEnding) continue;
+    const SourcePos where = timeline_->events[line.event].where;
+    const Writer& writer = writers[where.input];
+    const std::span<const EventIndex> counted = CountedIn(where.input);
+    const bool stepped = !counted.empty() && counted.front() < line.event;
+    const bool worked = writer.at_work && timeline_->events[*writer.at_work].where.line < where.line;
+    const bool of_anyone = line.kind == "shell" || line.kind == "scores";
+    if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
+    if (of_anyone ? !stepped : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
+    // Who was last seen setting up a communicator did not come to its work.
+    if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;
+    if (of_anyone) {
+      // Whatever was grumbled of, the work that followed got over it.
+      const auto& own = writer.grumbles;
+      const auto last = std::ranges::upper_bound(own, line.event);
+      if (std::ranges::any_of(counted, [&](EventIndex step) { return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line; })) continue;
+      if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
+    }
+    if (SteppedOn(line.event, kStepsThatUndo)) continue;
+    endings_.push_back(line.event);
+    only_scores_ = only_scores_ && line.kind == "scores";
+  }
+}
+
+Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_(&timeline) {
+  ReadWork(told);
+  ReadSigns(told);
+  DateTrouble();
+  ReadEndings(told);
+}
+
+}  // namespace inquest

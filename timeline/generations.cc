@@ -1,0 +1,174 @@
+// Inputs of earlier starts of the job.
+#include "timeline/generations.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "timeline/shape.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::size_t kMostRanks = 4096;  ///< of an input, that are remembered
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view BaseOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// The number that begins at a place, where one does.
+std::optional<std::uint64_t> NumberAt(std::string_view text, std::size_t at) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data() + std::min(at, text.size()), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+/// What a name says of the start that wrote it: of which family of files, and the how-manieth.
+struct Numbered {
+  std::string family;
+  std::uint64_t number = 0;
+};
+
+/// torchelastic: `<log dir>/<run id>/attempt_1/0/stderr.log`.
+std::optional<Numbered> ByAttemptFolder(std::string_view path) {
+  constexpr std::string_view kFolder = "attempt_";
+  const std::size_t at = path.rfind(kFolder);
+  if (at == std::string_view::npos || (at > 0 && path[at - 1] != '/')) return std::nullopt;
+  const auto number = NumberAt(path, at + kFolder.size());
+  if (!number || path.find('/', at) == std::string_view::npos) return std::nullopt;
+  return Numbered{std::string(path.substr(0, at)), *number};
+}
+
+/// The kubelet: `/var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log`.
+std::optional<Numbered> ByPodsLog(std::string_view path) {
+  const std::string_view base = BaseOf(path);
+  const auto number = NumberAt(base, 0);
+  const bool only_number = number && base.find_first_not_of("0123456789") == base.find(".log") && base.ends_with(".log");
+  if (!only_number || path.find("pods/") == std::string_view::npos) return std::nullopt;
+  return Numbered{std::string(path.substr(0, path.size() - base.size())), *number};
+}
+
+/// Batch systems: `slurm-88123.out`, `train.o88123`, `train-88123.err`. Ids of jobs are long; an array's tasks run side by side.
+std::optional<Numbered> ByJobId(std::string_view path) {
+  constexpr std::size_t kDigitsOfAnId = 4;
+  const std::string_view base = BaseOf(path);
+  std::size_t begin = std::string_view::npos;
+  if (const std::size_t slurm = base.find("slurm-"); slurm != std::string_view::npos) begin = slurm + 6;
+  for (const std::string_view kind : {".o", ".e"})
+    if (const std::size_t at = base.rfind(kind); at != std::string_view::npos && at + 2 < base.size() && IsDigit(base[at + 2])) begin = at + 2;
+  if (begin == std::string_view::npos) return std::nullopt;
+  std::size_t end = begin;
+  while (end < base.size() && IsDigit(base[end])) ++end;
+  if (end - begin < kDigitsOfAnId || base.substr(end).starts_with('_')) return std::nullopt;
+  const bool pbs = begin >= 2 && base[begin - 2] == '.';
+  return Numbered{std::string(path.substr(0, path.size() - base.size())) + std::string(base.substr(0, pbs ? begin - 1 : begin)), NumberAt(base, begin).value_or(0)};
+}
+
+bool IsPrevious(std::string_view path) {
+  constexpr std::string_view kWord = "previous";
+  const std::string_view base = BaseOf(path);
+  const std::size_t at = base.find(kWord);
+  if (at == std::string_view::npos) return false;
+  const auto is_letter = [&](std::size_t i) { return i < base.size() && ((base[i] >= 'a' && base[i] <= 'z') || (base[i] >= 'A' && base[i] <= 'Z')); };
+  return !(at > 0 && is_letter(at - 1)) && !is_letter(at + kWord.size());
+}
+
+/// What one input of the job shows of itself.
+struct Seen {
+  bool of_job = false, has_end = false, has_start = false;
+  std::optional<Timestamp> first, last;
+  std::set<int> ranks;
+  std::string shape;  ///< its path without numbers
+};
+
+std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
+  std::vector<Seen> inputs(timeline.inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].shape = ShapeOf(timeline.inputs[i].path);
+  for (const Event& event : timeline.events) {
+    if (IsOfHost(event.what) || IsOfKernel(event.what)) continue;
+    Seen& seen = inputs[event.where.input];
+    seen.of_job = true;
+    seen.has_end = seen.has_end || IsDeath(event.what) || std::holds_alternative<ExceptionRaised>(event.what);
+    seen.has_start = seen.has_start || std::holds_alternative<NcclVersion>(event.what) || std::holds_alternative<CommInit>(event.what);
+    if (const auto rank = timeline.RankOf(event); rank && seen.ranks.size() < kMostRanks) seen.ranks.insert(rank->value.value);
+    if (!event.at || event.at->date != Timestamp::Date::kFull) continue;
+    if (!seen.first || event.at->at < seen.first->at) seen.first = event.at;
+    if (!seen.last || event.at->at > seen.last->at) seen.last = event.at;
+  }
+  for (const Told& line : told) {
+    Seen& seen = inputs[timeline.events[line.event].where.input];
+    seen.has_start = seen.has_start || line.what == Told::What::kStart || (line.what == Told::What::kWork && line.kind != "rows");
+    seen.has_end = seen.has_end || (line.what == Told::What::kEnding && line.kind != "shell");
+  }
+  return inputs;
+}
+
+/// Counted from the last of each family.
+std::vector<std::optional<std::size_t>> ByNames(const Timeline& timeline, const std::vector<Seen>& inputs) {
+  std::vector<std::optional<Numbered>> names(inputs.size());
+  std::map<std::string, std::set<std::uint64_t>> families;
+  bool previous = false, others = false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].of_job) continue;
+    const std::string& path = timeline.inputs[i].path;
+    for (const auto read : {&ByAttemptFolder, &ByPodsLog, &ByJobId})
+      if (!names[i]) names[i] = read(path);
+    if (names[i]) families[names[i]->family].insert(names[i]->number);
+    (IsPrevious(path) ? previous : others) = true;
+  }
+  std::vector<std::optional<std::size_t>> after(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (names[i]) {
+      const std::set<std::uint64_t>& family = families[names[i]->family];
+      after[i] = static_cast<std::size_t>(std::distance(family.upper_bound(names[i]->number), family.end()));
+    } else if (inputs[i].of_job && previous && others) {
+      after[i] = IsPrevious(timeline.inputs[i].path) ? 1 : 0;
+    }
+  }
+  return after;
+}
+
+bool AreOfOneWriter(const Seen& a, const Seen& b) {
+  return a.shape == b.shape || std::ranges::any_of(a.ranks, [&](int rank) { return b.ranks.contains(rank); });
+}
+
+std::vector<std::optional<std::size_t>> ByClocks(const std::vector<Seen>& inputs) {
+  std::vector<std::optional<std::size_t>> after(inputs.size());
+  std::vector<std::size_t> dated;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].of_job && inputs[i].first) dated.push_back(i);
+  const auto zone = [&](std::size_t i) { return inputs[i].first->zone_known; };
+  if (dated.size() < 2 || std::ranges::any_of(dated, [&](std::size_t i) { return zone(i) != zone(dated.front()); })) return after;
+  std::ranges::sort(dated, {}, [&](std::size_t i) { return std::pair(inputs[i].first->at, i); });
+  for (const std::size_t i : dated) after[i] = 0;
+  std::size_t begin = 0;
+  auto last = inputs[dated.front()].last->at;
+  for (std::size_t next = 1; next < dated.size(); ++next) {
+    const std::span<const std::size_t> earlier(dated.data() + begin, next - begin), later(dated.data() + next, dated.size() - next);
+    const auto goes_on = [&](std::size_t a) {
+      return inputs[a].has_end && std::ranges::any_of(later, [&](std::size_t b) { return inputs[b].has_start && AreOfOneWriter(inputs[a], inputs[b]); });
+    };
+    if (last < inputs[dated[next]].first->at && std::ranges::any_of(earlier, goes_on)) {
+      for (std::size_t i = 0; i < next; ++i) ++*after[dated[i]];
+      begin = next;
+    }
+    last = std::max(last, inputs[dated[next]].last->at);
+  }
+  return after;
+}
+
+}  // namespace
+
+std::vector<std::optional<std::size_t>> StartsAfter(const Timeline& timeline, std::span<const Told> told) {
+  if (timeline.inputs.size() < 2) return std::vector<std::optional<std::size_t>>(timeline.inputs.size());
+  const std::vector<Seen> inputs = Look(timeline, told);
+  const std::vector<std::optional<std::size_t>> by_names = ByNames(timeline, inputs);
+  return std::ranges::any_of(by_names, [](const auto& after) { return after.value_or(0) > 0; }) ? by_names : ByClocks(inputs);
+}
+
+}  // namespace inquest
