@@ -6,14 +6,14 @@ namespace inquest {
 // The list in detectors.h is closed, since a line more would compile all detectors anew: a later one is defined
 // `extern const Detector` and declared here.
 
-extern const Detector kP2pTest, kRefusedSave, kUnsubmittedTensors;
+extern const Detector kDeclared, kP2pTest, kRefusedSave, kStoreBarrier, kUnsubmittedTensors;
 
 std::span<const Detector* const> Detectors() {
   static const Detector* const kDetectors[] = {
       &kDesync, &kWorkMismatch, &kCallDivergence, &kInitIncomplete, &kAbsentRank, &kBytesOverTime, &kExceptions, &kExits, &kDeviceMapping,
       &kGpuState, &kGpuLoad, &kGpuLinks, &kXid, &kKernelEnds, &kPcie, &kStuckTask, &kPortDown, &kFileServer, &kSilentHang,
       &kFabricPorts, &kHostLimitsDetector, &kInterfacesDetector, &kP2pState, &kEnvironmentDetector,
-      &kUnmatchedWait, &kMembersMissing, &kRasCounts, &kStackDiffers, &kGpuDiag, &kUnsubmittedTensors, &kP2pTest, &kRefusedSave,
+      &kUnmatchedWait, &kMembersMissing, &kRasCounts, &kStackDiffers, &kGpuDiag, &kUnsubmittedTensors, &kP2pTest, &kRefusedSave, &kStoreBarrier, &kDeclared,
   };
   return kDetectors;
 }

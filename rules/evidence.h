@@ -9,7 +9,7 @@
 #include "rules/kernel_scope.h"
 #include "rules/rule_book.h"
 #include "rules/verdict.h"
-#include "timeline/lifelines.h"
+#include "timeline/course.h"
 #include "timeline/timeline.h"
 
 namespace inquest {

@@ -160,7 +160,7 @@ bool ListsAll(const GpuHost& host) {
 }  // namespace
 
 std::vector<GpuHost> ReadGpus(const Timeline& timeline) {
-  const std::set<std::string> job = timeline.ProcessHosts();
+  const std::set<std::string>& job = timeline.ProcessHosts();
   std::map<std::uint32_t, std::optional<std::string>> by_input;
   std::map<std::string, GpuHost> hosts;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {

@@ -25,9 +25,7 @@ bool IsIn(const T& list, std::string_view what) {
 }  // namespace
 
 std::set<std::string> JobHosts(const Timeline& timeline) {
-  std::set<std::string> hosts = timeline.ProcessHosts();
-  if (hosts.empty()) hosts.insert(timeline.hosts.begin(), timeline.hosts.end());
-  return hosts;
+  return timeline.ProcessHosts().empty() ? std::set<std::string>(timeline.hosts.begin(), timeline.hosts.end()) : timeline.ProcessHosts();
 }
 
 std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<std::string>& hosts, const Event& event) {
@@ -52,8 +50,6 @@ std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer
 bool SawFailure(const Evidence& evidence) {
   return evidence.course.failed() || FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kSymptom; }).has_value();
 }
-
-bool SawEnding(const Evidence& evidence) { return !evidence.course.endings().empty(); }
 
 std::vector<Culprit> BlameHost(const std::string& host, std::string why) {
   if (host.empty()) return {};

@@ -26,9 +26,6 @@ std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer
 /// The job did not end well, by something else than a state: a time-out, an exception, a bad exit, a line that names a cause.
 bool SawFailure(const Evidence& evidence);
 
-/// Somebody said that the job, or a part of it, ended well: then a state is not worth a hint.
-bool SawEnding(const Evidence& evidence);
-
 /// The host as a culprit; nobody where it has no name.
 std::vector<Culprit> BlameHost(const std::string& host, std::string why);
 

@@ -5,12 +5,18 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "core/host_name.h"
+#include "rules/collect.h"
 #include "rules/detectors.h"
 #include "rules/evidence.h"
+#include "rules/thresholds.h"
 #include "timeline/attempts.h"
+#include "timeline/two_jobs.h"
 
 namespace inquest {
 namespace {
@@ -25,9 +31,8 @@ namespace {
 //  5. A verdict that rests on a weak hint is none: `unknown`, with the alternatives and what to collect.
 //  6. `healthy` needs an ending seen, after everything that looks bad.
 
-constexpr double kLeastConfidence = 0.4;
-constexpr double kLeastOfALone = 0.25;  ///< of a hint that may decide where nothing else is there
 constexpr std::size_t kEvidenceLines = 8;
+constexpr std::size_t kMostToCollect = 8;
 constexpr std::size_t kSymptomLines = 3;  ///< of one symptom: seven ranks saying the same prove no more than three
 
 bool Is(const RuleBook& book, const Finding& finding, std::string_view trait) {
@@ -139,12 +144,13 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
     if (finding.cause.empty() || finding.strength == Strength::kDecisive || line == last.end()) continue;
     const What& what = evidence.timeline.events[line->second].what;
     if (!IsOfKernel(what) && !IsOfHost(what) && evidence.course.WentOn(line->second)) finding.explained_by = "work-went-on";
+    else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second)) finding.explained_by = "program-had-ended";
+    if (!finding.explained_by.empty()) finding.strength = Strength::kHint;
   }
 }
 
 /// The only candidate, beside a sign of failure that is not older than it, decides: something has to be the cause.
 void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings) {
-  constexpr double kLone = 0.45;
   if (!evidence.course.failed()) return;
   Finding* lone = nullptr;
   for (Finding& finding : findings) {
@@ -156,9 +162,9 @@ void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings)
     if (lone != nullptr && lone->cause != finding.cause) return;
     if (lone == nullptr || finding.confidence > lone->confidence) lone = &finding;
   }
-  if (lone == nullptr || lone->confidence >= kLeastConfidence || lone->confidence < kLeastOfALone) return;
+  if (lone == nullptr || lone->confidence >= thresholds::kLeastConfidence || lone->confidence < thresholds::kLeastOfALone) return;
   const auto event = FirstEvent(*lone);
-  if (event && evidence.timeline.Order(*evidence.course.since(), *event) != std::partial_ordering::less) lone->confidence = kLone;
+  if (event && evidence.timeline.Order(*evidence.course.since(), *event) != std::partial_ordering::less) lone->confidence = thresholds::kLoneCandidate;
 }
 
 bool AnyCommunicatorIsComplete(const Timeline& timeline) {
@@ -187,32 +193,30 @@ void LiftHints(const Evidence& evidence, std::vector<Finding>& findings) {
   for (Finding& finding : findings)
     if (finding.strength == Strength::kHint && Is(evidence.book, finding, "wrong-path") && StuckInBootstrap(evidence, finding)) {
       finding.strength = Strength::kSupporting;
-      finding.confidence = std::max(finding.confidence, 0.45);
+      finding.confidence = std::max(finding.confidence, thresholds::kStuckInBootstrap);
     }
   const auto stall = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return IsStall(evidence.book, f); });
   if (stall == findings.end()) return;
   for (Finding& finding : findings) {
     if (finding.strength != Strength::kHint || &finding == &*stall) continue;
     if (!Is(evidence.book, finding, "transport")) continue;
-    finding.confidence = std::min(0.6, finding.confidence + 0.12);
+    finding.confidence = std::min(thresholds::kMostOfAStall, finding.confidence + thresholds::kStallAdds);
     if (!finding.collective) finding.collective = stall->collective;
   }
 }
 
 /// Slow starters make everybody wait a little; where a log holds nothing behind it, they never came.
 void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding>& findings) {
-  constexpr double kAlone = 0.45;
   if (failed || AnyWork(evidence)) return;
   for (Finding& finding : findings) {
     const Rule* rule = evidence.book.FindRule(finding.rule);
-    if (rule != nullptr && rule->alone && finding.times > 1) finding.confidence = std::max(finding.confidence, kAlone);
+    if (rule != nullptr && rule->alone && finding.times > 1) finding.confidence = std::max(finding.confidence, thresholds::kNeverCame);
   }
 }
 
 /// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell apart
 /// behind: peers that waited in vain, connections that were gone.
 void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
-  constexpr double kStoppedAtWork = 0.55;
   const Timeline& timeline = evidence.timeline;
   const auto before = [&](std::optional<EventIndex> a, EventIndex b) { return a && timeline.Order(*a, b) == std::partial_ordering::less; };
   for (Finding& stop : findings) {
@@ -222,7 +226,7 @@ void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
     const auto earlier = [&](const Finding& other) { return !other.cause.empty() && other.strength != Strength::kHint && !Is(evidence.book, other, "stop") && before(FirstEvent(other), *event); };
     if (std::ranges::any_of(findings, earlier)) continue;
     if (stop.strength == Strength::kHint) stop.strength = Strength::kSupporting;
-    stop.confidence = std::max(stop.confidence, kStoppedAtWork);
+    stop.confidence = std::max(stop.confidence, thresholds::kStoppedAtWork);
     for (Finding& other : findings) {
       const auto shown = FirstEvent(other);
       if (other.explained_by.empty() && !Is(evidence.book, other, "stop") && Is(evidence.book, other, "aftermath") && other.strength != Strength::kDecisive && shown && before(event, *shown)) other.explained_by = stop.rule;
@@ -270,6 +274,7 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
     // Trouble of a host that no line of a job at work complains of did the job no harm.
     if (IsOfKernel(timeline.events[event].what) || IsOfHost(timeline.events[event].what)) return course.worked();
     if (course.WentOn(event, finding.strength == Strength::kHint ? 1 : Course::kStepsThatUndo)) return true;
+    if (finding.strength != Strength::kDecisive && course.IsBehindEnd(event)) return true;
     return finding.cause.empty() && timeline.Order(course.endings().front(), event) == std::partial_ordering::less;
   });
 }
@@ -376,7 +381,7 @@ std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, 
   return only ? std::vector{BlameRank(timeline, *only, "the only one that ended with an error")} : std::vector<Culprit>();
 }
 
-void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top, Verdict& verdict) {
+void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top, const std::vector<const Finding*>& rivals, Verdict& verdict) {
   verdict.outcome = Outcome::kFailed;
   verdict.cause = top.cause;
   verdict.rule = top.rule;
@@ -403,6 +408,7 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
     if (finding.cause.empty()) AddEvidence(verdict, finding.citations, kSymptomLines);
   verdict.remedies = top.remedies;
   verdict.collect_next = top.collect;
+  for (const Finding* other : rivals) AddUnique(verdict.collect_next, other->collect);
   verdict.retry = top.retry;
   if (const Cause* cause = book.FindCause(top.cause)) {
     verdict.title = cause->title;
@@ -482,13 +488,12 @@ void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Ve
   }
   if (failed) verdict.culprits = FirstToEnd(timeline);
   if (verdict.evidence.empty()) AddEvidence(verdict, LastWords(timeline));
-  if (verdict.collect_next.size() > 8) verdict.collect_next.resize(8);
 }
 
 void FillHealthy(const Evidence& evidence, Verdict& verdict) {
   verdict.outcome = Outcome::kHealthy;
   verdict.cause = "healthy";
-  verdict.confidence = 0.9;
+  verdict.confidence = evidence.course.only_scores() ? thresholds::kEndedWithScores : thresholds::kEndedWell;
   verdict.summary = "The job ended well. Warnings that healthy runs print are not failures.";
   std::vector<Citation> endings;
   for (auto ending = evidence.course.endings().rbegin(); ending != evidence.course.endings().rend() && endings.size() < 3; ++ending)
@@ -529,8 +534,6 @@ bool SetUpRefutes(const Timeline& timeline, const RuleBook& book, const Finding&
 /// Who hands over a few lines, one of which complains, has cut out what went wrong. States of hosts beside them count for
 /// nothing.
 bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
-  constexpr std::uint64_t kFewLines = 8;
-  constexpr double kLeastOfALine = 0.45;
   const Timeline& timeline = evidence.timeline;
   std::vector<bool> state(timeline.inputs.size()), other(timeline.inputs.size());
   for (const Event& event : timeline.events)
@@ -540,11 +543,35 @@ bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
   std::uint64_t lines = 0;
   for (std::size_t i = 0; i < timeline.inputs.size(); ++i)
     if (other[i] || !state[i]) lines += timeline.inputs[i].lines;
-  return lines <= kFewLines && hint.confidence >= kLeastOfALine && evidence.book.FindRule(hint.rule) != nullptr && !SetUpRefutes(timeline, evidence.book, hint);
+  return lines <= thresholds::kExcerptLines && hint.confidence >= thresholds::kLeastOfAnExcerpt && evidence.book.FindRule(hint.rule) != nullptr && !SetUpRefutes(timeline, evidence.book, hint);
+}
+
+/// A state of a host or a set-up proves nothing against a job that ended well, nor what another finding shows not to be so.
+void DropRefuted(const Evidence& evidence, std::vector<Finding>& findings) {
+  const auto is_refuted = [&](const Finding& finding) {
+    const FindingRule* relation = evidence.book.FindFinding(finding.rule);
+    if (relation == nullptr) return false;
+    return std::ranges::any_of(relation->refuted_by, [&](const std::string& by) {
+      if (by == kGoodEnd) return evidence.course.ended_well();
+      return std::ranges::any_of(findings, [&](const Finding& other) { return other.rule == by || (other.cause == by && other.strength != Strength::kHint); });
+    });
+  };
+  std::vector<Finding> left;  // each is held against all, whatever their order
+  std::ranges::copy_if(findings, std::back_inserter(left), std::not_fn(is_refuted));
+  findings = std::move(left);
+}
+
+/// Candidates for another cause that are nearly as sure as the first: what they ask for would decide between them.
+std::vector<const Finding*> Rivals(const std::vector<const Finding*>& causes) {
+  std::vector<const Finding*> out;
+  for (const Finding* finding : causes)
+    if (finding->cause != causes.front()->cause && finding->confidence >= causes.front()->confidence - thresholds::kRival) out.push_back(finding);
+  return out;
 }
 
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   const Timeline& timeline = evidence.timeline;
+  DropRefuted(evidence, findings);
   NoteWhatWorkOutlived(evidence, findings);
   LiftHints(evidence, findings);
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
@@ -572,15 +599,15 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   }
   if (const Finding* stopped = OnlyStopped(evidence, causes); stopped != nullptr) {
     Finding sure = *stopped;
-    sure.confidence = std::max(sure.confidence, 0.5);
+    sure.confidence = std::max(sure.confidence, thresholds::kOnlyStopped);
     verdict.findings.insert(verdict.findings.begin(), sure);
     std::erase_if(verdict.findings, [&](const Finding& f) { return &f != &verdict.findings.front() && f.rule == sure.rule; });
-    FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
+    FillFromTop(timeline, evidence.book, verdict.findings.front(), {}, verdict);
     return verdict;
   }
   const bool hint_without_failure = !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [&](const Finding* f) { return IsAlone(evidence.book, *f); });
-  if (!causes.empty() && causes.front()->confidence >= kLeastConfidence && !hint_without_failure)
-    FillFromTop(timeline, evidence.book, verdict.findings.front(), verdict);
+  if (!causes.empty() && causes.front()->confidence >= thresholds::kLeastConfidence && !hint_without_failure)
+    FillFromTop(timeline, evidence.book, verdict.findings.front(), Rivals(causes), verdict);
   else
     FillUnknown(timeline, evidence.book, failed, verdict);
   std::vector<const Finding*> others = causes;
@@ -614,6 +641,28 @@ constexpr std::ptrdiff_t kMostFindings = 256;
 
 namespace {
 
+/// Of two jobs in one input none is blamed for the other: a rank that ran on two hosts is on the one that its own cited line
+/// names, or on none.
+void HoldJobsApart(const Timeline& timeline, Verdict& verdict) {
+  const auto two = FindTwoJobs(timeline);
+  if (!two) return;
+  const auto place = [&](EventIndex event) { return fmt::format("{}:{}", timeline.inputs[timeline.events[event].where.input].path, timeline.events[event].where.InputLine()); };
+  const std::string who = two->rank ? fmt::format("rank {} ran on {} ({}) and on {} ({})", two->rank->value, two->first, place(two->first_event), two->other, place(two->other_event))
+                                    : fmt::format("a batch system speaks of job {} ({}) and of job {} ({})", two->first, place(two->first_event), two->other, place(two->other_event));
+  verdict.warnings.push_back(fmt::format("Two jobs, or two starts of one that nothing tells apart: {}. Give the files of one at a time.", who));
+  for (Culprit& culprit : verdict.culprits) {
+    if (!culprit.rank || !two->ranks.contains(culprit.rank->value)) continue;
+    std::optional<std::string> host;
+    for (const Citation& citation : verdict.evidence)
+      if (const auto& named = timeline.events[citation.event].origin.host; !host && named && citation.rank == culprit.rank && timeline.events[citation.event].where == citation.where) host = HostName(named->value).Short();
+    if (host && culprit.host == host) continue;
+    culprit.host = host;
+    culprit.pid.reset();
+    culprit.gpu_index.reset();
+    culprit.bus_id.reset();
+  }
+}
+
 Verdict DecideOne(const Evidence& evidence) {
   std::vector<Finding> findings = MatchSignatures(evidence);
   for (const Detector* detector : Detectors()) {
@@ -625,6 +674,16 @@ Verdict DecideOne(const Evidence& evidence) {
     findings.insert(findings.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   }
   return Judge(evidence, std::move(findings));
+}
+
+/// The same, with what is reported of the attempt that is judged, and of no other.
+Verdict DecideWhole(const Evidence& evidence) {
+  Verdict verdict = DecideOne(evidence);
+  HoldJobsApart(evidence.timeline, verdict);
+  verdict.collect_next = StillToCollect(evidence.timeline, verdict.culprits, std::move(verdict.collect_next));
+  if (verdict.collect_next.size() > kMostToCollect) verdict.collect_next.resize(kMostToCollect);
+  verdict.lifelines = DrawLifelines(evidence.timeline, evidence.told);
+  return verdict;
 }
 
 /// Earlier attempts that are looked at, the latest of them.
@@ -650,11 +709,7 @@ void Fill(AttemptTold& told, const Verdict& verdict) {
 Verdict Decide(Timeline& timeline, const RuleBook& book, std::optional<std::size_t> number) {
   const Evidence whole = Gather(timeline, book);
   const std::vector<Attempt> attempts = FindAttempts(timeline, whole.told);
-  if (attempts.size() == 1) {
-    Verdict verdict = DecideOne(whole);
-    verdict.lifelines = DrawLifelines(timeline, whole.told);
-    return verdict;
-  }
+  if (attempts.size() == 1) return DecideWhole(whole);
   const std::size_t judged = number && *number >= 1 && *number <= attempts.size() ? *number : attempts.size();
   std::vector<AttemptTold> told;
   for (std::size_t i = 1; i <= attempts.size(); ++i) {
@@ -664,9 +719,7 @@ Verdict Decide(Timeline& timeline, const RuleBook& book, std::optional<std::size
     Fill(told.back(), DecideOne(Gather(other, book)));
   }
   timeline = Only(timeline, attempts[judged - 1]);
-  const Evidence evidence = Gather(timeline, book);
-  Verdict verdict = DecideOne(evidence);
-  verdict.lifelines = DrawLifelines(timeline, evidence.told);
+  Verdict verdict = DecideWhole(Gather(timeline, book));
   told[judged - 1].judged = true;
   Fill(told[judged - 1], verdict);
   verdict.attempts = std::move(told);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "rules/rule_book.h"
+#include "timeline/course.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -16,7 +17,7 @@ class KernelScope {
  public:
   enum class Outside : std::uint8_t { kNo, kOtherHost, kOtherDevice, kLongBefore, kAfterwards };
 
-  KernelScope(const Timeline& timeline, const RuleBook& book);
+  KernelScope(const Timeline& timeline, const RuleBook& book, const Course& course);
   /// By the event's line: what several events of one line say counts for all of them.
   Outside Of(const Event& event) const;
   /// Whether it is not known if the event was before the failure: nothing dates it, or the clocks may be zones apart.
@@ -25,11 +26,9 @@ class KernelScope {
   bool failed() const { return end_.has_value() || onset_.has_value(); }
 
  private:
-  void FindEnd(const Timeline& timeline);
-  Outside Judge(const Timeline& timeline, const RuleBook& book, const Event& event) const;
+  Outside Judge(const RuleBook& book, const Event& event) const;  ///< by time
 
-  std::optional<Timestamp> onset_;  ///< the job stood still or failed at the latest from here on
-  std::optional<Timestamp> end_;    ///< the first sign that it was given up
+  std::optional<Timestamp> onset_, end_;  ///< of the job's trouble, as its course has it
   std::map<SourcePos, Outside> outside_;
 };
 

@@ -1,5 +1,6 @@
 // What a rank was at: its stack, or the last phase that its lines tell.
 #include "rules/phases.h"
+#include "rules/thresholds.h"
 
 #include <fmt/format.h>
 
@@ -36,8 +37,7 @@ std::optional<std::int64_t> ElapsedIn(const std::string& text) {
 }  // namespace
 
 bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms) {
-  constexpr double kOfTheWait = 0.8;  // the wait began when the others were through with theirs
-  return doing.elapsed_s && wait_ms && static_cast<double>(*doing.elapsed_s) * 1000 >= kOfTheWait * static_cast<double>(*wait_ms);
+  return doing.elapsed_s && wait_ms && static_cast<double>(*doing.elapsed_s) * 1000 >= thresholds::kOfTheWait * static_cast<double>(*wait_ms);
 }
 
 bool IsDelay(const Doing& doing) {

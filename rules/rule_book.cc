@@ -43,8 +43,8 @@ constexpr std::string_view kScopes[] = {"last-line"};
 constexpr std::string_view kPhaseKinds[] = {"bar", "data-preparation", "checkpoint", "compile", "done",
                                             "evaluation", "grumble", "joining", "loading", "progress", "recovered", "restart", "serving", "start", "training"};
 
-constexpr std::string_view kTraits[] = {"absence", "aftermath", "lost-peer", "set-up", "stop", "transport", "wrong-path"};
-constexpr std::string_view kEndingKinds[] = {"launcher", "leaving", "scheduler", "shell", "worker"};
+constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno", "lost-peer", "set-up", "stop", "transport", "wrong-path"};
+constexpr std::string_view kEndingKinds[] = {"launcher", "leaving", "scheduler", "scores", "shell", "worker"};
 
 // What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
 Rule::Blames DefaultBlame(const Rule& rule) {
@@ -394,7 +394,7 @@ class Loader {
 
   void CheckNames() {
     for (const NameElsewhere& named : names_) {
-      if (named.key == "refuted_by" && named.name == "good-end") continue;
+      if (named.key == "refuted_by" && named.name == kGoodEnd) continue;
       const bool cause = book_.FindCause(named.name) != nullptr;
       if (cause || (named.key != "cause" && (book_.FindRule(named.name) != nullptr || book_.FindFinding(named.name) != nullptr))) continue;
       errors_.push_back({"'" + named.key + "' names nothing known: '" + named.name + "'",

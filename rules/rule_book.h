@@ -71,6 +71,9 @@ struct Grade {
   std::vector<std::string> collect;
 };
 
+/// Stands in `refuted_by`: the job ended well.
+constexpr std::string_view kGoodEnd = "good-end";
+
 /// One YAML file under rules/findings/: what it means that a relation holds which a detector looks for.
 struct FindingRule {
   enum class Blames : std::uint8_t { kNobody, kRank, kHost, kDevice, kLink, kProcessGroup };

@@ -8,13 +8,13 @@
 
 #include "core/host_name.h"
 #include "rules/evidence.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
 
 constexpr std::size_t kCitedPerRule = 6;
 constexpr std::size_t kCulpritsPerRule = 4096;
-constexpr double kOfAWarning = 0.35;
 constexpr std::size_t kLowered = 4096;     ///< longer lines are searched without
 constexpr std::uint64_t kLastWords = 24;  ///< lines at the end of an input
 
@@ -57,6 +57,7 @@ std::vector<int> Numbers(std::string_view text) {
 struct Blame {
   std::set<int> ranks;
   std::map<std::string, std::set<std::string>> hosts;  ///< with the PCI addresses of their devices
+  std::map<std::string, std::set<int>> printers;       ///< by host: ranks whose lines blame it
   std::set<std::int64_t> pids;
 };
 
@@ -64,6 +65,7 @@ struct Blame {
 void AddHost(const Timeline& timeline, const LineMatch& match, Blame& blame) {
   const auto host = timeline.HostOf(timeline.events[match.event]);
   if (host) blame.hosts[*host];
+  if (const auto rank = timeline.RankOf(timeline.events[match.event]); rank && host) blame.printers[*host].insert(rank->value.value);
   for (const auto& [name, value] : match.groups)
     if (name == "bus_id" && blame.hosts[host.value_or("")].size() < kCulpritsPerRule) blame.hosts[host.value_or("")].insert(value);
 }
@@ -103,6 +105,14 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
       }
       continue;
     }
+    // The only rank there that met it is the one to look at.
+    if (const auto met = blame.printers.find(host); met != blame.printers.end() && met->second.size() == 1) {
+      Culprit culprit = BlameRank(timeline, GlobalRank{*met->second.begin()}, why);
+      culprit.host = host;
+      if (devices.size() == 1) culprit.bus_id = *devices.begin();
+      out.push_back(std::move(culprit));
+      continue;
+    }
     if (std::any_of(out.begin(), out.end(), [&name = host](const Culprit& culprit) { return culprit.rank && culprit.host == name; })) continue;
     Culprit culprit;
     culprit.host = host;
@@ -114,13 +124,48 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
   return out;
 }
 
+/// Python's own warning: `train.py:84: UserWarning: ...`, the message over as many lines as it has, and the source line,
+/// indented.
+bool StandsInPythonWarning(const Timeline& timeline, EventIndex index) {
+  constexpr std::uint64_t kMessageLines = 3;
+  static const Pattern kHead(R"(\.py:\d+: (?:[A-Z]\w*)?Warning: )");
+  const Event& event = timeline.events[index];
+  std::uint64_t line = event.where.line;
+  for (EventIndex i = index + 1; i-- > 0;) {
+    const Event& before = timeline.events[i];
+    if (before.where.input != event.where.input || before.where.line + 1 < line || before.where.line + kMessageLines < event.where.line) return false;
+    line = before.where.line;
+    const std::string_view text = MessageOf(before);
+    if (kHead.Matches(text)) return true;
+    if (text.starts_with("  ")) return false;
+  }
+  return false;
+}
+
+/// A line of a library that moves data between processes.
+bool IsOfTransport(std::string_view text) {
+  static const Pattern kSpeaker(R"(\bUCX\s+(?:FATAL|ERROR|WARN|DIAG)\b|\blibfabric:|\bNET/(?:IB|OFI|Socket|Plugin)\b|\b(?:ibv|rdma|fi)_\w+\b|\bmlx\d_?\w*:)");
+  return kSpeaker.Matches(text);
+}
+
+/// Its program says that it goes on without it.
+bool IsIgnored(const Event& event) {
+  constexpr std::size_t kHead = 160;
+  static const Pattern kIgnored(R"(\b[Ii]gnor(?:e|ed|ing)\b.{0,40}(?:error|exception|failure)|\b[Ff]alling back\b)");
+  return kIgnored.Matches(std::string_view(event.text).substr(0, kHead));
+}
+
+/// Whatever it says, its process goes on.
+bool IsSurvived(const Timeline& timeline, EventIndex index) { return IsIgnored(timeline.events[index]) || StandsInPythonWarning(timeline, index); }
+
 /// A line that its own logger calls a warning. NCCL's WARN is its word for an error.
-bool IsWarning(const Event& event) {
+bool IsWarning(const Timeline& timeline, EventIndex index) {
+  const Event& event = timeline.events[index];
   const auto* message = std::get_if<LogMessage>(&event.what);
   if (message == nullptr || message->component != Component::kAny) return false;
   constexpr std::size_t kHead = 160;
   const std::string_view head = std::string_view(event.text).substr(0, kHead);
-  return head.find("[WARNING]") != std::string_view::npos || head.find(" WARNING ") != std::string_view::npos || head.find("Warning: ") != std::string_view::npos;
+  return head.find("[WARNING]") != std::string_view::npos || head.find(" WARNING ") != std::string_view::npos || head.find("Warning: ") != std::string_view::npos || IsSurvived(timeline, index);
 }
 
 Finding FindingOf(const Rule& rule) {
@@ -162,7 +207,7 @@ Told ToldBy(const Rule& rule, EventIndex event) {
     return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
   }
   if (rule.kind == Rule::Kind::kEnding) return {.event = event, .what = Told::What::kEnding, .kind = rule.phase_kind};
-  return {.event = event, .what = Told::What::kComplaint, .kind = rule.id, .heavy = rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint};
+  return {.event = event, .what = Told::What::kComplaint, .kind = rule.id, .heavy = rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint, .decisive = rule.kind == Rule::Kind::kSignature && rule.strength == Strength::kDecisive};
 }
 
 /// Work that a rank can be late at; that some counter moved says only that the job lived.
@@ -199,10 +244,17 @@ class Rows {
 }  // namespace
 
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
-  Evidence evidence{timeline, book, {}, {}, KernelScope(timeline, book), {}, Course(timeline, {})};
+  std::vector<LineMatch> matches;
+  std::vector<PhaseSeen> phases;
+  std::vector<Told> told;
   Rows rows;
   std::vector<std::uint32_t> asked;
   std::vector<std::uint32_t> last_lines, last_words_of_all;
+  std::vector<bool> by_errno(book.rules.size());
+  for (std::uint32_t i = 0; i < book.rules.size(); ++i) {
+    const Cause* cause = book.FindCause(book.rules[i].cause);
+    by_errno[i] = cause != nullptr && cause->Is("by-errno");
+  }
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
     if (const Rule& rule = book.rules[i]; !rule.scope.empty() || rule.phase_kind == "training") {
       last_lines.push_back(i);
@@ -211,7 +263,6 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
-    if (evidence.scope.Of(timeline.events[i]) != KernelScope::Outside::kNo) continue;
     bool plain = message->hits.empty();
     // What is asked for everywhere is seen by the sieve; at the end of an input its end is asked of all.
     const SourcePos& where = timeline.events[i].where;
@@ -219,7 +270,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     asked = message->hits;
     const std::vector<std::uint32_t>& more = message->hits.empty() ? last_lines : last_words_of_all;
     if (message->hits.empty() || last_words) asked.insert(asked.end(), more.begin(), more.end());
-    const std::string_view text = message->text.empty() ? timeline.events[i].text : message->text;
+    const std::string_view text = MessageOf(timeline.events[i]);
     const std::string lower = asked.size() > message->hits.size() ? Lower(text.substr(0, kLowered)) : std::string();
     for (std::size_t number = 0; number < asked.size(); ++number) {
       const std::uint32_t rule = asked[number];
@@ -230,6 +281,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
       const Rule& held = book.rules[rule];
+      if (by_errno[rule] && IsOfTransport(text)) continue;
       const std::optional<bool> at_end = AllAtEnd(line.groups);
       if (at_end == false && held.kind == Rule::Kind::kEnding) continue;
       plain = false;
@@ -237,19 +289,27 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
         if (const std::vector<int> percent = Numbers(GroupOf(line.groups, "percent")); !percent.empty()) phase.percent = percent.front();
         if (at_end == true) phase.percent = 100;
-        Told told = ToldBy(held, i);
-        told.percent = phase.percent;
-        if (IsWork(told)) evidence.phases.push_back(phase);
-        evidence.told.push_back(told);
+        Told line_told = ToldBy(held, i);
+        line_told.percent = phase.percent;
+        if (IsWork(line_told)) phases.push_back(phase);
+        told.push_back(line_told);
       } else {
-        evidence.told.push_back(ToldBy(held, i));
+        Told line_told = ToldBy(held, i);
+        line_told.heavy = line_told.heavy && (line_told.decisive || !IsSurvived(timeline, i));
+        told.push_back(line_told);
       }
-      evidence.matches.push_back(std::move(line));
+      matches.push_back(std::move(line));
     }
-    if (plain && rows.Take(timeline.events[i])) evidence.told.push_back({.event = i, .what = Told::What::kWork, .kind = "rows"});
+    if (plain && rows.Take(timeline.events[i])) told.push_back({.event = i, .what = Told::What::kWork, .kind = "rows"});
   }
-  evidence.course = Course(timeline, evidence.told);
-  return evidence;
+  Course course(timeline, told);
+  // Which lines of a kernel log count is known once it is known when the job had its trouble.
+  KernelScope scope(timeline, book, course);
+  const auto is_outside = [&](const auto& line) { return scope.Of(timeline.events[line.event]) != KernelScope::Outside::kNo; };
+  std::erase_if(matches, is_outside);
+  std::erase_if(phases, is_outside);
+  std::erase_if(told, is_outside);
+  return {timeline, book, std::move(matches), std::move(phases), std::move(scope), std::move(told), std::move(course)};
 }
 
 std::vector<Finding> MatchSignatures(const Evidence& evidence) {
@@ -262,7 +322,7 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
     Held& h = it->second;
     if (is_new) h.finding = FindingOf(rule);
     ++h.finding.times;
-    h.warned = h.warned && IsWarning(evidence.timeline.events[match.event]);
+    h.warned = h.warned && IsWarning(evidence.timeline, match.event);
     // A kernel's line on a device or process of a rank blames the rank, not only its host.
     const bool joined = evidence.timeline.process_by_kernel_line.contains(evidence.timeline.events[match.event].where);
     if (rule.blames == Rule::Blames::kPrinter || (rule.blames == Rule::Blames::kHost && joined)) AddPrinter(evidence.timeline, match, h.blame);
@@ -278,7 +338,7 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
     // What a program logs as a warning, it survives.
     if (h.warned && h.finding.strength == Strength::kSupporting) {
       h.finding.strength = Strength::kHint;
-      h.finding.confidence = std::min(h.finding.confidence, kOfAWarning);
+      h.finding.confidence = std::min(h.finding.confidence, thresholds::kOfAWarning);
     }
     h.finding.culprits = CulpritsOf(evidence.timeline, h.blame, h.finding.claim);
     findings.push_back(std::move(h.finding));

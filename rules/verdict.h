@@ -89,6 +89,7 @@ struct Verdict {
   std::vector<Citation> evidence;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect_next;
+  std::vector<std::string> warnings;  ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
   std::string retry;    ///< yes | after-fix | elsewhere | no
   std::vector<Alternative> alternatives;
   std::vector<Finding> findings;  ///< all, symptoms included, in order of weight

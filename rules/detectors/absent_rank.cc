@@ -97,7 +97,7 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told
   // Ranks count from 0, so every number below a size or a rank exists.
   const auto expect_below = [&](std::int64_t size) {
     if (size < 0 || size > Supported(told.spoken.size())) return false;
-    expected.Add(0, static_cast<int>(size) - 1);
+    expected.Add(RankSet::Below(static_cast<int>(size)));
     return true;
   };
   const GroupRow& group = timeline.groups[row.group];

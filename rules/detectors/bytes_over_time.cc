@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -19,9 +20,6 @@ constexpr FindingRow kFindings[] = {
     {"all-in-nothing-moves", "only-peer-to-peer any-path", "ranks operation seconds first"},
 };
 using Found = FoundIn<kFindings>;
-
-constexpr auto kTogether = std::chrono::seconds(30);
-constexpr double kStallBytesPerSecond = 0.1e9;
 
 bool AllIn(const Timeline& timeline, const CollectiveRow& row) {
   const int size = timeline.world_size ? timeline.world_size->value : 0;
@@ -38,7 +36,7 @@ bool Together(const CollectiveRow& row) {
     if (!first || waiter.enqueued_at->at < first->at) first = waiter.enqueued_at;
     if (!last || waiter.enqueued_at->at > last->at) last = waiter.enqueued_at;
   }
-  return !first || last->at - first->at <= kTogether;
+  return !first || last->at - first->at <= thresholds::kAllGaveUpTogether;
 }
 
 bool NothingEverCompleted(const Timeline& timeline, const CollectiveRow& row) {
@@ -67,7 +65,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     const std::int64_t elements = std::max(row.work.numel_in.value_or(0), row.work.numel_out.value_or(0));
     const double seconds = static_cast<double>(row.work.timeout_ms.value_or(600000)) / 1000;
     const double rate = static_cast<double>(elements) * 4 / seconds;
-    if (rate > kStallBytesPerSecond) continue;
+    if (rate > thresholds::kStallBytesPerSecond) continue;
     Found found({"all-in-nothing-moves", "any-path"});
     const bool first = NothingEverCompleted(timeline, row);
     if (first && OnlyPeerToPeer(timeline)) found.Grade({"all-in-nothing-moves", "only-peer-to-peer"});

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 #include "timeline/ledger.h"
 
 namespace inquest {
@@ -139,8 +140,7 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
 /// Calls that differ hang, or corrupt what follows at once. Where all went on for long and left in order, some line of a
 /// call was lost, and the numbers are off by it.
 bool WentOnAndLeft(const CommunicatorRow& row) {
-  constexpr std::uint64_t kLong = 16;
-  return std::all_of(row.members.begin(), row.members.end(), [&](const auto& member) { return member.ended && !member.aborted && member.calls > row.divergence->number + kLong; });
+  return std::all_of(row.members.begin(), row.members.end(), [&](const auto& member) { return member.ended && !member.aborted && member.calls > row.divergence->number + thresholds::kCallsAfterADifference; });
 }
 
 std::vector<Relation> Run(const Evidence& evidence) {

@@ -145,7 +145,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (const GpuHost& host : ReadGpus(evidence.timeline)) {
     if (std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.mig; })) continue;
     FindCrowds(evidence, host, out);
-    if (!evidence.course.ended_well()) FindStrays(evidence, host, out);
+    FindStrays(evidence, host, out);
   }
   FindWrongGuess(evidence, out);
   return out;

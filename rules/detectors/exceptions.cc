@@ -167,7 +167,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   std::map<std::string, std::size_t> seen;  ///< its finding
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (raised == nullptr || raised->ignored || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
+    if (raised == nullptr || raised->ignored || (EndsAThread(*raised) && evidence.course.WentOn(i)) || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
     const auto rank = RankOfException(timeline, i);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
     const auto [same, is_new] = seen.try_emplace(key, out.size());
@@ -181,8 +181,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     const EventIndex end = EndOfChain(timeline, i);
     const auto tells = [&](const std::vector<bool>& rules) { return MessageIs(rules, timeline, i) || (end != i && MessageIs(rules, timeline, end)); };
     const bool named = tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) || Caught(evidence, i);
-    // A signature says it better, but for a hint; one line without its stack may have been caught; Ray's quotes another.
-    const bool doubtful = tells(signatures) || raised->stack.empty() || LastName(raised->type).starts_with("RayTaskError");
+    // A signature says it better, but for a hint; a thread's end is not its process'; one line without its stack may have been caught; Ray's quotes another.
+    const bool doubtful = tells(signatures) || raised->stack.empty() || EndsAThread(*raised) || LastName(raised->type).starts_with("RayTaskError");
     Found found({"uncaught-exception", "uncaught"});
     if (named) found.Grade({"uncaught-exception", "told-elsewhere"});
     else if (doubtful) found.Grade({"uncaught-exception", "doubtful"});

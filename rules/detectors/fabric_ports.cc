@@ -131,7 +131,7 @@ std::optional<Found> JudgeSlow(const Evidence& evidence, const Fabric& fabric) {
   const Timeline& timeline = evidence.timeline;
   const auto error = FirstLineFor(evidence, {"ib-fault"});
   const auto shown = error ? error : evidence.course.first_time_out();
-  if (!shown || SawEnding(evidence)) return std::nullopt;
+  if (!shown) return std::nullopt;
   std::map<std::string, double> fastest;  // by link layer
   const auto rate_of = [&](const PortKey& key, EventIndex event) {
     const auto used = fabric.used.find(key.first);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -20,7 +21,6 @@ constexpr FindingRow kFindings[] = {
 using Found = FoundIn<kFindings>;
 
 using std::chrono::seconds;
-constexpr auto kHarmless = seconds(60);
 
 /// One server as one host saw it: from its first silence to the last answer.
 struct Outage {
@@ -62,7 +62,7 @@ std::vector<Outage> OutagesOf(const Evidence& evidence) {
 bool IsHarmless(const Evidence& evidence, const Outage& outage) {
   if (!outage.ended) return false;
   const auto size = Between(evidence.timeline.events[outage.began], evidence.timeline.events[*outage.ended]);
-  return !size || *size < kHarmless;
+  return !size || *size < thresholds::kServerMaySilent;
 }
 
 std::vector<Relation> Run(const Evidence& evidence) {

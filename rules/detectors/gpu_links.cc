@@ -13,6 +13,7 @@
 #include "rules/detectors.h"
 #include "rules/gpu_view.h"
 #include "rules/host_states.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -26,8 +27,6 @@ constexpr FindingRow kFindings[] = {
     {"p2p-missing-in-topology", "job-failed seen-only", "gpus whom usual"},
 };
 using Found = FoundIn<kFindings>;
-
-constexpr int kUnderLoad = 30;  ///< percent of utilisation
 
 struct Lacking {
   const GpuSeen* gpu;
@@ -57,7 +56,7 @@ Found::Held Of(const Weight& weight, bool failed) { return failed ? weight.job_f
 
 // ---- PCIe ------------------------------------------------------------------------------------------------------
 
-bool IsUnderLoad(const GpuSnapshot& gpu) { return gpu.utilization_percent.value_or(0) >= kUnderLoad; }
+bool IsUnderLoad(const GpuSnapshot& gpu) { return gpu.utilization_percent.value_or(0) >= thresholds::kUnderLoadPercent; }
 
 void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Relation>& out) {
   for (const std::string_view property : {"pcie.link.width.current", "pcie.link.gen.current"}) {
@@ -199,7 +198,6 @@ void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, st
 
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
-  if (evidence.course.ended_well()) return out;
   const bool failed = SawFailure(evidence);
   for (const GpuHost& host : ReadGpus(evidence.timeline)) {
     FindPcie(evidence, host, failed, out);

@@ -12,6 +12,7 @@
 
 #include "rules/detectors.h"
 #include "rules/gpu_view.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -25,7 +26,7 @@ using Found = FoundIn<kFindings>;
 using Row = std::pair<const GpuSeen*, const GpuSeen::Of<GpuProcess>*>;
 
 bool SpinsAtLowPower(const GpuSnapshot& gpu) {
-  return gpu.utilization_percent.value_or(0) >= 95 && gpu.power_w && gpu.power_cap_w && *gpu.power_cap_w > 0 && *gpu.power_w / *gpu.power_cap_w < 0.45;
+  return gpu.utilization_percent.value_or(0) >= thresholds::kSpinsPercent && gpu.power_w && gpu.power_cap_w && *gpu.power_cap_w > 0 && *gpu.power_w / *gpu.power_cap_w < thresholds::kSpinsAtPower;
 }
 
 /// Computing processes of each program, where nvidia-smi lists any.

@@ -13,6 +13,7 @@
 
 #include "rules/detectors.h"
 #include "rules/host_states.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -111,16 +112,15 @@ std::int64_t AskedBytes(const std::string& text) {
 }
 
 bool TooSmall(const ShmSize& shm, std::int64_t asked) {
-  constexpr std::int64_t kLeastTotal = kGiB;  // NCCL takes some ten MiB a rank, a data loader a batch for each worker
   if (shm.free_bytes && asked > 0 && *shm.free_bytes < asked) return true;
-  return shm.total_bytes < kLeastTotal || (shm.free_bytes && *shm.free_bytes < 16 * kMiB);
+  return shm.total_bytes < thresholds::kLeastShmBytes || (shm.free_bytes && *shm.free_bytes < thresholds::kLeastFreeShmBytes);
 }
 
 std::optional<Found> JudgeShm(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::set<std::string> hosts = JobHosts(timeline);
   const auto failure = FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus"});
-  const bool failed = failure || (SawFailure(evidence) && !SawEnding(evidence));
+  const bool failed = failure || SawFailure(evidence);
   for (EventIndex i = 0; i < timeline.events.size() && failed; ++i) {
     const auto* shm = std::get_if<ShmSize>(&timeline.events[i].what);
     const auto host = shm != nullptr ? JobHostOf(timeline, hosts, timeline.events[i]) : std::nullopt;

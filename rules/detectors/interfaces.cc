@@ -139,7 +139,7 @@ void FindApart(const Evidence& evidence, const Job& job, std::vector<Relation>& 
     const auto* init = std::get_if<CommInit>(&event.what);
     return init != nullptr && init->complete && init->nranks > 1;
   });
-  if (networks.size() < 2 || complete || !SawFailure(evidence) || SawEnding(evidence)) return;
+  if (networks.size() < 2 || complete || !SawFailure(evidence)) return;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
   Found found(failure ? Found::Held{"hosts-on-different-networks", "unreachable"} : Found::Held{"hosts-on-different-networks", "failed"});
   const auto& [first, second] = std::pair(*networks.begin(), *std::next(networks.begin()));
@@ -166,7 +166,7 @@ void FindMtu(const Evidence& evidence, const Job& job, std::vector<Relation>& ou
     if (event == shown->second.names.end()) continue;
     if (const auto mtu = std::get<LinkPort>(timeline.events[event->second].what).mtu) by_mtu.emplace(*mtu, std::pair(host, event->second));
   }
-  if (!failure || by_mtu.size() < 2 || SawEnding(evidence)) return;
+  if (!failure || by_mtu.size() < 2) return;
   Found found({"mtu-differs", "shown"});
   const auto& [small, one] = *by_mtu.begin();
   const auto& [large, other] = *by_mtu.rbegin();
@@ -204,7 +204,7 @@ void FindVirtual(const Evidence& evidence, std::vector<Relation>& out) {
     name = *found;
     real = *other;
   }
-  if (!chosen || !over || SawEnding(evidence)) return;
+  if (!chosen || !over) return;
   const auto trained = [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation"; };
   if (std::any_of(evidence.phases.begin(), evidence.phases.end(), trained)) return;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable"});

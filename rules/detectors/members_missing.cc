@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -24,8 +25,6 @@ std::optional<int> NumberOf(std::string_view digits) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return error == std::errc() && number >= 0 ? std::optional(number) : std::nullopt;
 }
-
-constexpr std::uint64_t kFewLines = 40;  ///< a log that goes on for pages is not silent
 
 std::vector<Relation> Run(const Evidence& evidence) {
   std::map<int, int> announced;
@@ -52,17 +51,22 @@ std::vector<Relation> Run(const Evidence& evidence) {
   const auto missing = members - static_cast<int>(announced.size());
   if (announced.empty() || missing <= 0) return {};
   const SourcePos last = evidence.timeline.events[lines.back()].where;
-  if (evidence.timeline.inputs[last.input].lines > last.line + kFewLines) return {};
-  std::set<int> ranks;
+  if (evidence.timeline.inputs[last.input].lines > last.line + thresholds::kFewLines) return {};
+  RankSet ranks;
   bool all_twice = true;
   for (const auto& [rank, times] : announced) {
-    ranks.insert(rank);
+    ranks.Add(rank);
     all_twice = all_twice && times > 1;
   }
   Found found(all_twice ? Found::Held{"members-missing", "same-one"} : Found::Held{"members-missing", "some"});
-  found.Say("named", RanksWithin({ranks.begin(), ranks.end()}));
+  found.Say("named", RanksWithin(ranks));
   found.Say("members", std::to_string(members));
   found.Say("themselves", ranks.size() > 1 ? "themselves" : "itself");
+  // As many as there should be announced themselves, under the numbers of others: theirs are those that nobody has.
+  constexpr int kMostNamed = 64;
+  if (all_twice && missing <= kMostNamed)
+    for (const int rank : RankSet::Below(members).Without(ranks))
+      found.culprits.push_back(BlameRank(evidence.timeline, GlobalRank{rank}, "announced itself by the number of another, or not at all"));
   for (const EventIndex line : lines)
     if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, line, "cause"));
   return {found};

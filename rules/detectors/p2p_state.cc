@@ -76,7 +76,7 @@ std::vector<Relation> FindNarrow(const Evidence& evidence) {
   const std::set<std::string> hosts = JobHosts(timeline);
   const auto stall = evidence.course.first_time_out();
   const auto failure = FirstLineFor(evidence, {"pcie-fault", "gpu-fault"});
-  if ((!stall && !failure) || SawEnding(evidence)) return {};
+  if (!stall && !failure) return {};
   std::map<std::string, int> widest;  // by host and name
   const auto key_of = [&](const Event& event, const PcieLink& link) { return JobHostOf(timeline, hosts, event).value_or("?") + "|" + link.name; };
   for (const Event& event : timeline.events)

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -26,8 +27,6 @@ using Severity = PcieError::Severity;
 /// How much a link matters to the job.
 enum class Whose : std::uint8_t { kOther, kPort, kNetwork, kGpu };
 
-constexpr auto kSoonAfter = std::chrono::seconds(120);
-
 bool IsBreak(const PcieError& error) {
   if (error.recovered || error.severity == Severity::kCorrected) return false;
   return error.severity == Severity::kFatal || error.severity == Severity::kContained || error.severity == Severity::kLinkDown || error.detail.find("SDES") != std::string::npos ||
@@ -41,8 +40,8 @@ bool GpuLostAfter(const Timeline& timeline, const std::vector<EventIndex>& losse
     const Event& event = timeline.events[loss];
     if (event.where.input != before.where.input || event.where < before.where) return false;
     const auto up = UptimeOf(before.what), down = UptimeOf(event.what);
-    if (up && down) return *down - *up < kSoonAfter;
-    return !event.at || !before.at || event.at->at - before.at->at < kSoonAfter;
+    if (up && down) return *down - *up < thresholds::kLinkThenDriver;
+    return !event.at || !before.at || event.at->at - before.at->at < thresholds::kLinkThenDriver;
   });
 }
 
@@ -136,12 +135,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
       mended.push_back(i);
   }
   // A port that reports for a device which the job does not use, a few lines further on, is that device's.
-  constexpr std::uint64_t kOneReport = 30;  // lines
   for (Break& port : breaks) {
     const SourcePos& where = evidence.timeline.events[port.event].where;
     const auto is_its = [&](const Break& other) {
       const SourcePos& at = evidence.timeline.events[other.event].where;
-      return other.whose == Whose::kOther && at.input == where.input && at.line >= where.line && at.line < where.line + kOneReport;
+      return other.whose == Whose::kOther && at.input == where.input && at.line >= where.line && at.line < where.line + thresholds::kOnePcieReport;
     };
     if (port.whose == Whose::kPort && std::any_of(breaks.begin(), breaks.end(), is_its)) port.whose = Whose::kOther;
   }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -19,8 +20,6 @@ constexpr FindingRow kFindings[] = {
     {"port-went-down", "complained-of waited seen-only", "ports what"},
 };
 using Found = FoundIn<kFindings>;
-
-constexpr auto kBooting = std::chrono::seconds(300);
 
 bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
 
@@ -41,7 +40,7 @@ std::map<std::pair<std::string, std::string>, Port> PortsOf(const Evidence& evid
   for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
     const Event& event = evidence.timeline.events[i];
     const auto* notice = std::get_if<KernelNotice>(&event.what);
-    if (notice == nullptr || !IsOfNetwork(*notice) || evidence.scope.Of(event) != KernelScope::Outside::kNo || (notice->uptime && *notice->uptime < kBooting)) continue;
+    if (notice == nullptr || !IsOfNetwork(*notice) || evidence.scope.Of(event) != KernelScope::Outside::kNo || (notice->uptime && *notice->uptime < thresholds::kPortsComeUp)) continue;
     const std::string host = evidence.timeline.HostOf(event).value_or("");
     Port& port = ports[{host.empty() ? std::to_string(event.where.input) : host, notice->device}];
     port.host = host;

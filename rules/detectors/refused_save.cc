@@ -7,6 +7,7 @@
 #include <set>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -15,8 +16,6 @@ constexpr FindingRow kFindings[] = {
     {"rank-was-saving", "just-before", "rank"},
 };
 using Found = FoundIn<kFindings>;
-
-constexpr std::uint64_t kLinesBefore = 40;  ///< a traceback of some depth stands between
 
 bool IsRefusal(const Rule& rule) { return rule.kind == Rule::Kind::kSignature && rule.cause == "storage-stall" && rule.blames == Rule::Blames::kPrinter && rule.strength != Strength::kHint; }
 
@@ -32,7 +31,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   const SourcePos where = timeline.events[*refused].where;
   std::optional<GlobalRank> rank;
   std::optional<EventIndex> save;
-  for (EventIndex i = *refused; i-- > 0 && timeline.events[i].where.input == where.input && timeline.events[i].where.line + kLinesBefore >= where.line;) {
+  for (EventIndex i = *refused; i-- > 0 && timeline.events[i].where.input == where.input && timeline.events[i].where.line + thresholds::kTracebackLines >= where.line;) {
     const auto known = timeline.RankOf(timeline.events[i]);
     if (!known) continue;
     if (rank && *rank != known->value) return {};

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -21,12 +22,11 @@ constexpr FindingRow kFindings[] = {
 };
 using Found = FoundIn<kFindings>;
 
-bool AnyFailure(const Evidence& evidence) {
-  for (const Event& event : evidence.timeline.events) {
-    if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<ExceptionRaised>(event.what) ||
-        std::holds_alternative<ProcessExit>(event.what) || std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<CommEnd>(event.what))
-      return true;
-  }
+/// Somebody failed, ended, or went on to work.
+bool AnythingElse(const Evidence& evidence) {
+  if (evidence.course.failed()) return true;
+  for (const Event& event : evidence.timeline.events)
+    if (std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<ProcessExit>(event.what) || std::holds_alternative<CommEnd>(event.what)) return true;
   // Warnings that no rule knows, or only as a hint, are what healthy set-ups print too.
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
@@ -47,19 +47,31 @@ bool OneStandsIdle(const Timeline& timeline) {
   bool idle = false, spins = false;
   for (const int gpu : used) {
     if (utilization.count(gpu) == 0) continue;
-    idle = idle || utilization[gpu] < 20;
-    spins = spins || utilization[gpu] >= 95;
+    idle = idle || utilization[gpu] < thresholds::kIdlePercent;
+    spins = spins || utilization[gpu] >= thresholds::kSpinsPercent;
   }
   return idle && spins;
+}
+
+/// Several ranks printed results of the program's own behind the set-up: the collective ended.
+bool RanksPrintedResults(const Evidence& evidence, EventIndex complete) {
+  static const Pattern kFigure(R"([=: (]-?\d+\.\d)");
+  std::set<int> ranks;
+  for (EventIndex i = complete + 1; i < evidence.timeline.events.size(); ++i) {
+    const Event& event = evidence.timeline.events[i];
+    const auto* message = std::get_if<LogMessage>(&event.what);
+    if (message == nullptr || message->component != Component::kAny || !kFigure.Matches(event.text)) continue;
+    if (const auto rank = evidence.timeline.RankOf(event)) ranks.insert(rank->value.value);
+  }
+  return ranks.size() > 1;
 }
 
 /// The last thing heard is a build: it still runs, or it waits for a lock that nobody holds. Other ranks may add a few
 /// words; a log that goes on for pages is not silent.
 std::vector<Relation> SilenceInBuild(const Evidence& evidence) {
-  constexpr std::uint64_t kFewLines = 40;
   if (evidence.phases.empty() || evidence.phases.back().kind != "compile") return {};
   const SourcePos last = evidence.timeline.events[evidence.phases.back().event].where;
-  if (evidence.timeline.inputs[last.input].lines > last.line + kFewLines) return {};
+  if (evidence.timeline.inputs[last.input].lines > last.line + thresholds::kFewLines) return {};
   Found found({"silence-in-build", "nothing-else"});
   found.citations = {Cite(evidence.timeline, evidence.phases.back().event, "cause")};
   return {found};
@@ -67,7 +79,7 @@ std::vector<Relation> SilenceInBuild(const Evidence& evidence) {
 
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
-  if (AnyFailure(evidence) || OneStandsIdle(timeline)) return {};
+  if (AnythingElse(evidence) || OneStandsIdle(timeline)) return {};
   if (std::vector<Relation> build = SilenceInBuild(evidence); !build.empty()) return build;
   std::optional<EventIndex> complete, via;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -75,6 +87,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (const auto* channels = std::get_if<ChannelsVia>(&timeline.events[i].what); channels != nullptr && channels->via.rfind("P2P/", 0) == 0 && !via) via = i;
   }
   if (!complete || !via) return {};
+  if (RanksPrintedResults(evidence, *complete)) return {};
+  // Rows of results, a bar, anything that is counted behind the set-up.
+  if (std::ranges::any_of(evidence.told, [&](const Told& told) { return told.what == Told::What::kWork && told.kind != "joining" && told.event > *complete; })) return {};
   const bool called = std::any_of(timeline.communicators.begin(), timeline.communicators.end(), [](const CommunicatorRow& row) {
     return std::any_of(row.members.begin(), row.members.end(), [](const auto& member) { return member.calls > 1; });
   });

@@ -54,7 +54,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-void ReadLine(const std::string& text, EventIndex event, Report& report) {
+void ReadLine(std::string_view text, EventIndex event, Report& report) {
   static const Pattern kByTensor(R"(([^\s\[\]]+) \[(missing|ready) ranks: ?(\d+(?:, ?\d+)*)\])");
   static const Pattern kByRank(R"(^(\d+)!?: ?\[([^\[\]]*)\])");
   if (const auto by_tensor = kByTensor.Search(text)) {
@@ -102,13 +102,15 @@ std::optional<Found> Crosswise(const Timeline& timeline, const Report& report) {
   return std::nullopt;
 }
 
-/// Where only those that came are listed, the others are lacked; how many there are, the job says elsewhere.
+/// Where only those that came are listed, the others are lacked; how many there are, the job says elsewhere, or not: ranks
+/// count from 0, so whoever is between those that came exists.
 std::optional<Found> Complement(const Timeline& timeline, const Report& report) {
   constexpr int kMostRanks = 1 << 16;
-  if (report.of_ready.empty() || !timeline.world_size || timeline.world_size->value > kMostRanks) return std::nullopt;
-  std::vector<int> missing;
-  for (int rank = 0; rank < timeline.world_size->value; ++rank)
-    if (!report.ready.contains(rank)) missing.push_back(rank);
+  if (report.of_ready.empty() || report.ready.empty()) return std::nullopt;
+  const int size = timeline.world_size ? timeline.world_size->value : *report.ready.rbegin() + 1;
+  if (size > kMostRanks) return std::nullopt;
+  const RankSet missing = RankSet::Below(size).Without(RankSet::Of(report.ready));
+  if (!timeline.world_size && missing.size() > report.ready.size()) return std::nullopt;
   if (missing.empty()) return std::nullopt;
   Found found({"tensors-lack-ranks", "complement"});
   found.Say("ranks", RanksInWords(missing));
@@ -125,9 +127,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (evidence.book.rules[match.rule].id == "horovod-missing-rank") lines.push_back(match.event);
   if (lines.empty() || evidence.course.WentOn(lines.back())) return {};
   for (const EventIndex line : lines) {
-    const Event& event = evidence.timeline.events[line];
-    const auto* message = std::get_if<LogMessage>(&event.what);
-    ReadLine(message != nullptr && !message->text.empty() ? message->text : event.text, line, report);
+    ReadLine(MessageOf(evidence.timeline.events[line]), line, report);
   }
   std::vector<Relation> out;
   if (auto found = Crosswise(evidence.timeline, report)) out.push_back(*std::move(found));

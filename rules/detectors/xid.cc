@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -31,8 +32,6 @@ using Class = ErrorCode::Class;
 using Role = ErrorCode::Role;
 
 constexpr std::size_t kCited = 6;
-/// Reports of one fault come together; a GPU that reports later is another's victim.
-constexpr auto kTogether = std::chrono::seconds(5);
 
 /// One report, by what it means: an Xid 45 that names its cause means that, an NVLink error is one under any number.
 struct Seen {
@@ -98,23 +97,22 @@ Culprit Blame(const Timeline& timeline, const Seen& seen, const std::string& why
 /// A GPU whose kernel faulted is slow to leave it: the context switch that times out after the fault follows it.
 bool FollowsAFault(const Timeline& timeline, const std::vector<Seen>& faults, const Seen& late) {
   constexpr int kContextSwitchTimeOut = 109;
-  constexpr auto kSoon = std::chrono::seconds(120);
   if (late.number != kContextSwitchTimeOut) return false;
   const Event& event = timeline.events[late.event];
   return std::any_of(faults.begin(), faults.end(), [&](const Seen& fault) {
     const Event& before = timeline.events[fault.event];
     if (fault.bus_id != late.bus_id || fault.code->role != Role::kCause || timeline.Order(fault.event, late.event) != std::partial_ordering::less) return false;
     const auto up = UptimeOf(before.what), down = UptimeOf(event.what);
-    if (up && down) return *down - *up <= kSoon;
-    return !event.at || !before.at || event.at->at - before.at->at <= kSoon;
+    if (up && down) return *down - *up <= thresholds::kContextSwitch;
+    return !event.at || !before.at || event.at->at - before.at->at <= thresholds::kContextSwitch;
   });
 }
 
 bool Together(const Timeline& timeline, EventIndex a, EventIndex b) {
   const Event &x = timeline.events[a], &y = timeline.events[b];
   const auto up = UptimeOf(x.what), down = UptimeOf(y.what);
-  if (up && down && x.where.input == y.where.input) return std::chrono::abs(*up - *down) <= kTogether;
-  return !x.at || !y.at || x.at->date != y.at->date || std::chrono::abs(x.at->at - y.at->at) <= kTogether;
+  if (up && down && x.where.input == y.where.input) return std::chrono::abs(*up - *down) <= thresholds::kOneFault;
+  return !x.at || !y.at || x.at->date != y.at->date || std::chrono::abs(x.at->at - y.at->at) <= thresholds::kOneFault;
 }
 
 bool Before(const Timeline& timeline, const Seen& a, const Seen& b) {

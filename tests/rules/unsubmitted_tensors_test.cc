@@ -22,7 +22,9 @@ TEST_CASE("unsubmitted tensors: who lacks what", "[detectors]") {
       {"Missing ranks:\n0: [allreduce.a]\n1: [allreduce.b]\n", "collective-mismatch", {}},
       {"Missing ranks:\n0: [allreduce.a, allreduce.c, allreduce.d, allreduce.e, allreduce.f, allreduce.g ...]\n1: [allreduce.b, allreduce.h ...]\n", "rank-absent", {0, 1}},
       {"world size: 4\nStalled ops:HorovodAllreduce_a_0 [ready ranks: 0, 1, 3]\n", "rank-absent", {2}},
-      {"Stalled ops:HorovodAllreduce_a_0 [ready ranks: 0, 1, 3]\n", "rank-absent", {}},
+      {"Stalled ops:HorovodAllreduce_a_0 [ready ranks: 0, 1, 3]\n", "rank-absent", {2}},
+      {"Stalled ops:HorovodAllreduce_a_0 [ready ranks: 0, 1, 2]\n", "rank-absent", {}},
+      {"Stalled ops:HorovodAllreduce_a_0 [ready ranks: 5]\n", "rank-absent", {}},
   };
   for (const auto& row : rows) {
     CAPTURE(row.report);

@@ -1,0 +1,88 @@
+// What the hosts of one job declare of themselves differs, and the job failed before it came to its work.
+//
+// What holds: NCCL on two hosts prints two versions of itself, or talks over RDMA on one and over sockets on the other, and
+// something failed or was given up while nothing had been done yet. Why that implies the cause: ranks of one communicator
+// must speak one protocol over one kind of network; NCCL learns it only when they meet. What looks like it: two jobs in
+// what was given; hosts that differ and worked together for a while, which shows that they can.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "rules/detectors.h"
+#include "rules/host_states.h"
+
+namespace inquest {
+namespace {
+
+constexpr FindingRow kFindings[] = {
+    {"nccl-versions-differ", "failed-at-start", "first on-first other on-other"},
+    {"networks-differ", "failed-at-start", "few many"},
+};
+using Found = FoundIn<kFindings>;
+
+using ByHost = std::map<std::string, EventIndex>;
+
+/// What each host printed last of a kind.
+template <class T>
+ByHost Latest(const Timeline& timeline, bool (*counts)(const T&)) {
+  const std::set<std::string> hosts = JobHosts(timeline);
+  ByHost out;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* what = std::get_if<T>(&timeline.events[i].what);
+    if (what == nullptr || !counts(*what)) continue;
+    if (const auto host = JobHostOf(timeline, hosts, timeline.events[i]); host && !host->empty()) out[*host] = i;
+  }
+  return out;
+}
+
+void FindVersions(const Timeline& timeline, std::vector<Relation>& out) {
+  const ByHost versions = Latest<NcclVersion>(timeline, [](const NcclVersion& version) { return !version.version.empty(); });
+  const auto of = [&](EventIndex event) -> const std::string& { return std::get<NcclVersion>(timeline.events[event].what).version; };
+  const auto other = std::find_if(versions.begin(), versions.end(), [&](const auto& entry) { return of(entry.second) != of(versions.begin()->second); });
+  if (other == versions.end()) return;
+  Found found({"nccl-versions-differ", "failed-at-start"});
+  found.Say("first", of(versions.begin()->second));
+  found.Say("on-first", OnHost(versions.begin()->first));
+  found.Say("other", of(other->second));
+  found.Say("on-other", OnHost(other->first));
+  found.citations = {Cite(timeline, versions.begin()->second, "cause"), Cite(timeline, other->second, "cause")};
+  out.push_back(std::move(found));
+}
+
+void FindNetworks(const Timeline& timeline, std::vector<Relation>& out) {
+  const ByHost rdma = Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kRdma; });
+  ByHost sockets = Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kSocket; });
+  std::erase_if(sockets, [&](const auto& entry) { return rdma.contains(entry.first); });
+  // Fewer hosts are the odd ones; as many, nobody is.
+  if (sockets.empty() || rdma.empty()) return;
+  Found found({"networks-differ", "failed-at-start"});
+  const auto names = [](const ByHost& hosts) {
+    std::vector<std::string> named;
+    for (const auto& [host, event] : hosts)
+      if (named.size() < 4) named.push_back(host);
+    return fmt::format("{}{}", fmt::join(named, ", "), hosts.size() > named.size() ? fmt::format(" and {} more", hosts.size() - named.size()) : "");
+  };
+  found.Say("few", names(sockets));
+  found.Say("many", names(rdma));
+  if (sockets.size() < rdma.size())
+    for (const auto& [host, event] : sockets)
+      for (Culprit& culprit : BlameHost(host, "")) found.culprits.push_back(std::move(culprit));
+  found.citations = {Cite(timeline, sockets.begin()->second, "cause"), Cite(timeline, rdma.begin()->second, "cause")};
+  out.push_back(std::move(found));
+}
+
+std::vector<Relation> Run(const Evidence& evidence) {
+  std::vector<Relation> out;
+  const auto since = evidence.course.since();
+  if (!since || evidence.course.WorkedBefore(*since)) return out;
+  FindVersions(evidence.timeline, out);
+  FindNetworks(evidence.timeline, out);
+  return out;
+}
+
+}  // namespace
+
+extern const Detector kDeclared{"declared", "What the hosts of one job declare of themselves differs.", kFindings, &Run};
+
+}  // namespace inquest
