@@ -1,6 +1,9 @@
 // Inputs -> events -> timeline -> findings -> verdict.
 #include "cli/analyze.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "timeline/builder.h"
@@ -17,7 +20,17 @@ InputSummary Summary(InputRead& read) {
           .damaged = read.tally.damaged,
           .kinds = std::move(read.kinds),
           .problem = std::move(read.problem),
-          .host = std::move(read.host)};
+          .host = std::move(read.host),
+          .form = read.form};
+}
+
+/// A verdict on no bytes at all would be one on a typing mistake.
+std::optional<Error> NothingCame(const std::vector<InputRead>& reads) {
+  if (reads.empty() || std::any_of(reads.begin(), reads.end(), [](const InputRead& read) { return read.tally.bytes > 0; })) return std::nullopt;
+  const std::string& path = reads.front().path;
+  if (reads.size() > 1) return Error{fmt::format("it is empty, and so are all {} files", reads.size()), "give the files that hold what the ranks printed", path};
+  if (path == "-") return Error{"nothing came", "pipe in what the job printed, errors with it: COMMAND 2>&1 | inquest; or name files and folders", "standard input"};
+  return Error{"it is empty", "give the files that hold what the ranks printed", path};
 }
 
 }  // namespace
@@ -29,6 +42,7 @@ Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& 
   TimelineBuilder builder;
   Result<std::vector<InputRead>> reads = ScanInputs(*inputs, sieve, options, builder);
   if (!reads) return reads.error();
+  if (auto nothing = NothingCame(*reads)) return *std::move(nothing);
   std::vector<InputSummary> summaries;
   for (InputRead& read : *reads) summaries.push_back(Summary(read));
   Analysis analysis{.timeline = builder.Build(std::move(summaries)), .verdict = {}};

@@ -352,6 +352,7 @@ Json InputToJson(const InputSummary& input, Json missing) {
   return Json{{"path", input.path},       {"bytes", input.bytes}, {"lines", input.lines},    {"kinds", input.kinds},
               {"claimed", input.claimed}, {"plain", input.plain}, {"damaged", input.damaged},
               {"problem", OrNull(input.problem)},
+              {"form", input.form == nullptr ? Json(nullptr) : Json{{"name", input.form->name}, {"text", input.form->text}}},
               {"clock", OrNull(input.clock)},
               {"missing", missing.is_null() ? Json::array() : std::move(missing)}};
 }
@@ -369,6 +370,7 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   document.List("alternatives", verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); });
   document.List("findings", verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); });
   document.List("attempts", verdict.attempts, [&](const AttemptTold& attempt) { return ToJson(timeline, attempt); });
+  document.Key("warnings").Value(verdict.warnings);
   document.Key("job");
   WriteJob(timeline, document);
   document.List("timeline", timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); });

@@ -12,6 +12,7 @@ namespace inquest {
 namespace {
 
 // One screen holds this many rows of each part; JSON holds all.
+constexpr int kWarningRows = 4;
 constexpr std::size_t kAttemptsShown = 5, kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3,
                       kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4, kProblemsShown = 3;
 
@@ -367,6 +368,10 @@ void Coverage(Page& page, const Timeline& timeline) {
     if (++problems <= kProblemsShown) page.Paragraph("  ", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
   }
   page.More(problems, kProblemsShown);
+  std::size_t forms = 0;
+  for (const InputSummary& input : timeline.inputs)
+    if (input.form != nullptr && ++forms <= kProblemsShown) page.Paragraph("  ", fmt::format("No log: {}: {}", input.path, input.form->text), 3);
+  page.More(forms, kProblemsShown);
   std::string left_out;
   for (const auto& [what, count] : timeline.left_out) left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
   if (!left_out.empty()) page.Line("  ", "Left out, more than is held in memory: " + left_out, style::kYellow);
@@ -379,6 +384,7 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const R
   Page page(context.text);
   const bool undecided = verdict.outcome == Outcome::kUndecided;
   Headline(page, verdict);
+  for (const std::string& warning : verdict.warnings) page.Paragraph("! ", warning, kWarningRows, style::kYellow);
   if (undecided) {
     if (!verdict.culprits.empty()) page.Blank();
     Culprits(page, verdict, "Look at  ");

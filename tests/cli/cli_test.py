@@ -4,6 +4,7 @@
 cli_test.py BINARY [unittest options]
 """
 
+import json
 import os
 import pathlib
 import pty
@@ -149,6 +150,34 @@ class CliTest(unittest.TestCase):
         self.assertIn("one of list, show, test, lint", self.refused("rules"))
         self.assertIn("one of bash, zsh, fish", self.refused("completion", "tcsh"))
         self.assertIn("/nonexistent", self.refused("--rules", "/nonexistent", self.log))
+
+    def test_nothing_came(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertIn("there is no file in it", self.refused(empty))
+        (empty / ".hidden").write_bytes(OUT_OF_MEMORY)
+        self.assertIn("hidden files are passed over", self.refused(empty))
+        (empty / "a.log").write_bytes(b"")
+        self.assertIn("a.log: it is empty", self.refused(empty))
+        (empty / "b.log").write_bytes(b"")
+        self.assertIn("all 2 files", self.refused(empty))
+        self.assertEqual(run(empty, self.log)[0], FAILED)
+        self.assertIn("2>&1 | inquest", self.refused(stdin=b""))
+        self.assertIn("2>&1 | inquest", self.refused("-", stdin=b""))
+
+    def test_what_is_no_log_is_named(self):
+        core = self.folder / "core.4123"
+        core.write_bytes(b"\x7fELF\x02\x01" + bytes(10) + b"\x04\x00" + bytes(4096) + OUT_OF_MEMORY)
+        status, out, err = run(core)
+        self.assertEqual(status, UNDECIDED, err)
+        self.assertIn("No log: ", out)
+        self.assertIn("core.4123: a core dump, which is not read", out.replace("\n  ", " "))
+        (self.folder / "run.ipynb").write_text('{"cells": [{"cell_type": "code", "outputs": [{"text": ["step 1"]}]}], "nbformat": 4}')
+        inputs = {pathlib.Path(one["path"]).name: one for one in json.loads(run("--format", "json", self.folder)[1])["inputs"]}
+        forms = {name: one["form"] and one["form"]["name"] for name, one in inputs.items()}
+        self.assertEqual(forms, {"core.4123": "core-dump", "job.log": None, "run.ipynb": "jupyter-notebook"})
+        for one in inputs.values():
+            self.assertEqual(one["claimed"] + one["plain"] + one["damaged"], one["bytes"])
 
     def test_two_dashes_end_the_options(self):
         (self.folder / "-dash.log").write_bytes(OUT_OF_MEMORY)

@@ -42,6 +42,22 @@ TEST_CASE("what every match holds is known of an expression, or nothing is", "[p
   }
 }
 
+TEST_CASE("a match is the first in the text, wherever what it begins with stands", "[pattern]") {
+  struct Row {
+    const char *expression, *text, *match;
+  };
+  for (const Row& row :
+       {Row{R"(ran for (\d+) ms)", "ran for x, ran for 7 ms, ran for 8 ms", "ran for 7 ms"}, Row{R"(abc+d)", "abd abbcd abccd", "abccd"}, Row{R"(abcx?\d)", "abcx abcy abc abc abc abc abcx1 abc2", "abcx1"},
+        Row{R"(aaa+b)", "aaaaaac aaaab", "aaaab"}, Row{R"(rank\b.)", "ranks rank 3", "rank "}, Row{R"(^rank (\d))", "rank 3", "rank 3"}, Row{R"(^rank (\d))", " rank 3", ""}, Row{R"(^\d+x)", "12x", "12x"},
+        Row{R"(^\d*x)", "x", "x"}, Row{R"(^ab?c)", "ac", "ac"}, Row{R"(^abc|def)", "xdef", "def"}, Row{R"(^(?:a|b)c)", "bc", "bc"}, Row{R"((?i)^abc)", "ABC", "ABC"}, Row{R"(^(?i)abc)", "ABC", "ABC"},
+        Row{R"((?m)^abc$)", "x\nabc", "abc"}, Row{R"(\Qabc\E\d)", "abc1", "abc1"}, Row{R"(abc\x41)", "abcA", "abcA"}, Row{R"(abc$)", "abc abc", "abc"}, Row{R"(^$)", "", ""}}) {
+    CAPTURE(row.expression, row.text);
+    const auto match = Pattern(row.expression).Search(row.text);
+    CHECK((match ? match->text(0) : std::string_view()) == row.match);
+    CHECK(Pattern(row.expression).Matches(row.text) == match.has_value());
+  }
+}
+
 TEST_CASE("numbers are whole, in range, or absent", "[pattern]") {
   const Pattern pattern(R"(n=(\S*))");
   struct Row {

@@ -40,7 +40,9 @@ expect 1 --format json job.log
 grep -q '"schema": "inquest-verdict-1"' out.txt || fail 'no verdict document'
 expect 3 no-such-file.log
 [[ -s err.txt ]] || fail 'nothing said about a missing file'
-expect 2 /dev/null
+expect 3 /dev/null
+echo 'nothing of note' >quiet.log
+expect 2 quiet.log
 
 # Its worker is found from where it was installed; a build without Gloo says what is missing.
 status=0

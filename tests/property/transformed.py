@@ -105,7 +105,6 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--keep", help="case:transformation:folder; writes that and runs nothing")
     options = parser.parse_args()
     binary = str(pathlib.Path(options.binary).resolve())
     names = [name for name in TRANSFORMATIONS if not options.only or name in options.only.split(",")]
@@ -132,7 +131,7 @@ def main() -> int:
             if options.verbose:
                 print("\n".join(notes), flush=True)
             wrong, lost = MORE.get(name, (WRONG, LOST))
-            if tally["wrong"] > max(1, wrong * count / 100) or tally["lost"] > max(2, lost * count / 100):
+            if tally["wrong"] > 1 + wrong * count / 100 or tally["lost"] > 1 + lost * count / 100:
                 broken.append(name)
                 if options.check:
                     print("\n".join(notes))

@@ -57,8 +57,8 @@ class SchemaTest(unittest.TestCase):
                 document = self.check(files)
                 self.assertEqual(sorted({read["path"].split(":")[0] for read in document["inputs"]}), files)  # members of an archive count as it
 
-    def test_nothing_at_all(self):
-        document = self.check(["-"])
+    def test_next_to_nothing(self):
+        document = self.check(["-"], b"\n")
         self.assertEqual(document["outcome"], "undecided")
         self.assertEqual(document["verdict"]["cause"], "unknown")
 

@@ -149,6 +149,7 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
                     .evidence = {},
                     .remedies = {},
                     .collect_next = {},
+                    .warnings = {},
                     .retry = "no",
                     .alternatives = {},
                     .findings = {},
