@@ -7,7 +7,8 @@
 
 namespace inquest::bench {
 
-/// Start, training, an exception of the culprit, the others' time-outs, the launcher's report, the next start: until `bytes`.
+/// Start, training, an exception of the culprit, the others' time-outs, the launcher's report, the next start: until
+/// `bytes`.
 void WriteCrashLoop(Job job, std::uint64_t bytes, LogWriter& log);
 /// Lines of a dozen kinds, each of a host, a process, a device, an operation or in words that no line before it named.
 void WriteAllNew(const Job& job, std::uint64_t bytes, LogWriter& log);

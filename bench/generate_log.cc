@@ -12,15 +12,15 @@
 //   journal  the culprit's node: its journal as JSON, with an Xid 79 at the end.
 //   timeout  the densest evidence: nothing but starts and time-outs, as a launcher leaves them that restarts the job
 //            until the size is reached.
-//   crash-loop  the same with training in between, an exception, and the launcher's report: a service that fails for days.
-//   all-new  each line names a host, a process, a device or an operation that no line before it named.
+//   crash-loop  the same with training in between, an exception, and the launcher's report: a service that fails for
+//   days. all-new  each line names a host, a process, a device or an operation that no line before it named.
 // The same options give the same bytes on every machine. The size is met to within the length of the ending.
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <CLI/CLI.hpp>
 
 #include "bench/chatter.h"
 #include "bench/collectives.h"

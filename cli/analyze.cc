@@ -26,10 +26,17 @@ InputSummary Summary(InputRead& read) {
 
 /// A verdict on no bytes at all would be one on a typing mistake.
 std::optional<Error> NothingCame(const std::vector<InputRead>& reads) {
-  if (reads.empty() || std::any_of(reads.begin(), reads.end(), [](const InputRead& read) { return read.tally.bytes > 0; })) return std::nullopt;
+  if (reads.empty() ||
+      std::any_of(reads.begin(), reads.end(), [](const InputRead& read) { return read.tally.bytes > 0; }))
+    return std::nullopt;
   const std::string& path = reads.front().path;
-  if (reads.size() > 1) return Error{fmt::format("it is empty, and so are all {} files", reads.size()), "give the files that hold what the ranks printed", path};
-  if (path == "-") return Error{"nothing came", "pipe in what the job printed, errors with it: COMMAND 2>&1 | inquest; or name files and folders", "standard input"};
+  if (reads.size() > 1)
+    return Error{fmt::format("it is empty, and so are all {} files", reads.size()),
+                 "give the files that hold what the ranks printed", path};
+  if (path == "-")
+    return Error{"nothing came",
+                 "pipe in what the job printed, errors with it: COMMAND 2>&1 | inquest; or name files and folders",
+                 "standard input"};
   return Error{"it is empty", "give the files that hold what the ranks printed", path};
 }
 

@@ -17,7 +17,7 @@ struct Analysis {
 };
 
 /// The last attempt is judged, or number `attempt` from 1 where there are so many.
-Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve, const ScanOptions& options,
-                         std::optional<std::size_t> attempt = std::nullopt);
+Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve,
+                         const ScanOptions& options, std::optional<std::size_t> attempt = std::nullopt);
 
 }  // namespace inquest

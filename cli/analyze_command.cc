@@ -41,17 +41,21 @@ int StatusOf(Outcome outcome) {
 /// `inquest exlain`: the first argument names nothing that is there, and nearly a command.
 std::optional<CommandResult> MeantAsCommand(const std::vector<std::string>& paths) {
   std::error_code unreadable;
-  if (paths.empty() || paths.front().find_first_of("./-") != std::string::npos || std::filesystem::exists(paths.front(), unreadable)) return std::nullopt;
+  if (paths.empty() || paths.front().find_first_of("./-") != std::string::npos ||
+      std::filesystem::exists(paths.front(), unreadable))
+    return std::nullopt;
   std::vector<std::string_view> names;
   for (const Command& command : Commands().subspan(1)) names.push_back(command.name);
   const auto nearest = Nearest(paths.front(), names);
   if (!nearest) return std::nullopt;
-  return CouldNotRun({"no file, folder or command is called '" + paths.front() + "'", "did you mean inquest " + std::string(*nearest) + "?", ""});
+  return CouldNotRun({"no file, folder or command is called '" + paths.front() + "'",
+                      "did you mean inquest " + std::string(*nearest) + "?", ""});
 }
 
 }  // namespace
 
-std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options, const std::vector<std::string>& paths) {
+std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options,
+                                                  const std::vector<std::string>& paths) {
   std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.rules_dir);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
@@ -62,7 +66,8 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
   std::optional<Progress> progress;
   if (ErrorIsTerminal() && !options.quiet) progress.emplace(done, TotalBytes(paths));
   Result<Analysis> analysis =
-      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done, .hosts = options.hosts}, options.attempt);
+      Analyze(paths, book, **sieve, {.threads = options.threads, .progress_bytes = &done, .hosts = options.hosts},
+              options.attempt);
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
   return *std::move(analysis);
@@ -86,7 +91,9 @@ CommandResult RunAnalysis(const Options& options) {
   if (options.analysis.quiet) return result;
   ReportContext context{.text = StyleOfOutput(options), .tool_version = Version()};
   if (verdict.collective) context.replay_command = CommandLine(PlanFrom(timeline, *verdict.collective));
-  result.print = [analysis, context, format = options.format](const Sink& sink) { format->render(analysis->timeline, analysis->verdict, context, sink); };
+  result.print = [analysis, context, format = options.format](const Sink& sink) {
+    format->render(analysis->timeline, analysis->verdict, context, sink);
+  };
   return result;
 }
 

@@ -1,6 +1,6 @@
 // `inquest collect`: makes a bundle and says what is in it.
-#include <fmt/format.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -23,7 +23,8 @@ std::string Summary(const Collected& collected) {
     else
       missing += fmt::format("  {:<28} {}\n", Sanitize(item.name), Sanitize(item.problem));
   }
-  std::string text = fmt::format("{}: {} of {} items, {} bytes. Nothing was sent anywhere.\n", path, whole, collected.items.size(), collected.bytes);
+  std::string text = fmt::format("{}: {} of {} items, {} bytes. Nothing was sent anywhere.\n", path, whole,
+                                 collected.items.size(), collected.bytes);
   if (!missing.empty()) text += "Missing or not whole:\n" + missing;
   if (path != "-") text += fmt::format("Look inside: tar -tf {0}\nRead it:     inquest {0}\n", path);
   return text;
@@ -34,8 +35,14 @@ std::string Summary(const Collected& collected) {
 CommandResult RunCollect(const Options& options) {
   if (std::ranges::find(options.arguments, "-") != options.arguments.end())
     return CouldNotRun({"collect reads no standard input", "name the files to put in", ""});
-  if (options.collect.output == "-" && OutputIsTerminal()) return CouldNotRun({"a terminal shows no bundle", "send standard output to a file, or give -o FILE", ""});
-  CollectRequest request{.output = options.collect.output, .paths = options.arguments, .environment = {}, .time_limit = options.collect.time_limit, .stacks = options.collect.stacks, .tool_version = std::string(Version())};
+  if (options.collect.output == "-" && OutputIsTerminal())
+    return CouldNotRun({"a terminal shows no bundle", "send standard output to a file, or give -o FILE", ""});
+  CollectRequest request{.output = options.collect.output,
+                         .paths = options.arguments,
+                         .environment = {},
+                         .time_limit = options.collect.time_limit,
+                         .stacks = options.collect.stacks,
+                         .tool_version = std::string(Version())};
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   request.interrupted = Interrupted;
   const CatchInterrupt guard;

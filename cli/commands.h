@@ -10,7 +10,8 @@ namespace inquest {
 
 CommandResult RunAnalysis(const Options& options);
 /// The analysis alone, with what the options say of rules and threads; a CommandResult where it could not run.
-std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options, const std::vector<std::string>& paths);
+std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options,
+                                                  const std::vector<std::string>& paths);
 CommandResult RunRules(const Options& options);
 CommandResult RunExplain(const Options& options);
 CommandResult RunCollect(const Options& options);

@@ -32,11 +32,11 @@ std::string BashValues() {
     if (option.value.empty()) continue;
     const std::string letter = option.letter != 0 ? fmt::format("|-{}", option.letter) : "";
     const std::string complete =
-        option.choices != nullptr  ? fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(option.Choices(), " "))
-        : option.value == "DIR"  ? "compgen -d -- \"$current\""
-        : option.value == "FILE" ? "compgen -f -- \"$current\""
-        : option.value == "CODE" ? "compgen -W \"$(inquest explain 2>/dev/null | cut -d' ' -f1)\" -- \"$current\""
-                                 : "true";
+        option.choices != nullptr ? fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(option.Choices(), " "))
+        : option.value == "DIR"   ? "compgen -d -- \"$current\""
+        : option.value == "FILE"  ? "compgen -f -- \"$current\""
+        : option.value == "CODE"  ? "compgen -W \"$(inquest explain 2>/dev/null | cut -d' ' -f1)\" -- \"$current\""
+                                  : "true";
     text += fmt::format("    --{}{}) mapfile -t COMPREPLY < <({}); return ;;\n", option.name, letter, complete);
   }
   return text;
@@ -101,7 +101,10 @@ std::string ZshOptions(const Command& command) {
     if (option.choices != nullptr) {
       value = fmt::format(":{}:({})", option.value, fmt::join(option.Choices(), " "));
     } else if (!option.value.empty()) {
-      value = fmt::format(":{}:{}", option.value, option.value == "DIR" ? "_files -/" : option.value == "FILE" ? "_files" : "");
+      value = fmt::format(":{}:{}", option.value,
+                          option.value == "DIR"    ? "_files -/"
+                          : option.value == "FILE" ? "_files"
+                                                   : "");
     }
     const std::string rest = fmt::format("[{}]{}", ZshText(option.help), value);
     text += fmt::format(" \\\n        '--{}{}'", option.name, rest);

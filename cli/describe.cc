@@ -72,7 +72,9 @@ std::string CauseWord(const FindingRule& rule) {
 }
 
 Strength Strongest(const FindingRule& rule) {
-  return std::max_element(rule.grades.begin(), rule.grades.end(), [](const Grade& a, const Grade& b) { return a.strength < b.strength; })->strength;
+  return std::max_element(rule.grades.begin(), rule.grades.end(),
+                          [](const Grade& a, const Grade& b) { return a.strength < b.strength; })
+      ->strength;
 }
 
 std::string Describe(const Cause& cause, const RuleBook& book) {
@@ -85,7 +87,8 @@ std::string Describe(const Cause& cause, const RuleBook& book) {
   }
   std::vector<std::string> findings;
   for (const FindingRule& rule : book.findings)
-    if (rule.cause == cause.code || std::any_of(rule.causes.begin(), rule.causes.end(), [&](const auto& row) { return row.cause == cause.code; }))
+    if (rule.cause == cause.code ||
+        std::any_of(rule.causes.begin(), rule.causes.end(), [&](const auto& row) { return row.cause == cause.code; }))
       findings.push_back(fmt::format("{} ({}): {}", rule.id, Name(Strongest(rule)), rule.summary));
   return out + Items("Signatures", rules) + Items("Findings of detectors", findings);
 }
@@ -106,18 +109,23 @@ std::string Describe(const Rule& rule, const RuleBook& book) {
 }
 
 std::string Describe(const FindingRule& rule) {
-  std::string out = fmt::format("{}: finding of the detector {}, for {}, blames {}\n{}\n\n", rule.id, rule.detector, CauseWord(rule), Name(rule.blames), rule.file);
+  std::string out = fmt::format("{}: finding of the detector {}, for {}, blames {}\n{}\n\n", rule.id, rule.detector,
+                                CauseWord(rule), Name(rule.blames), rule.file);
   const std::string& claim = rule.grades.front().claim;
   out += Wrapped("", rule.summary) + "\nClaim\n" + Wrapped("  ", claim) + "\nGrades\n";
   std::vector<Remedy> remedies;
   std::vector<std::string> explains, collect;
   const auto add = [](auto& all, const auto& more, const auto& same) {
     for (const auto& item : more)
-      if (std::none_of(all.begin(), all.end(), [&](const auto& known) { return same(known, item); })) all.push_back(item);
+      if (std::none_of(all.begin(), all.end(), [&](const auto& known) { return same(known, item); }))
+        all.push_back(item);
   };
   for (const Grade& grade : rule.grades) {
-    const std::string weight = grade.by_catalogue ? "as the catalogue says" : fmt::format("{}, confidence {:.2f}", Name(grade.strength), grade.confidence);
-    out += Wrapped(fmt::format("  - {}: ", grade.name), grade.claim == claim ? weight : fmt::format("{}. {}", weight, grade.claim));
+    const std::string weight = grade.by_catalogue
+                                   ? "as the catalogue says"
+                                   : fmt::format("{}, confidence {:.2f}", Name(grade.strength), grade.confidence);
+    out += Wrapped(fmt::format("  - {}: ", grade.name),
+                   grade.claim == claim ? weight : fmt::format("{}. {}", weight, grade.claim));
     add(explains, grade.explains, std::equal_to<>());
     add(collect, grade.collect, std::equal_to<>());
     std::vector<Remedy> own;
@@ -126,14 +134,17 @@ std::string Describe(const FindingRule& rule) {
   }
   if (rule.alone) out += "\nDecides although nothing else says that the job failed.\n";
   if (rule.stall) out += "\nEverybody is in and nothing moves: lends weight to what is said of the transport.\n";
-  return out + Items("Sets aside", explains) + Items("Refuted by", rule.refuted_by) + WhatToDo(remedies) + Items("What to collect", collect) + Items("References", rule.references);
+  return out + Items("Sets aside", explains) + Items("Refuted by", rule.refuted_by) + WhatToDo(remedies) +
+         Items("What to collect", collect) + Items("References", rule.references);
 }
 
 std::string Describe(std::string_view name, const ErrorCode& code, const RuleBook& book) {
-  static constexpr std::string_view kRoles[] = {"a cause", "follows from something else", "a notice, no job dies of it"};
+  static constexpr std::string_view kRoles[] = {"a cause", "follows from something else",
+                                                "a notice, no job dies of it"};
   const Cause* cause = book.FindCause(code.cause);
-  std::string out = fmt::format("{} {}: {}, {}\ncause {} ({}), {}, confidence {:.2f}\n\n", name, code.number, Name(code.origin),
-                                kRoles[static_cast<std::size_t>(code.role)], code.cause, cause != nullptr ? cause->title : "", Name(StrengthOf(code)), code.confidence);
+  std::string out = fmt::format("{} {}: {}, {}\ncause {} ({}), {}, confidence {:.2f}\n\n", name, code.number,
+                                Name(code.origin), kRoles[static_cast<std::size_t>(code.role)], code.cause,
+                                cause != nullptr ? cause->title : "", Name(StrengthOf(code)), code.confidence);
   out += Wrapped("", code.meaning) + WhatToDo({{code.action, ""}});
   return out + Items("What it needs", code.needs) + Items("Source", {code.source});
 }

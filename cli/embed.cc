@@ -47,7 +47,9 @@ int Embed(const std::string& source, const fs::path& out) {
   if (!errors.empty()) return 1;
   RuleBook& book = std::get<RuleBook>(loaded);
   // The place of the build must not reach the binary.
-  const auto below = [&](const std::string& file) { return (fs::path("rules") / fs::path(file).lexically_relative(source)).string(); };
+  const auto below = [&](const std::string& file) {
+    return (fs::path("rules") / fs::path(file).lexically_relative(source)).string();
+  };
   for (Rule& rule : book.rules) rule.file = below(rule.file);
   for (FindingRule& rule : book.findings) rule.file = below(rule.file);
   const Result<std::string> sieve = PackSieve(SoughtBy(book, Marks().marks));

@@ -1,5 +1,5 @@
-// `inquest explain CODE`: what a cause means, what to do, what to collect, and which rules speak for it. `explain xid N`,
-// `explain sxid N` and `explain N`: what a numbered error of the NVIDIA driver means.
+// `inquest explain CODE`: what a cause means, what to do, what to collect, and which rules speak for it. `explain xid
+// N`, `explain sxid N` and `explain N`: what a numbered error of the NVIDIA driver means.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,15 +37,19 @@ CommandResult Numbered(const Catalogue& catalogue, const std::string& argument, 
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(argument.data(), argument.data() + argument.size(), number);
   const bool whole = error == std::errc() && end == argument.data() + argument.size();
-  const auto found = std::find_if(catalogue.codes->begin(), catalogue.codes->end(), [&](const ErrorCode& code) { return code.number == number; });
+  const auto found = std::find_if(catalogue.codes->begin(), catalogue.codes->end(),
+                                  [&](const ErrorCode& code) { return code.number == number; });
   if (!whole || found == catalogue.codes->end())
-    return CouldNotRun({fmt::format("{} '{}' is not in the catalogue", catalogue.name, argument), fmt::format("inquest explain {} lists all", catalogue.word), ""});
+    return CouldNotRun({fmt::format("{} '{}' is not in the catalogue", catalogue.name, argument),
+                        fmt::format("inquest explain {} lists all", catalogue.word), ""});
   CommandResult result;
   result.out = Describe(catalogue.name, *found, book);
   return result;
 }
 
-bool IsNumber(std::string_view word) { return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos; }
+bool IsNumber(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 CommandResult Unknown(const RuleBook& book, const std::string& name) {
   std::vector<std::string_view> known;
@@ -69,7 +73,8 @@ CommandResult RunExplain(const Options& options) {
   for (auto argument = options.arguments.begin(); argument != options.arguments.end(); ++argument) {
     if (!result.out.empty()) result.out += '\n';
     const std::string& name = *argument;
-    const auto catalogue = std::find_if(std::begin(catalogues), std::end(catalogues), [&](const Catalogue& row) { return row.word == name; });
+    const auto catalogue = std::find_if(std::begin(catalogues), std::end(catalogues),
+                                        [&](const Catalogue& row) { return row.word == name; });
     if (catalogue != std::end(catalogues)) {
       const bool all = argument + 1 == options.arguments.end();
       CommandResult codes = all ? Everything(*catalogue) : Numbered(*catalogue, *++argument, book);

@@ -25,14 +25,16 @@ std::string Value(const Option& option) {
 }
 
 std::string Usage(const Option& option) {
-  const std::string usage = option.letter != 0 ? fmt::format("-{}, --{}", option.letter, option.name) : fmt::format("    --{}", option.name);
+  const std::string usage =
+      option.letter != 0 ? fmt::format("-{}, --{}", option.letter, option.name) : fmt::format("    --{}", option.name);
   const std::string value = Value(option);
   return value.empty() ? usage : fmt::format("{} {}", usage, value);
 }
 
 // ---- roff --------------------------------------------------------------------------------------------------------
 
-/// Text of a manual page: nothing in it is a request, a hyphen is the one that can be typed, and a line may end behind a |.
+/// Text of a manual page: nothing in it is a request, a hyphen is the one that can be typed, and a line may end behind
+/// a |.
 std::string Roff(std::string_view text) {
   std::string out;
   bool begins = true;
@@ -80,25 +82,30 @@ std::string HelpText(const Command& command) {
 std::string ManualPage(const Command& command) {
   std::string name = PageName(command);
   std::string title = name;
-  std::ranges::transform(title, title.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  std::string page = fmt::format(".TH {} 1 \"\" \"inquest {}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n", Roff(title), Roff(Version()), Roff(name), Roff(command.summary));
+  std::ranges::transform(title, title.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::string page = fmt::format(".TH {} 1 \"\" \"inquest {}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n", Roff(title),
+                                 Roff(Version()), Roff(name), Roff(command.summary));
   page += Verbatim("SYNOPSIS", command.usage);
   if (command.name.empty()) {
     page += ".SH COMMANDS\n";
-    for (const Command& other : Commands().subspan(1)) page += fmt::format(".TP\n.B {}\n{}\n", Roff(other.name), Roff(other.summary));
+    for (const Command& other : Commands().subspan(1))
+      page += fmt::format(".TP\n.B {}\n{}\n", Roff(other.name), Roff(other.summary));
   }
   page += ".SH OPTIONS\n";
   for (const Option& option : OptionTable()) {
     if (!Accepts(command, option)) continue;
     const std::string letter = option.letter != 0 ? fmt::format("\\fB\\-{}\\fR, ", option.letter) : "";
     const std::string value = Value(option);
-    page += fmt::format(".TP\n{}\\fB\\-\\-{}\\fR{}\n{}\n", letter, Roff(option.name), value.empty() ? "" : fmt::format(" \\fI{}\\fR", Roff(value)), Roff(option.help));
+    page += fmt::format(".TP\n{}\\fB\\-\\-{}\\fR{}\n{}\n", letter, Roff(option.name),
+                        value.empty() ? "" : fmt::format(" \\fI{}\\fR", Roff(value)), Roff(option.help));
   }
   if (!command.notes.empty()) page += fmt::format(".SH NOTES\n{}\n", Roff(command.notes));
   page += Verbatim("EXAMPLES", command.examples);
   std::string others;
   for (const Command& other : Commands()) {
-    if (other.name != command.name) others += fmt::format("{}\\fB{}\\fR(1)", others.empty() ? "" : ", ", Roff(PageName(other)));
+    if (other.name != command.name)
+      others += fmt::format("{}\\fB{}\\fR(1)", others.empty() ? "" : ", ", Roff(PageName(other)));
   }
   return page + fmt::format(".SH \"SEE ALSO\"\n{}\n", others);
 }
@@ -113,13 +120,17 @@ CommandResult RunHelp(const Options& options) {
       std::vector<std::string_view> names;
       for (const Command& other : Commands().subspan(1)) names.push_back(other.name);
       const auto nearest = Nearest(word, names);
-      return CouldNotRun({fmt::format("no command is called '{}'", word), nearest ? fmt::format("did you mean inquest help {}?", *nearest) : "inquest help lists them", ""});
+      return CouldNotRun({fmt::format("no command is called '{}'", word),
+                          nearest ? fmt::format("did you mean inquest help {}?", *nearest) : "inquest help lists them",
+                          ""});
     }
     command = &*found;
   }
   return {.status = 0, .out = options.help_as_man ? ManualPage(*command) : HelpText(*command), .err = ""};
 }
 
-CommandResult RunVersion(const Options&) { return {.status = 0, .out = fmt::format("inquest {}\n", Version()), .err = ""}; }
+CommandResult RunVersion(const Options&) {
+  return {.status = 0, .out = fmt::format("inquest {}\n", Version()), .err = ""};
+}
 
 }  // namespace inquest

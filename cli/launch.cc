@@ -25,7 +25,8 @@ struct Launcher {
   const char *index, *count, *local_index, *local_count;
 };
 constexpr Launcher kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
-constexpr Launcher kOpenMpi{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr Launcher kOpenMpi{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Launcher kPmi{"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
 
 class Finder {
@@ -57,18 +58,24 @@ class Finder {
   /// A number that is there, and whole.
   Result<int> Number(const char* name) const {
     const auto number = NumberOf<int>(Value(name));
-    if (!number || *number < 0 || *number > kMostProcesses) return Error{fmt::format("{} is '{}'", name, Value(name)), "a whole number is wanted; --nnodes 1 runs on this host alone", "environment"};
+    if (!number || *number < 0 || *number > kMostProcesses)
+      return Error{fmt::format("{} is '{}'", name, Value(name)),
+                   "a whole number is wanted; --nnodes 1 runs on this host alone", "environment"};
     return *number;
   }
 
   std::optional<Error> FromFlags() {
-    if (*flags_.nodes < 1 || *flags_.nodes > static_cast<std::uint64_t>(kMostProcesses)) return Error{"--nnodes must be 1 or more", "", ""};
+    if (*flags_.nodes < 1 || *flags_.nodes > static_cast<std::uint64_t>(kMostProcesses))
+      return Error{"--nnodes must be 1 or more", "", ""};
     launch_.count = static_cast<int>(*flags_.nodes);
     launch_.basis = Basis::kGiven;
     launch_.rule = "--nnodes";
     if (launch_.count == 1) return std::nullopt;
-    if (!flags_.node) return Error{"--nnodes needs --node-rank", "0 on the node that reports, 1, 2, ... on the others", ""};
-    if (*flags_.node >= *flags_.nodes) return Error{fmt::format("--node-rank {} is none of {} nodes", *flags_.node, *flags_.nodes), "nodes are counted from 0", ""};
+    if (!flags_.node)
+      return Error{"--nnodes needs --node-rank", "0 on the node that reports, 1, 2, ... on the others", ""};
+    if (*flags_.node >= *flags_.nodes)
+      return Error{fmt::format("--node-rank {} is none of {} nodes", *flags_.node, *flags_.nodes),
+                   "nodes are counted from 0", ""};
     launch_.index = static_cast<int>(*flags_.node);
     return std::nullopt;
   }
@@ -77,11 +84,14 @@ class Finder {
     const Result<int> index = Number(index_name), count = Number(count_name);
     if (!index) return index.error();
     if (!count) return count.error();
-    if (*count < 1 || *index >= *count) return Error{fmt::format("{} {} is none of {} {}", index_name, *index, count_name, *count), "--nnodes 1 runs on this host alone", "environment"};
+    if (*count < 1 || *index >= *count)
+      return Error{fmt::format("{} {} is none of {} {}", index_name, *index, count_name, *count),
+                   "--nnodes 1 runs on this host alone", "environment"};
     launch_.index = *index;
     launch_.count = *count;
     launch_.basis = Basis::kObserved;
-    launch_.rule = fmt::format("{} {} of {} {} in the environment of {}", index_name, *index, count_name, *count, launcher);
+    launch_.rule =
+        fmt::format("{} {} of {} {} in the environment of {}", index_name, *index, count_name, *count, launcher);
     return std::nullopt;
   }
 
@@ -94,7 +104,8 @@ class Finder {
     return std::nullopt;
   }
 
-  /// A step alone has one process a task: in a batch script, or a shell of salloc, SLURM_NTASKS says what could be started.
+  /// A step alone has one process a task: in a batch script, or a shell of salloc, SLURM_NTASKS says what could be
+  /// started.
   std::optional<Error> FromSlurm() {
     if (!Has("SLURM_PROCID") || !Has("SLURM_NTASKS")) return std::nullopt;
     if (!Has("SLURM_STEP_NODELIST")) {
@@ -102,13 +113,18 @@ class Finder {
         launch_.note = "runs on this host alone: it is in a batch script of Slurm, and srun starts it on every node";
       return std::nullopt;
     }
-    if (const auto error = Take("srun", "SLURM_PROCID", Has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS")) return error;
+    if (const auto error =
+            Take("srun", "SLURM_PROCID", Has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS"))
+      return error;
     const auto hosts = ExpandHostList(Value("SLURM_STEP_NODELIST"));
-    if (!hosts || hosts->empty()) return Error{fmt::format("SLURM_STEP_NODELIST is '{}'", Value("SLURM_STEP_NODELIST")), "name the first node with --master HOST:PORT", "environment"};
+    if (!hosts || hosts->empty())
+      return Error{fmt::format("SLURM_STEP_NODELIST is '{}'", Value("SLURM_STEP_NODELIST")),
+                   "name the first node with --master HOST:PORT", "environment"};
     all_here_ = hosts->size() == 1;
     slurm_master_ = hosts->front();
     if (hosts->size() == static_cast<std::size_t>(launch_.count)) launch_.hosts = *hosts;
-    if (static_cast<int>(hosts->size()) < launch_.count) launch_.local_rank = NumberOf<int>(Value("SLURM_LOCALID")).value_or(0);
+    if (static_cast<int>(hosts->size()) < launch_.count)
+      launch_.local_rank = NumberOf<int>(Value("SLURM_LOCALID")).value_or(0);
     return std::nullopt;
   }
 
@@ -130,8 +146,12 @@ class Finder {
     } else if (all_here_) {
       launch_.master = "127.0.0.1";
     } else {
-      return Error{fmt::format("{}, but nothing says where the first of them is", launch_.basis == Basis::kGiven ? fmt::format("there are {} nodes", launch_.count) : launch_.rule),
-                   "name it on every node with --master HOST:PORT, or MASTER_ADDR and MASTER_PORT; --nnodes 1 runs on this host alone", ""};
+      return Error{
+          fmt::format("{}, but nothing says where the first of them is",
+                      launch_.basis == Basis::kGiven ? fmt::format("there are {} nodes", launch_.count) : launch_.rule),
+          "name it on every node with --master HOST:PORT, or MASTER_ADDR and MASTER_PORT; --nnodes 1 runs on this host "
+          "alone",
+          ""};
     }
     launch_.port = port.value_or(kDefaultMasterPort);
     return std::nullopt;
@@ -152,8 +172,11 @@ bool ExpandBracket(std::string_view prefix, std::string_view inside, std::vector
     const std::size_t dash = std::min(range.find('-'), range.size());
     const std::string_view from = range.substr(0, dash), to = dash == range.size() ? from : range.substr(dash + 1);
     const auto first = NumberOf<std::uint32_t>(from), last = NumberOf<std::uint32_t>(to);
-    if (!first || !last || *first > *last || *last - *first >= kMostHosts || hosts.size() + (*last - *first) >= kMostHosts || from.size() > 10) return false;
-    for (std::uint64_t number = *first; number <= *last; ++number) hosts.push_back(fmt::format("{}{:0{}}", prefix, number, from.size()));
+    if (!first || !last || *first > *last || *last - *first >= kMostHosts ||
+        hosts.size() + (*last - *first) >= kMostHosts || from.size() > 10)
+      return false;
+    for (std::uint64_t number = *first; number <= *last; ++number)
+      hosts.push_back(fmt::format("{}{:0{}}", prefix, number, from.size()));
     if (comma == inside.size()) return true;
     inside.remove_prefix(comma + 1);
   }
@@ -213,7 +236,8 @@ std::optional<HostAndPort> ParseHostAndPort(std::string_view text) {
     if (!port.empty()) port.remove_prefix(1);
     if (port.empty() && text.back() == ':') return std::nullopt;
   } else {
-    const std::size_t colon = std::count(text.begin(), text.end(), ':') == 1 ? text.find(':') : text.size();  // more: an IPv6 address alone
+    const std::size_t colon =
+        std::count(text.begin(), text.end(), ':') == 1 ? text.find(':') : text.size();  // more: an IPv6 address alone
     parsed.host = text.substr(0, colon);
     if (colon != text.size()) {
       port = text.substr(colon + 1);
@@ -230,8 +254,10 @@ std::optional<std::chrono::milliseconds> DurationOf(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (error != std::errc() || !(number > 0) || number > 1e6 || (unit != "" && unit != "s" && unit != "ms")) return std::nullopt;
-  return std::chrono::milliseconds(static_cast<std::chrono::milliseconds::rep>(std::max(1.0, unit == "ms" ? number : number * 1000)));
+  if (error != std::errc() || !(number > 0) || number > 1e6 || (unit != "" && unit != "s" && unit != "ms"))
+    return std::nullopt;
+  return std::chrono::milliseconds(
+      static_cast<std::chrono::milliseconds::rep>(std::max(1.0, unit == "ms" ? number : number * 1000)));
 }
 
 Result<std::vector<HostShare>> ParseHostShares(std::string_view text) {
@@ -246,16 +272,21 @@ Result<std::vector<HostShare>> ParseHostShares(std::string_view text) {
       if (!share.ranks || *share.ranks < 1 || *share.ranks > kMostProcesses) share.host.clear();
     }
     // A word of ssh's command line, perhaps of a remote shell's too.
-    const bool plain = share.host.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-") == std::string::npos;
-    if (share.host.empty() || share.host[0] == '-' || !plain) return Error{fmt::format("'{}' in --hosts is no host", entry), "HOST or HOST:RANKS, separated by commas", ""};
+    const bool plain = share.host.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-") == std::string::npos;
+    if (share.host.empty() || share.host[0] == '-' || !plain)
+      return Error{fmt::format("'{}' in --hosts is no host", entry), "HOST or HOST:RANKS, separated by commas", ""};
     shares.push_back(std::move(share));
     begin = end + 1;
   }
   const auto counted = std::ranges::count_if(shares, [](const HostShare& share) { return share.ranks.has_value(); });
-  if (counted != 0 && counted != static_cast<std::ptrdiff_t>(shares.size())) return Error{"--hosts gives some hosts a number of ranks, and others none", "", ""};
+  if (counted != 0 && counted != static_cast<std::ptrdiff_t>(shares.size()))
+    return Error{"--hosts gives some hosts a number of ranks, and others none", "", ""};
   return shares;
 }
 
-Result<Launch> FindLaunch(const LaunchFlags& flags, const Lookup& environment) { return Finder(flags, environment).Find(); }
+Result<Launch> FindLaunch(const LaunchFlags& flags, const Lookup& environment) {
+  return Finder(flags, environment).Find();
+}
 
 }  // namespace inquest

@@ -30,14 +30,14 @@ struct LaunchFlags {
 };
 
 struct Launch {
-  int index = 0, count = 1;      ///< which of how many processes like this one; 0 is the coordinator
-  std::string master;            ///< host of the coordinator; empty: count is 1
+  int index = 0, count = 1;  ///< which of how many processes like this one; 0 is the coordinator
+  std::string master;        ///< host of the coordinator; empty: count is 1
   std::uint16_t port = kDefaultMasterPort;
-  std::optional<int> local_rank = {};     ///< where a launcher started several on a host
-  std::vector<std::string> hosts = {};    ///< by index; empty: not known
+  std::optional<int> local_rank = {};   ///< where a launcher started several on a host
+  std::vector<std::string> hosts = {};  ///< by index; empty: not known
   Basis basis = Basis::kAssumed;
   std::string rule = "this host alone";
-  std::string note = {};         ///< what a user of that launcher may have expected; empty: nothing
+  std::string note = {};  ///< what a user of that launcher may have expected; empty: nothing
   bool is_several_on_host() const { return local_rank.has_value(); }
 };
 

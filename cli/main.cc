@@ -22,8 +22,8 @@ CommandResult Run(const std::vector<std::string>& arguments) {
   return options->command->run(*options);
 }
 
-/// A third of a run on a small log is page faults: the heap begins with pages of 2 MiB, where the kernel has them to give.
-/// Not more of it, since a large page is resident whole; nor buffers of a block and more, which come and go.
+/// A third of a run on a small log is page faults: the heap begins with pages of 2 MiB, where the kernel has them to
+/// give. Not more of it, since a large page is resident whole; nor buffers of a block and more, which come and go.
 void TakeHeapInLargePages() {
 #if defined(__GLIBC__) && defined(MADV_HUGEPAGE)
   constexpr std::size_t kHeap = 6U << 20U, kPage = 2U << 20U;
@@ -33,7 +33,8 @@ void TakeHeapInLargePages() {
   void* volatile grown = std::malloc(kPage / 4);
   const auto end = reinterpret_cast<std::uintptr_t>(::sbrk(0)) / kPage * kPage;
   const auto begin = (reinterpret_cast<std::uintptr_t>(grown) + kPage - 1) / kPage * kPage;
-  if (grown != nullptr && begin < end && end - begin <= 2 * kHeap) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  if (grown != nullptr && begin < end && end - begin <= 2 * kHeap)
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   std::free(grown);
   ::mallopt(M_TOP_PAD, 128 * 1024);
 #endif

@@ -1,8 +1,8 @@
 // A folder a run, a file a rank.
 #include "cli/nccl_logs.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -21,16 +21,22 @@ Result<NcclLogs> NcclLogs::In(const std::string& kept) {
   std::error_code error;
   if (!kept.empty()) {
     fs::create_directories(kept, error);
-    if (error) return Error{fmt::format("the folder for NCCL's logs cannot be made: {}", error.message()), "name another with --logs", kept};
+    if (error)
+      return Error{fmt::format("the folder for NCCL's logs cannot be made: {}", error.message()),
+                   "name another with --logs", kept};
     return NcclLogs(fs::absolute(kept, error).string(), true);
   }
   std::string name = (fs::temp_directory_path(error) / "inquest-replay-XXXXXX").string();
-  if (error || ::mkdtemp(name.data()) == nullptr) return Error{"there is no folder for temporary files", "name one with --logs", name};
+  if (error || ::mkdtemp(name.data()) == nullptr)
+    return Error{"there is no folder for temporary files", "name one with --logs", name};
   return NcclLogs(name, false);
 }
 
 NcclLogs::NcclLogs(NcclLogs&& other) noexcept
-    : folder_(std::exchange(other.folder_, "")), current_(std::move(other.current_)), is_kept_(other.is_kept_), runs_(other.runs_) {}
+    : folder_(std::exchange(other.folder_, "")),
+      current_(std::move(other.current_)),
+      is_kept_(other.is_kept_),
+      runs_(other.runs_) {}
 
 NcclLogs::~NcclLogs() {
   std::error_code error;
@@ -49,7 +55,8 @@ void NcclLogs::Keep(const std::map<std::string, std::string>& texts) const {
   if (current_.empty()) return;
   for (const auto& [name, text] : texts) {
     std::string file = name;  // of another node: `node07: ras.rank8.json`
-    std::ranges::replace_if(file, [](unsigned char letter) { return std::isalnum(letter) == 0 && letter != '.' && letter != '-'; }, '_');
+    std::ranges::replace_if(
+        file, [](unsigned char letter) { return std::isalnum(letter) == 0 && letter != '.' && letter != '-'; }, '_');
     std::ofstream(current_ + "/" + file, std::ios::binary) << text;
   }
 }
@@ -67,7 +74,8 @@ NcclLogs::Reading NcclLogs::Read(const AnalysisOptions& options) const {
   for (const Event& event : analysis->timeline.events) {
     if (const auto* channels = std::get_if<ChannelsVia>(&event.what)) reading.used.insert(channels->via);
     const auto* network = std::get_if<NetworkUsed>(&event.what);
-    if (network != nullptr && network->use == NetworkUsed::Use::kRdma) cards.insert(network->devices.begin(), network->devices.end());
+    if (network != nullptr && network->use == NetworkUsed::Use::kRdma)
+      cards.insert(network->devices.begin(), network->devices.end());
   }
   reading.cards.assign(cards.begin(), cards.end());
   const Verdict& verdict = analysis->verdict;

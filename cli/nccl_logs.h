@@ -27,9 +27,9 @@ class NcclLogs {
   void Keep(const std::map<std::string, std::string>& texts) const;
 
   struct Reading {
-    std::set<std::string> used;  ///< `P2P/IPC`, `NET/Socket`: the transports that channels went over
+    std::set<std::string> used;      ///< `P2P/IPC`, `NET/Socket`: the transports that channels went over
     std::vector<std::string> cards;  ///< `mlx5_0:1`: the RDMA ports that it had to choose from
-    std::string says;            ///< the analyzer's verdict in words; empty: nothing is wrong in them, or there are none
+    std::string says;  ///< the analyzer's verdict in words; empty: nothing is wrong in them, or there are none
   };
   /// Of the plan attached last.
   Reading Read(const AnalysisOptions& options) const;

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
 #include "cli/nearest.h"
@@ -47,12 +47,16 @@ template <class Number>
 std::optional<Number> WholeNumber(const std::string& value, Number most) {
   Number number{};
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  return error == std::errc() && end == value.data() + value.size() && number >= 0 && number <= most ? std::optional(number) : std::nullopt;
+  return error == std::errc() && end == value.data() + value.size() && number >= 0 && number <= most
+             ? std::optional(number)
+             : std::nullopt;
 }
 
 /// Of one command's options: `Set<&Options::replay, &ReplayOptions::logs, AsText>`.
 template <auto part, auto member, auto take>
-Wanted Set(Options& options, const std::string& value) { return take((options.*part).*member, value); }
+Wanted Set(Options& options, const std::string& value) {
+  return take((options.*part).*member, value);
+}
 
 Wanted AsText(std::string& to, const std::string& value) {
   if (value.empty()) return "a value that is not empty";
@@ -87,7 +91,9 @@ Wanted SetOperation(Options& options, const std::string& value) {
   return std::nullopt;
 }
 template <auto member, auto take>
-Wanted SetGiven(Options& options, const std::string& value) { return take(options.replay.given.*member, value); }
+Wanted SetGiven(Options& options, const std::string& value) {
+  return take(options.replay.given.*member, value);
+}
 
 Wanted SetThreads(Options& options, const std::string& value) {
   constexpr unsigned kMost = 4096;
@@ -112,8 +118,10 @@ Wanted SetColor(Options& options, const std::string& value) {
 }
 Wanted AddHost(Options& options, const std::string& value) {
   const std::size_t name = value.rfind('=') + 1;
-  if (name == value.size() || name == 1 || value.find_first_of("/ ", name) != std::string::npos) return "a host's name, or PATH=NAME: --host dmesg.txt=node07";
-  options.analysis.hosts.push_back({.path = name == 0 ? std::string() : value.substr(0, name - 1), .host = value.substr(name)});
+  if (name == value.size() || name == 1 || value.find_first_of("/ ", name) != std::string::npos)
+    return "a host's name, or PATH=NAME: --host dmesg.txt=node07";
+  options.analysis.hosts.push_back(
+      {.path = name == 0 ? std::string() : value.substr(0, name - 1), .host = value.substr(name)});
   return std::nullopt;
 }
 Wanted SetShares(Options& options, const std::string& value) {
@@ -168,7 +176,8 @@ std::optional<Error> Apply(Options& options, const Option& option, const std::st
   const std::string name = fmt::format("--{}", option.name);
   const Words choices = option.Choices();
   if (!choices.empty() && std::ranges::find(choices, value) == choices.end())
-    return Error{fmt::format("bad value '{}' of {}", value, name), fmt::format("one of {}", fmt::join(choices, ", ")), ""};
+    return Error{fmt::format("bad value '{}' of {}", value, name), fmt::format("one of {}", fmt::join(choices, ", ")),
+                 ""};
   if (const auto wanted = option.set(options, value))
     return Error{fmt::format("bad value '{}' of {}", value, name), *wanted, ""};
   return std::nullopt;
@@ -189,7 +198,8 @@ std::span<const Command> Commands() {
            "inquest -q run-42/ && echo ended well",
        .words = {},
        .ids = "",
-       .notes = "PATH is a file or a folder; '-', or no path and a pipe, reads standard input. Everything is read as one job.\n\n"
+       .notes = "PATH is a file or a folder; '-', or no path and a pipe, reads standard input. Everything is read as "
+                "one job.\n\n"
                 "Exit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.",
        .run = RunAnalysis},
       {.name = "rules",
@@ -215,26 +225,28 @@ std::span<const Command> Commands() {
       {.name = "collect",
        .summary = "Gather on this node what inquest reads, into one compressed tar. Changes nothing and sends nothing.",
        .usage = "inquest collect [-o FILE.tar.zst] [PATH...]",
-       .examples =
-           "inquest collect                           kernel log, nvidia-smi, links, limits, versions, NCCL_* and the like\n"
-           "inquest collect -o node07.tar.zst logs/   and the files in a folder, as they are\n"
-           "ssh node07 inquest collect -o - > node07.tar.zst\n"
-           "inquest node*.tar.zst                     reads them back",
+       .examples = "inquest collect                           kernel log, nvidia-smi, links, limits, versions, NCCL_* "
+                   "and the like\n"
+                   "inquest collect -o node07.tar.zst logs/   and the files in a folder, as they are\n"
+                   "ssh node07 inquest collect -o - > node07.tar.zst\n"
+                   "inquest node*.tar.zst                     reads them back",
        .words = {},
        .ids = "",
        .run = RunCollect},
       {.name = "replay",
-       .summary = "Run a failed collective again, one supervised process a rank, and name the rank or link that breaks it.",
+       .summary =
+           "Run a failed collective again, one supervised process a rank, and name the rank or link that breaks it.",
        .usage = "inquest replay [OPTIONS] PATH...        the collective that these logs, or a verdict's JSON, name\n"
                 "inquest replay --op OP --count N --ranks N [OPTIONS]\n"
                 "srun|mpirun|torchrun ... inquest replay ...   the same over several nodes; see docs/replay.md",
-       .examples = "inquest replay job.log --dry-run\n"
-                   "inquest replay verdict.json --nccl-lib /venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2\n"
-                   "inquest replay --op broadcast --count 253440000 --ranks 3 --engine gloo\n"
-                   "inquest replay --op all-reduce --count 1000000 --dtype bfloat16 --ranks 8 --iterations 20\n"
-                   "inquest replay --op broadcast --count 253440000 --ranks 3 --dry-run\n"
-                "inquest replay job.log --hosts node07:8,node08:8\n"
-                   "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
+       .examples =
+           "inquest replay job.log --dry-run\n"
+           "inquest replay verdict.json --nccl-lib /venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2\n"
+           "inquest replay --op broadcast --count 253440000 --ranks 3 --engine gloo\n"
+           "inquest replay --op all-reduce --count 1000000 --dtype bfloat16 --ranks 8 --iterations 20\n"
+           "inquest replay --op broadcast --count 253440000 --ranks 3 --dry-run\n"
+           "inquest replay job.log --hosts node07:8,node08:8\n"
+           "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
        .words = {},
        .ids = "",
        .notes = "Exit status: 0 passed, 1 reproduced, 2 could not decide, 3 could not run.",
@@ -273,52 +285,248 @@ std::span<const Option> OptionTable() {
   static constexpr Option kOptions[] = {
       {"format", 'f', "FORMAT", Formats, "How to print the verdict [text]", "",
        [](Options& options, const std::string& value) { return Named<FindReportFormat>(options.format, value); }},
-      {"rules", 0, "DIR", {}, "Add the rules of a folder; an id that is taken replaces ours", "*", Set<kAnalysis, &AnalysisOptions::rules_dir, AsText>},
-      {"host", 0, "[PATH=]NAME", {}, "The host whose logs these are, or those of one file or folder; as often as needed", "", AddHost},
-      {"cause", 0, "CODE", {}, "Only rules that speak for this cause", "rules", [](Options& options, const std::string& value) { return AsText(options.rules_cause, value); }},
-      {"attempt", 0, "N", {}, "Judge the Nth start of a job that was started several times, not the last", "", SetAttempt},
-      {"threads", 'j', "N", {}, "Threads that read the logs [0: every core]; the verdict is the same for any number", "", SetThreads},
-      {"output", 'o', "FILE", {}, "Where to write the bundle: .tar.zst, .tar.gz or .tar; - for standard output", "collect", Set<&Options::collect, &CollectOptions::output, AsText>},
+      {"rules",
+       0,
+       "DIR",
+       {},
+       "Add the rules of a folder; an id that is taken replaces ours",
+       "*",
+       Set<kAnalysis, &AnalysisOptions::rules_dir, AsText>},
+      {"host",
+       0,
+       "[PATH=]NAME",
+       {},
+       "The host whose logs these are, or those of one file or folder; as often as needed",
+       "",
+       AddHost},
+      {"cause",
+       0,
+       "CODE",
+       {},
+       "Only rules that speak for this cause",
+       "rules",
+       [](Options& options, const std::string& value) { return AsText(options.rules_cause, value); }},
+      {"attempt",
+       0,
+       "N",
+       {},
+       "Judge the Nth start of a job that was started several times, not the last",
+       "",
+       SetAttempt},
+      {"threads",
+       'j',
+       "N",
+       {},
+       "Threads that read the logs [0: every core]; the verdict is the same for any number",
+       "",
+       SetThreads},
+      {"output",
+       'o',
+       "FILE",
+       {},
+       "Where to write the bundle: .tar.zst, .tar.gz or .tar; - for standard output",
+       "collect",
+       Set<&Options::collect, &CollectOptions::output, AsText>},
       {"time-limit", 0, "SECONDS", {}, "For each program [10 to 60, by what it does]", "collect", SetTimeLimit},
-      {"stacks", 0, "", {}, "Also stacks of the processes on GPUs, by py-spy and gdb: stops each for a moment", "collect", Set<&Options::collect, &CollectOptions::stacks, AsFlag>},
+      {"stacks",
+       0,
+       "",
+       {},
+       "Also stacks of the processes on GPUs, by py-spy and gdb: stops each for a moment",
+       "collect",
+       Set<&Options::collect, &CollectOptions::stacks, AsFlag>},
       {"op", 0, "OP", Operations, "The collective", "replay", SetOperation},
-      {"count", 0, "N", {}, "Elements, as NCCL counts them for that operation", "replay", SetGiven<&GivenArguments::count, AsCount>},
+      {"count",
+       0,
+       "N",
+       {},
+       "Elements, as NCCL counts them for that operation",
+       "replay",
+       SetGiven<&GivenArguments::count, AsCount>},
       {"dtype", 0, "TYPE", Datatypes, "Its datatype [float32]", "replay",
-       [](Options& options, const std::string& value) { return Named<FindDatatype>(options.replay.given.datatype, value); }},
-      {"redop", 0, "OP", RedOps, "Its reduction [sum]", "replay", [](Options& options, const std::string& value) { return Named<FindRedOp>(options.replay.given.redop, value); }},
-      {"root", 0, "N", {}, "Root rank; of send-recv, the rank that sends [0]", "replay", SetGiven<&GivenArguments::root, AsSmall>},
-      {"peer", 0, "N", {}, "The rank that receives in a send-recv [1]", "replay", SetGiven<&GivenArguments::peer, AsSmall>},
+       [](Options& options, const std::string& value) {
+         return Named<FindDatatype>(options.replay.given.datatype, value);
+       }},
+      {"redop", 0, "OP", RedOps, "Its reduction [sum]", "replay",
+       [](Options& options, const std::string& value) { return Named<FindRedOp>(options.replay.given.redop, value); }},
+      {"root",
+       0,
+       "N",
+       {},
+       "Root rank; of send-recv, the rank that sends [0]",
+       "replay",
+       SetGiven<&GivenArguments::root, AsSmall>},
+      {"peer",
+       0,
+       "N",
+       {},
+       "The rank that receives in a send-recv [1]",
+       "replay",
+       SetGiven<&GivenArguments::peer, AsSmall>},
       {"ranks", 0, "N", {}, "Ranks: one process each", "replay", SetGiven<&GivenArguments::ranks, AsSmall>},
-      {"engine", 0, "ENGINE", EngineNames, "The library that runs it [nccl]; gloo needs no GPU", "replay", Set<kReplay, &ReplayOptions::engine, AsText>},
-      {"nccl-lib", 0, "FILE", {}, "The libnccl to load, best the job's own [of the active Python environment, else the system's]", "replay", Set<kReplay, &ReplayOptions::nccl_library, AsText>},
-      {"share-gpu", 0, "", {}, "All ranks on one GPU, over sockets; says what that does not test", "replay", Set<kReplay, &ReplayOptions::share_gpu, AsFlag>},
-      {"isolate", 0, "", {}, "Find the path that breaks it: run it again with one part of the transport off at a time", "replay", Set<kReplay, &ReplayOptions::isolate, AsFlag>},
-      {"logs", 0, "DIR", {}, "Keep NCCL's own logs of the runs there", "replay", Set<kReplay, &ReplayOptions::logs, AsText>},
-      {"timeout", 0, "SECONDS", {}, "How long each step of a rank may take [60]", "replay", Set<kReplay, &ReplayOptions::timeout, AsTime>},
-      {"iterations", 0, "N", {}, "How often it is run in one go [1]", "replay", Set<kReplay, &ReplayOptions::iterations, AsSmall>},
-      {"interface", 0, "NAME", {}, "Network interface [loopback; with several nodes the one that reaches the first]", "replay", Set<kReplay, &ReplayOptions::interface, AsText>},
-      {"nnodes", 0, "N", {}, "Nodes [what torchrun, mpirun or srun says]; 1 is this host alone", "replay", Set<kReplay, &ReplayOptions::nodes, AsCount>},
-      {"node-rank", 0, "N", {}, "Which of them this is; 0 reports", "replay", Set<kReplay, &ReplayOptions::node, AsCount>},
-      {"master", 0, "HOST[:PORT]", {}, "Where node 0 listens [MASTER_ADDR:MASTER_PORT; the first host of srun; port 29571]", "replay", SetMaster},
+      {"engine", 0, "ENGINE", EngineNames, "The library that runs it [nccl]; gloo needs no GPU", "replay",
+       Set<kReplay, &ReplayOptions::engine, AsText>},
+      {"nccl-lib",
+       0,
+       "FILE",
+       {},
+       "The libnccl to load, best the job's own [of the active Python environment, else the system's]",
+       "replay",
+       Set<kReplay, &ReplayOptions::nccl_library, AsText>},
+      {"share-gpu",
+       0,
+       "",
+       {},
+       "All ranks on one GPU, over sockets; says what that does not test",
+       "replay",
+       Set<kReplay, &ReplayOptions::share_gpu, AsFlag>},
+      {"isolate",
+       0,
+       "",
+       {},
+       "Find the path that breaks it: run it again with one part of the transport off at a time",
+       "replay",
+       Set<kReplay, &ReplayOptions::isolate, AsFlag>},
+      {"logs",
+       0,
+       "DIR",
+       {},
+       "Keep NCCL's own logs of the runs there",
+       "replay",
+       Set<kReplay, &ReplayOptions::logs, AsText>},
+      {"timeout",
+       0,
+       "SECONDS",
+       {},
+       "How long each step of a rank may take [60]",
+       "replay",
+       Set<kReplay, &ReplayOptions::timeout, AsTime>},
+      {"iterations",
+       0,
+       "N",
+       {},
+       "How often it is run in one go [1]",
+       "replay",
+       Set<kReplay, &ReplayOptions::iterations, AsSmall>},
+      {"interface",
+       0,
+       "NAME",
+       {},
+       "Network interface [loopback; with several nodes the one that reaches the first]",
+       "replay",
+       Set<kReplay, &ReplayOptions::interface, AsText>},
+      {"nnodes",
+       0,
+       "N",
+       {},
+       "Nodes [what torchrun, mpirun or srun says]; 1 is this host alone",
+       "replay",
+       Set<kReplay, &ReplayOptions::nodes, AsCount>},
+      {"node-rank",
+       0,
+       "N",
+       {},
+       "Which of them this is; 0 reports",
+       "replay",
+       Set<kReplay, &ReplayOptions::node, AsCount>},
+      {"master",
+       0,
+       "HOST[:PORT]",
+       {},
+       "Where node 0 listens [MASTER_ADDR:MASTER_PORT; the first host of srun; port 29571]",
+       "replay",
+       SetMaster},
       {"hosts", 0, "HOST[:N],...", {}, "Start the others by ssh, with so many ranks on each", "replay", SetShares},
-      {"ssh-command", 0, "WORDS", {}, "What starts them, in front of HOST and the command [ssh -o BatchMode=yes -o ConnectTimeout=10]", "replay", SetSshCommand},
-      {"token-file", 0, "FILE", {}, "Where the job token is [INQUEST_REPLAY_TOKEN]; - for standard input", "replay", Set<kReplay, &ReplayOptions::token_file, AsText>},
-      {"join-timeout", 0, "SECONDS", {}, "How long to wait for all nodes [60; a node waits 300 for the first]", "replay", Set<kReplay, &ReplayOptions::join_timeout, AsTime>},
-      {"agent", 0, "", {}, "Used by --hosts: end with standard input", "replay", Set<kReplay, &ReplayOptions::is_agent, AsFlag>},
-      {"verbose", 'v', "", {}, "Of several combinations of arguments, show the picture of each", "replay", Set<kReplay, &ReplayOptions::verbose, AsFlag>},
-      {"dry-run", 0, "", {}, "Say what would be run, and how each argument is known; run nothing", "replay", Set<kReplay, &ReplayOptions::dry_run, AsFlag>},
-      {"fault", 0, "SPEC", {}, "For tests: make a rank fail, see docs/replay.md", "replay", Set<kReplay, &ReplayOptions::faults, AsText>},
+      {"ssh-command",
+       0,
+       "WORDS",
+       {},
+       "What starts them, in front of HOST and the command [ssh -o BatchMode=yes -o ConnectTimeout=10]",
+       "replay",
+       SetSshCommand},
+      {"token-file",
+       0,
+       "FILE",
+       {},
+       "Where the job token is [INQUEST_REPLAY_TOKEN]; - for standard input",
+       "replay",
+       Set<kReplay, &ReplayOptions::token_file, AsText>},
+      {"join-timeout",
+       0,
+       "SECONDS",
+       {},
+       "How long to wait for all nodes [60; a node waits 300 for the first]",
+       "replay",
+       Set<kReplay, &ReplayOptions::join_timeout, AsTime>},
+      {"agent",
+       0,
+       "",
+       {},
+       "Used by --hosts: end with standard input",
+       "replay",
+       Set<kReplay, &ReplayOptions::is_agent, AsFlag>},
+      {"verbose",
+       'v',
+       "",
+       {},
+       "Of several combinations of arguments, show the picture of each",
+       "replay",
+       Set<kReplay, &ReplayOptions::verbose, AsFlag>},
+      {"dry-run",
+       0,
+       "",
+       {},
+       "Say what would be run, and how each argument is known; run nothing",
+       "replay",
+       Set<kReplay, &ReplayOptions::dry_run, AsFlag>},
+      {"fault",
+       0,
+       "SPEC",
+       {},
+       "For tests: make a rank fail, see docs/replay.md",
+       "replay",
+       Set<kReplay, &ReplayOptions::faults, AsText>},
       {"format", 'f', "FORMAT", ReplayFormats, "How to print the result [text]", "replay",
        [](Options& options, const std::string& value) {
          options.replay.as_json = value == "json";
          return Wanted();
        }},
-      {"man", 0, "", {}, "As a manual page, in roff", "help", [](Options& options, const std::string& value) { return AsFlag(options.help_as_man, value); }},
-      {"quiet", 'q', "", {}, "Print nothing: the exit status says it", "", Set<kAnalysis, &AnalysisOptions::quiet, AsFlag>},
+      {"man",
+       0,
+       "",
+       {},
+       "As a manual page, in roff",
+       "help",
+       [](Options& options, const std::string& value) { return AsFlag(options.help_as_man, value); }},
+      {"quiet",
+       'q',
+       "",
+       {},
+       "Print nothing: the exit status says it",
+       "",
+       Set<kAnalysis, &AnalysisOptions::quiet, AsFlag>},
       {"color", 0, "WHEN", Colors, "When to use colour [auto: on a terminal, unless NO_COLOR is set]", "*", SetColor},
-      {"no-color", 0, "", {}, "The same as --color never", "*", [](Options& options, const std::string&) { return SetColor(options, "never"); }},
-      {"help", 'h', "", {}, "Print this help", "*", [](Options& options, const std::string& value) { return AsFlag(options.help, value); }},
-      {"version", 'V', "", {}, "Print the version", "*", [](Options& options, const std::string& value) { return AsFlag(options.version, value); }},
+      {"no-color",
+       0,
+       "",
+       {},
+       "The same as --color never",
+       "*",
+       [](Options& options, const std::string&) { return SetColor(options, "never"); }},
+      {"help",
+       'h',
+       "",
+       {},
+       "Print this help",
+       "*",
+       [](Options& options, const std::string& value) { return AsFlag(options.help, value); }},
+      {"version",
+       'V',
+       "",
+       {},
+       "Print the version",
+       "*",
+       [](Options& options, const std::string& value) { return AsFlag(options.version, value); }},
   };
   return kOptions;
 }

@@ -61,7 +61,7 @@ struct Options {
   AnalysisOptions analysis;            ///< its rules are those of every command
   CollectOptions collect;
   ReplayOptions replay;
-  std::string rules_cause;    ///< `rules list --cause`; empty: all
+  std::string rules_cause;  ///< `rules list --cause`; empty: all
   bool help_as_man = false;
   const ReportFormat* format = nullptr;  ///< how to print a verdict, never null
   When color = When::kAuto;
@@ -94,14 +94,16 @@ struct Command {
 std::span<const Command> Commands();
 
 struct Option {
-  std::string_view name;   ///< without the dashes
-  char letter = 0;         ///< 0: none
-  std::string_view value;  ///< `DIR`; empty: a flag
+  std::string_view name;                       ///< without the dashes
+  char letter = 0;                             ///< 0: none
+  std::string_view value;                      ///< `DIR`; empty: a flag
   std::vector<std::string_view> (*choices)();  ///< nullptr: any value; the room that knows is asked
   std::string_view help;
   std::string_view command;  ///< of this command only; "*": of all
   /// What it can be; empty: any value.
-  std::vector<std::string_view> Choices() const { return choices != nullptr ? choices() : std::vector<std::string_view>(); }
+  std::vector<std::string_view> Choices() const {
+    return choices != nullptr ? choices() : std::vector<std::string_view>();
+  }
   /// Returns what is wrong with the value.
   std::optional<std::string> (*set)(Options&, const std::string& value);
 };

@@ -1,6 +1,6 @@
 // `inquest replay`: makes the plan, runs it in worker processes, prints what they showed.
-#include <fmt/format.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -55,14 +55,17 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
   const auto& [timeline, verdict] = std::get<Analysis>(analyzed);
-  if (!verdict.collective) return CouldNotRun({"the logs speak of no collective that failed", "name one with --op, --count and --ranks", ""});
+  if (!verdict.collective)
+    return CouldNotRun({"the logs speak of no collective that failed", "name one with --op, --count and --ranks", ""});
   return PlanFrom(timeline, *verdict.collective);
 }
 
 /// What is assumed where neither a log nor an option says otherwise.
 std::variant<Plan, CommandResult> BasePlan(const Options& options) {
   if (!options.arguments.empty()) return PlanFromFiles(options);
-  if (!options.replay.given.operation) return CouldNotRun({"replay needs logs, a verdict's JSON, or --op, --count and --ranks", "inquest replay --help shows all three", ""});
+  if (!options.replay.given.operation)
+    return CouldNotRun({"replay needs logs, a verdict's JSON, or --op, --count and --ranks",
+                        "inquest replay --help shows all three", ""});
   Plan plan;
   plan.datatype.rule = "the commonest";
   plan.redop.rule = "the commonest";
@@ -71,17 +74,19 @@ std::variant<Plan, CommandResult> BasePlan(const Options& options) {
   return plan;
 }
 
-/// The libnccl of the Python environment that is active: jobs that pip installed bring their own. A path that a log prints
-/// is not loaded: logs come from anywhere.
+/// The libnccl of the Python environment that is active: jobs that pip installed bring their own. A path that a log
+/// prints is not loaded: logs come from anywhere.
 std::string LibraryOfPython(const Environment& inherited) {
   std::error_code error;
   for (const char* const variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const auto root = inherited.find(variable);
     if (root == inherited.end()) continue;
-    for (fs::directory_iterator it(fs::path(root->second) / "lib", error), end; !error && it != end; it.increment(error)) {
+    for (fs::directory_iterator it(fs::path(root->second) / "lib", error), end; !error && it != end;
+         it.increment(error)) {
       const fs::path library = it->path() / "site-packages" / "nvidia" / "nccl" / "lib" / "libnccl.so.2";
       std::error_code missing;
-      if (it->path().filename().string().starts_with("python3") && fs::exists(library, missing)) return library.string();
+      if (it->path().filename().string().starts_with("python3") && fs::exists(library, missing))
+        return library.string();
     }
   }
   return "";
@@ -94,7 +99,8 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& option
   Plan plan = std::move(*placed);
   plan.engine = options.engine;
   if (!options.interface.empty()) plan.options["interface"] = options.interface;
-  const std::string library = options.nccl_library.empty() && plan.engine == "nccl" ? LibraryOfPython(inherited) : options.nccl_library;
+  const std::string library =
+      options.nccl_library.empty() && plan.engine == "nccl" ? LibraryOfPython(inherited) : options.nccl_library;
   if (!library.empty()) plan.options["library"] = library;
   plan.iterations = options.iterations.value_or(1);
   if (plan.iterations < 1) return Error{"--iterations must be 1 or more", "", ""};
@@ -103,8 +109,10 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& option
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
   plan.faults = std::move(*faults);
-  plan.compare_descriptors = std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kUnchecked; }) == 0;
-  if (options.share_gpu && plan.engine == "nccl") plan = SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
+  plan.compare_descriptors =
+      std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kUnchecked; }) == 0;
+  if (options.share_gpu && plan.engine == "nccl")
+    plan = SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
   return plan;
 }
 
@@ -117,11 +125,15 @@ Result<std::string> WorkerPath() {
   for (const fs::path& path : {folder / name, folder.parent_path() / "libexec" / "inquest" / name}) {
     if (::access(path.c_str(), X_OK) == 0) return path.string();
   }
-  return Error{name + " is missing", fmt::format("it belongs beside {}, or in {}", self.string(), (folder.parent_path() / "libexec" / "inquest").string()), ""};
+  return Error{name + " is missing",
+               fmt::format("it belongs beside {}, or in {}", self.string(),
+                           (folder.parent_path() / "libexec" / "inquest").string()),
+               ""};
 }
 
 /// Asks the worker, which alone knows what its libraries are.
-Result<EngineProbe> Probe(const std::string& worker, const std::string& engine, const std::map<std::string, std::string>& options) {
+Result<EngineProbe> Probe(const std::string& worker, const std::string& engine,
+                          const std::map<std::string, std::string>& options) {
   std::vector<std::string> command = {worker, "probe", engine};
   for (const auto& [name, value] : options) command.push_back(fmt::format("{}={}", name, value));
   const ChildEnd end = RunChild(command, {.time = std::chrono::seconds(10), .output_bytes = 4096});
@@ -132,7 +144,8 @@ Result<EngineProbe> Probe(const std::string& worker, const std::string& engine, 
   if (answer && answer->missing.empty()) return answer->found;
   std::string why = answer ? answer->missing : end.timed_out ? "the worker did not answer" : "the worker failed";
   std::string hint = answer ? answer->hint : std::string();
-  if (hint.empty() && engine != "gloo") hint = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
+  if (hint.empty() && engine != "gloo")
+    hint = "--engine gloo needs no GPU; it tests the hosts and their IP network alone";
   return Error{std::move(why), std::move(hint), fmt::format("engine {}", engine)};
 }
 
@@ -156,7 +169,8 @@ Environment Inherited() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
-    if (equals != std::string_view::npos && text.substr(0, equals) != kTokenVariable) variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string_view::npos && text.substr(0, equals) != kTokenVariable)
+      variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
 }
@@ -172,27 +186,33 @@ RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWi
   };
   if (ErrorIsTerminal()) {
     setup.progress = [](const RunOutcome& run) { WriteErr("\r\x1b[K" + Cut(ProgressLine(run), 100)); };
-    setup.decided = [](const RunOutcome& run) { WriteErr(run.verdict == RunVerdict::kPassed ? "\r\x1b[K" : "\r\x1b[K" + Sanitize(run.sentence) + "\n"); };
+    setup.decided = [](const RunOutcome& run) {
+      WriteErr(run.verdict == RunVerdict::kPassed ? "\r\x1b[K" : "\r\x1b[K" + Sanitize(run.sentence) + "\n");
+    };
   }
   return setup;
 }
 
-IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& inherited, std::optional<int> nccl, const AnalysisOptions& options) {
+IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& inherited, std::optional<int> nccl,
+                           const AnalysisOptions& options) {
   IsolationSetup isolation;
   isolation.inherited = inherited;
   isolation.nccl = nccl;
   isolation.run = [&](const Plan& plan) { return runs.Bare(plan); };
   isolation.used = [&] { return logs.Read(options).used; };
   isolation.cards = [&] { return logs.Read(options).cards; };
-  if (ErrorIsTerminal()) isolation.progress = [](std::string_view what) { WriteErr(fmt::format("\r\x1b[K{}\n", what)); };
+  if (ErrorIsTerminal())
+    isolation.progress = [](std::string_view what) { WriteErr(fmt::format("\r\x1b[K{}\n", what)); };
   return isolation;
 }
 
-std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const NcclLogs& logs, const AnalysisOptions& options) {
+std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const NcclLogs& logs,
+                                    const AnalysisOptions& options) {
   std::vector<TrialOutcome> trials;
   for (Plan& one : Combinations(plan, kMostTrials)) {
     RunOutcome run = runs.Whole(one);
-    const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun || run.verdict == RunVerdict::kNodeLost;
+    const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun ||
+                      run.verdict == RunVerdict::kNodeLost;
     NcclLogs::Reading reading = one.engine == "nccl" ? logs.Read(options) : NcclLogs::Reading();
     // The end of a log of a run that passed looks like that of one that hangs.
     if (run.verdict == RunVerdict::kPassed) reading.says.clear();
@@ -209,14 +229,17 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
     return result;
   };
   std::variant<Plan, CommandResult> base = BasePlan(options);
-  if (CommandResult* failed = std::get_if<CommandResult>(&base)) return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
+  if (CommandResult* failed = std::get_if<CommandResult>(&base))
+    return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
   const Environment inherited = Inherited();
   const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options.replay, inherited);
   if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{.status = status,
-                         .out = options.replay.as_json ? ReplayJson(report, Version())
-                                                         : ReplayText(report, StyleOfOutput(options), options.replay.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling),
+                         .out = options.replay.as_json
+                                    ? ReplayJson(report, Version())
+                                    : ReplayText(report, StyleOfOutput(options),
+                                                 options.replay.verbose ? ReplayDetail::kAll : ReplayDetail::kTelling),
                          .err = ""};
   };
   ReplayReport report{.plan = *plan, .engine = "", .engine_tests = "", .trials = {}};
@@ -228,7 +251,8 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   const CatchInterrupt guard;
   Result<ReplayNodes> gathered = ReplayNodes::Gather(options.replay, launch, setup);
   if (!gathered) return CouldNotRun(gathered.error());
-  // The other processes end when it does, which must be after the report is printed: launchers kill all once one has failed.
+  // The other processes end when it does, which must be after the report is printed: launchers kill all once one has
+  // failed.
   const auto nodes = std::make_shared<ReplayNodes>(std::move(*gathered));
   const auto could_not_run = [&](const Error& error) {
     nodes->Farewell(kExitCouldNotRun, error.message);
@@ -236,7 +260,8 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
     result.held = nodes;
     return result;
   };
-  const bool has_ranks = plan->shares.empty() || std::ranges::any_of(plan->shares, [](const NodeShare& share) { return share.node == 0; });
+  const bool has_ranks =
+      plan->shares.empty() || std::ranges::any_of(plan->shares, [](const NodeShare& share) { return share.node == 0; });
   std::optional<EngineProbe> own;
   if (has_ranks) {
     Result<EngineProbe> found = Probe(*worker, plan->engine, plan->options);
@@ -254,8 +279,11 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
   int status = 0;
   if (options.replay.isolate) {
-    report.isolation = Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, shown.nccl, options.analysis));
-    if (!nodes->lost().empty()) report.isolation->finding = fmt::format("{} Nothing could be run after that. {}", nodes->lost(), report.isolation->finding);
+    report.isolation =
+        Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, shown.nccl, options.analysis));
+    if (!nodes->lost().empty())
+      report.isolation->finding =
+          fmt::format("{} Nothing could be run after that. {}", nodes->lost(), report.isolation->finding);
     status = ExitStatus(*report.isolation);
   } else {
     report.trials = RunTrials(*plan, runs, *logs, options.analysis);
@@ -279,7 +307,9 @@ CommandResult RunReplay(const Options& options) {
   HostWitness witness;
   witness.Begin();
   const CatchInterrupt guard;
-  const ProbeEngine probe = [&](const std::string& engine, const std::map<std::string, std::string>& of_engine) { return Probe(*worker, engine, of_engine); };
+  const ProbeEngine probe = [&](const std::string& engine, const std::map<std::string, std::string>& of_engine) {
+    return Probe(*worker, engine, of_engine);
+  };
   return RunAsAgent(options.replay, *launch, SetupOf(*worker, Inherited(), witness).local, probe, Interrupted);
 }
 

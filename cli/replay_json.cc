@@ -14,14 +14,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Seconds, to the microsecond.
-Json Seconds(std::chrono::nanoseconds time) { return std::round(std::chrono::duration<double>(time).count() * 1e6) / 1e6; }
+Json Seconds(std::chrono::nanoseconds time) {
+  return std::round(std::chrono::duration<double>(time).count() * 1e6) / 1e6;
+}
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 Json OrNull(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
 
 template <class T>
 Json BasisOf(const Argument<T>& argument) {
-  return {{"basis", Name(argument.basis)}, {"rule", OrNull(argument.rule)},
-          {"source", argument.at ? Json(argument.at->path) : Json(nullptr)}, {"line", argument.at ? Json(argument.at->line) : Json(nullptr)}};
+  return {{"basis", Name(argument.basis)},
+          {"rule", OrNull(argument.rule)},
+          {"source", argument.at ? Json(argument.at->path) : Json(nullptr)},
+          {"line", argument.at ? Json(argument.at->line) : Json(nullptr)}};
 }
 
 template <class T, class Print>
@@ -64,11 +68,17 @@ Json ToJson(const RankOutcome& rank) {
                       {"reached_s", time.reached ? Seconds(*time.reached) : Json(nullptr)}});
   Json threads = Json::array();
   for (const ThreadState& t : rank.threads)
-    threads.push_back({{"tid", t.tid}, {"name", t.name}, {"state", t.state}, {"wchan", OrNull(t.wchan)}, {"syscall", OrNull(t.syscall)}, {"stack", OrNull(t.stack)}});
+    threads.push_back({{"tid", t.tid},
+                       {"name", t.name},
+                       {"state", t.state},
+                       {"wchan", OrNull(t.wchan)},
+                       {"syscall", OrNull(t.syscall)},
+                       {"stack", OrNull(t.stack)}});
   Json times = Json::array();
   for (const auto& time : rank.times) times.push_back(Seconds(time));
   Json wrong = nullptr;
-  if (const auto& w = rank.wrong_data) wrong = {{"elements", w->elements}, {"first", w->first}, {"wanted", w->wanted}, {"got", w->got}};
+  if (const auto& w = rank.wrong_data)
+    wrong = {{"elements", w->elements}, {"first", w->first}, {"wanted", w->wanted}, {"got", w->got}};
   return {{"rank", rank.rank},
           {"node", rank.node},
           {"host", OrNull(rank.host)},
@@ -91,10 +101,18 @@ Json ToJson(const RankOutcome& rank) {
 }
 
 Json ToJson(const LinkRow& link) {
-  return {{"from", link.from},         {"to", link.to},           {"from_address", link.from_address},
-          {"to_address", link.to_address}, {"connected", link.connected}, {"acknowledged", link.acked},
-          {"arrived", link.received},  {"waiting", link.queued},  {"unread", link.unread},
-          {"sent_again", link.retransmits}, {"moves", link.moves}, {"dead", IsDead(link)}};
+  return {{"from", link.from},
+          {"to", link.to},
+          {"from_address", link.from_address},
+          {"to_address", link.to_address},
+          {"connected", link.connected},
+          {"acknowledged", link.acked},
+          {"arrived", link.received},
+          {"waiting", link.queued},
+          {"unread", link.unread},
+          {"sent_again", link.retransmits},
+          {"moves", link.moves},
+          {"dead", IsDead(link)}};
 }
 
 Json ToJson(const TrialOutcome& trial) {
@@ -104,7 +122,11 @@ Json ToJson(const TrialOutcome& trial) {
   for (const RankOutcome& rank : run.ranks) ranks.push_back(ToJson(rank));
   for (const LinkRow& link : run.links) links.push_back(ToJson(link));
   if (const auto& b = run.bandwidth)
-    bandwidth = {{"bytes", b->bytes}, {"best_s", Seconds(b->best)}, {"mean_s", Seconds(b->mean)}, {"algorithm_gb_s", b->algorithm}, {"bus_gb_s", b->bus}};
+    bandwidth = {{"bytes", b->bytes},
+                 {"best_s", Seconds(b->best)},
+                 {"mean_s", Seconds(b->mean)},
+                 {"algorithm_gb_s", b->algorithm},
+                 {"bus_gb_s", b->bus}};
   return {{"call", Describe(CallOf(trial.plan))},
           {"verdict", Name(run.verdict)},
           {"sentence", run.sentence},
@@ -123,7 +145,11 @@ Json ToJson(const TrialOutcome& trial) {
 }
 
 Json ToJson(const ReportNode& node) {
-  return {{"name", node.name}, {"host", node.host}, {"address", node.address}, {"engine", OrNull(node.engine)}, {"ranks", node.ranks}};
+  return {{"name", node.name},
+          {"host", node.host},
+          {"address", node.address},
+          {"engine", OrNull(node.engine)},
+          {"ranks", node.ranks}};
 }
 
 Json ToJson(const IsolationOutcome& isolation) {
@@ -137,9 +163,16 @@ Json ToJson(const IsolationOutcome& isolation) {
                         {"changed_nothing", tried.changed_nothing},
                         {"verdict", Name(tried.verdict)},
                         {"sentence", OrNull(tried.sentence)}});
-  for (const PairOutcome& pair : isolation.pairs) pairs.push_back({{"from", pair.from}, {"to", pair.to}, {"broken", pair.broken}, {"sentence", OrNull(pair.sentence)}});
-  for (const SubsetOutcome& part : isolation.subsets) parts.push_back({{"ranks", part.ranks}, {"broken", part.broken}, {"sentence", OrNull(part.sentence)}});
-  return {{"finding", isolation.finding}, {"hint", OrNull(isolation.hint)}, {"variants", variants}, {"pairs", pairs}, {"subsets", parts}};
+  for (const PairOutcome& pair : isolation.pairs)
+    pairs.push_back(
+        {{"from", pair.from}, {"to", pair.to}, {"broken", pair.broken}, {"sentence", OrNull(pair.sentence)}});
+  for (const SubsetOutcome& part : isolation.subsets)
+    parts.push_back({{"ranks", part.ranks}, {"broken", part.broken}, {"sentence", OrNull(part.sentence)}});
+  return {{"finding", isolation.finding},
+          {"hint", OrNull(isolation.hint)},
+          {"variants", variants},
+          {"pairs", pairs},
+          {"subsets", parts}};
 }
 
 std::string_view OutcomeOf(const ReplayReport& report) {
@@ -155,16 +188,18 @@ std::string ReplayJson(const ReplayReport& report, std::string_view tool_version
   for (const ReportNode& node : report.nodes) nodes.push_back(ToJson(node));
   for (const TrialOutcome& trial : report.trials) trials.push_back(ToJson(trial));
   const std::string command = NcclTestsCommand(report.plan);
-  const Json document = {{"schema", "inquest-replay-1"},
-                         {"tool", {{"name", "inquest"}, {"version", tool_version}}},
-                         {"outcome", OutcomeOf(report)},
-                         {"plan", ToJson(report.plan)},
-                         {"engine", {{"name", report.plan.engine}, {"version", OrNull(report.engine)}, {"tests", OrNull(report.engine_tests)}}},
-                         {"nodes", nodes},
-                         {"nccl_tests", OrNull(command)},
-                         {"conclusion", OrNull(Conclusion(report))},
-                         {"trials", trials},
-                         {"isolation", report.isolation ? ToJson(*report.isolation) : Json(nullptr)}};
+  const Json document = {
+      {"schema", "inquest-replay-1"},
+      {"tool", {{"name", "inquest"}, {"version", tool_version}}},
+      {"outcome", OutcomeOf(report)},
+      {"plan", ToJson(report.plan)},
+      {"engine",
+       {{"name", report.plan.engine}, {"version", OrNull(report.engine)}, {"tests", OrNull(report.engine_tests)}}},
+      {"nodes", nodes},
+      {"nccl_tests", OrNull(command)},
+      {"conclusion", OrNull(Conclusion(report))},
+      {"trials", trials},
+      {"isolation", report.isolation ? ToJson(*report.isolation) : Json(nullptr)}};
   return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,8 +1,8 @@
 // The only part of a replay that reads the environment for who else takes part.
 #include "cli/replay_nodes.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -40,7 +40,9 @@ bool IsThisHost(const std::string& host) {
 
 /// --hosts: node 0 is this host, with ranks where it is in the list.
 Result<Launch> LaunchByHosts(const ReplayOptions& options) {
-  if (options.nodes || options.node) return Error{"--hosts starts the nodes itself; --nnodes and --node-rank are for nodes that are started alike", "", ""};
+  if (options.nodes || options.node)
+    return Error{"--hosts starts the nodes itself; --nnodes and --node-rank are for nodes that are started alike", "",
+                 ""};
   Launch launch;
   launch.master = OwnHostName();
   launch.port = 0;
@@ -66,12 +68,16 @@ Result<std::vector<NodeShare>> SharesByHosts(Plan& plan, const Launch& launch, c
     shares.push_back({IsThisHost(host.host) ? 0 : next++, host.ranks.value_or(0)});
     sum += host.ranks.value_or(0);
   }
-  if (plan.ranks.value < 1) plan.ranks = {.value = sum > 0 ? sum : launch.count, .basis = Basis::kDerived, .rule = sum > 0 ? "the sum of --hosts" : "one a node"};
+  if (plan.ranks.value < 1)
+    plan.ranks = {.value = sum > 0 ? sum : launch.count,
+                  .basis = Basis::kDerived,
+                  .rule = sum > 0 ? "the sum of --hosts" : "one a node"};
   if (sum == 0) {
     const auto blocks = InBlocks(plan.ranks.value, static_cast<int>(shares.size()), false);
     for (const NodeShare& block : *blocks) shares[static_cast<std::size_t>(block.node)].ranks = block.ranks;
   } else if (sum != plan.ranks.value) {
-    return Error{fmt::format("--hosts has places for {} ranks, and {} are to be run", sum, plan.ranks.value), fmt::format("give places for {}, or --ranks {}", plan.ranks.value, sum), ""};
+    return Error{fmt::format("--hosts has places for {} ranks, and {} are to be run", sum, plan.ranks.value),
+                 fmt::format("give places for {}, or --ranks {}", plan.ranks.value, sum), ""};
   }
   std::erase_if(shares, [](const NodeShare& share) { return share.ranks == 0; });
   return shares;
@@ -88,14 +94,18 @@ Result<std::vector<SshCommand>> SshCommands(const ReplayOptions& options, const 
   std::error_code error;
   const std::string self = fs::read_symlink("/proc/self/exe", error).string();
   const bool plain = self.find_first_of(" \t'\"\\$`*?[](){}<>|&;#~!") == std::string::npos;  // a remote shell reads it
-  if (error || !plain) return Error{"the agents cannot be started by ssh", fmt::format("the path {} has characters that a shell would change", self), ""};
-  const std::string master = fmt::format("{}:{}", launch.master.find(':') == std::string::npos ? launch.master : fmt::format("[{}]", launch.master), port);
+  if (error || !plain)
+    return Error{"the agents cannot be started by ssh",
+                 fmt::format("the path {} has characters that a shell would change", self), ""};
+  const std::string master = fmt::format(
+      "{}:{}", launch.master.find(':') == std::string::npos ? launch.master : fmt::format("[{}]", launch.master), port);
   std::vector<SshCommand> commands;
   for (int node = 1; node < launch.count; ++node) {
     const std::string& host = launch.hosts[static_cast<std::size_t>(node)];
     SshCommand command{.host = host, .words = options.ssh_command};
     const std::string count = fmt::format("{}", launch.count), index = fmt::format("{}", node);
-    const std::string words[] = {host, self, "replay", "--agent", "--token-file", "-", "--nnodes", count, "--node-rank", index, "--master", master};
+    const std::string words[] = {host,       self,  "replay",      "--agent", "--token-file", "-",
+                                 "--nnodes", count, "--node-rank", index,     "--master",     master};
     command.words.insert(command.words.end(), std::begin(words), std::end(words));
     commands.push_back(std::move(command));
   }
@@ -117,12 +127,21 @@ Result<Plan> OverNodes(Plan plan, const Launch& launch, const ReplayOptions& opt
     return plan;
   }
   if (options.share_gpu) return Error{"--share-gpu is for one host", "leave it out, or say --nnodes 1", ""};
-  if (plan.ranks.value < 1 && !by_hosts) plan.ranks = {.value = launch.count, .basis = Basis::kDerived, .rule = fmt::format("one for each of {} processes", launch.count)};
-  Result<std::vector<NodeShare>> shares = by_hosts ? SharesByHosts(plan, launch, options) : InBlocks(plan.ranks.value, launch.count, launch.is_several_on_host());
+  if (plan.ranks.value < 1 && !by_hosts)
+    plan.ranks = {.value = launch.count,
+                  .basis = Basis::kDerived,
+                  .rule = fmt::format("one for each of {} processes", launch.count)};
+  Result<std::vector<NodeShare>> shares = by_hosts
+                                              ? SharesByHosts(plan, launch, options)
+                                              : InBlocks(plan.ranks.value, launch.count, launch.is_several_on_host());
   if (!shares) return shares.error();
   plan.shares = std::move(*shares);
-  plan.nodes = {.value = static_cast<int>(plan.shares.size()), .basis = launch.basis, .rule = fmt::format("{}; ranks {}", launch.rule, LayoutText(plan.shares))};
-  if (plan.ranks.value < launch.count && !by_hosts) plan.notes.push_back(fmt::format("{} processes were started for {} ranks: the last have none", launch.count, plan.ranks.value));
+  plan.nodes = {.value = static_cast<int>(plan.shares.size()),
+                .basis = launch.basis,
+                .rule = fmt::format("{}; ranks {}", launch.rule, LayoutText(plan.shares))};
+  if (plan.ranks.value < launch.count && !by_hosts)
+    plan.notes.push_back(
+        fmt::format("{} processes were started for {} ranks: the last have none", launch.count, plan.ranks.value));
   return plan;
 }
 
@@ -133,13 +152,19 @@ Result<std::string> TakeToken(const ReplayOptions& options, const Launch& launch
   if (!options.token_file.empty()) {
     std::ifstream file(options.token_file, std::ios::binary);
     std::string line;
-    if (!std::getline(file, line)) return Error{"the job token cannot be read", "make one with `openssl rand -hex 32 > FILE; chmod 600 FILE`", options.token_file};
+    if (!std::getline(file, line))
+      return Error{"the job token cannot be read", "make one with `openssl rand -hex 32 > FILE; chmod 600 FILE`",
+                   options.token_file};
     return TokenFrom(line, options.token_file);
   }
   if (variable) return TokenFrom(*variable, kTokenVariable);
   if (!options.hosts.empty()) return HexDigits(RandomBytes());  // it travels over ssh alone
-  return Error{fmt::format("{} processes take part ({}), and there is no job token to know them by", launch.count, launch.rule),
-               fmt::format("export {}=$(openssl rand -hex 32), the same for all of them; or --token-file FILE; --nnodes 1 runs on this host alone", kTokenVariable), ""};
+  return Error{
+      fmt::format("{} processes take part ({}), and there is no job token to know them by", launch.count, launch.rule),
+      fmt::format("export {}=$(openssl rand -hex 32), the same for all of them; or --token-file FILE; --nnodes 1 runs "
+                  "on this host alone",
+                  kTokenVariable),
+      ""};
 }
 
 Result<ReplayNodes> ReplayNodes::Gather(const ReplayOptions& options, const Launch& launch, const RunSetup& setup) {
@@ -147,7 +172,13 @@ Result<ReplayNodes> ReplayNodes::Gather(const ReplayOptions& options, const Laun
   if (launch.count == 1) return nodes;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return token.error();
-  CrewSetup crew{.count = launch.count, .port = launch.port, .token = *token, .host = OwnHostName(), .version = std::string(Version()), .names = launch.hosts, .interrupted = setup.interrupted};
+  CrewSetup crew{.count = launch.count,
+                 .port = launch.port,
+                 .token = *token,
+                 .host = OwnHostName(),
+                 .version = std::string(Version()),
+                 .names = launch.hosts,
+                 .interrupted = setup.interrupted};
   auto hopeless = std::make_shared<std::function<std::string()>>();
   crew.hopeless = [hopeless] { return *hopeless ? (*hopeless)() : std::string(); };
   Result<Crew> listening = Crew::Listen(std::move(crew));
@@ -165,7 +196,8 @@ Result<ReplayNodes> ReplayNodes::Gather(const ReplayOptions& options, const Laun
   if (failed) return *failed;
   nodes.crew_.emplace(std::move(*listening));
   for (std::size_t i = 0; i < nodes.crew_->members().size(); ++i)
-    nodes.names_.push_back(fmt::format("{} {} ({})", launch.is_several_on_host() ? "task" : "node", i, nodes.crew_->members()[i].host));
+    nodes.names_.push_back(
+        fmt::format("{} {} ({})", launch.is_several_on_host() ? "task" : "node", i, nodes.crew_->members()[i].host));
   return nodes;
 }
 
@@ -194,11 +226,16 @@ std::vector<ReportNode> ReplayNodes::Report(const Plan& plan, const std::vector<
   if (!crew_) return nodes;
   for (std::size_t i = 0; i < crew_->members().size(); ++i) {
     const CrewMember& member = crew_->members()[i];
-    nodes.push_back({.name = names_[i], .host = member.host, .address = member.address, .engine = i < engines.size() ? engines[i].version : "", .ranks = {}});
+    nodes.push_back({.name = names_[i],
+                     .host = member.host,
+                     .address = member.address,
+                     .engine = i < engines.size() ? engines[i].version : "",
+                     .ranks = {}});
   }
   int rank = 0;
   for (const NodeShare& share : plan.shares) {
-    for (int local = 0; local < share.ranks; ++local) nodes[static_cast<std::size_t>(share.node)].ranks.push_back(rank++);
+    for (int local = 0; local < share.ranks; ++local)
+      nodes[static_cast<std::size_t>(share.node)].ranks.push_back(rank++);
   }
   return nodes;
 }
@@ -212,12 +249,17 @@ void DismissOthers(const ReplayOptions& options, const Launch& launch, const std
   if (launch.count == 1 || !options.hosts.empty()) return;
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return;
-  Result<Crew> crew = Crew::Listen({.count = launch.count, .port = launch.port, .token = *token, .host = OwnHostName(), .version = std::string(Version())});
+  Result<Crew> crew = Crew::Listen({.count = launch.count,
+                                    .port = launch.port,
+                                    .token = *token,
+                                    .host = OwnHostName(),
+                                    .version = std::string(Version())});
   if (!crew) return;
   if (!crew->Join(kPatience)) crew->Farewell(kExitCouldNotRun, complaint);
 }
 
-CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted) {
+CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, const NodeSetup& local,
+                         const ProbeEngine& probe, const std::function<bool()>& interrupted) {
   Result<std::string> token = TakeToken(options, launch);
   if (!token) return CouldNotRun(token.error());
   std::error_code error;
@@ -236,7 +278,9 @@ CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, con
                    .interrupted = interrupted,
                    .owner = options.is_agent ? STDIN_FILENO : -1};
   const AgentEnd end = RunAgent(setup);
-  return {.status = end.status, .out = "", .err = end.complaint.empty() ? "" : fmt::format("inquest: {}\n", Sanitize(end.complaint))};
+  return {.status = end.status,
+          .out = "",
+          .err = end.complaint.empty() ? "" : fmt::format("inquest: {}\n", Sanitize(end.complaint))};
 }
 
 }  // namespace inquest

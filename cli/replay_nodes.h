@@ -23,7 +23,6 @@ Result<Launch> LaunchOf(const ReplayOptions& options);
 /// The plan with its nodes and the ranks of each; a number of ranks that nothing says is that of the processes.
 Result<Plan> OverNodes(Plan plan, const Launch& launch, const ReplayOptions& options);
 
-
 /// Takes the token out of the environment, so that no child inherits it.
 Result<std::string> TakeToken(const ReplayOptions& options, const Launch& launch);
 
@@ -56,6 +55,7 @@ class ReplayNodes {
 void DismissOthers(const ReplayOptions& options, const Launch& launch, const std::string& complaint);
 
 /// This process as one of the others. Prints nothing but what went wrong.
-CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, const NodeSetup& local, const ProbeEngine& probe, const std::function<bool()>& interrupted);
+CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, const NodeSetup& local,
+                         const ProbeEngine& probe, const std::function<bool()>& interrupted);
 
 }  // namespace inquest

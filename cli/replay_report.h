@@ -13,17 +13,17 @@ namespace inquest {
 
 /// One of several nodes.
 struct ReportNode {
-  std::string name;     ///< `node 1 (hostb)`, as sentences have it
+  std::string name;  ///< `node 1 (hostb)`, as sentences have it
   std::string host, address;
-  std::string engine;   ///< what its worker said of it; empty: not asked
+  std::string engine;  ///< what its worker said of it; empty: not asked
   std::vector<int> ranks;
 };
 
 struct ReplayReport {
-  Plan plan;                        ///< as inferred and given, with its sweeps
-  std::string engine;               ///< the worker's own words: `Gloo 0.5.0 over 127.0.0.1`
-  std::string engine_tests;         ///< what a pass of it shows
-  std::vector<TrialOutcome> trials; ///< empty: a dry run, or an isolation
+  Plan plan;                         ///< as inferred and given, with its sweeps
+  std::string engine;                ///< the worker's own words: `Gloo 0.5.0 over 127.0.0.1`
+  std::string engine_tests;          ///< what a pass of it shows
+  std::vector<TrialOutcome> trials;  ///< empty: a dry run, or an isolation
   std::optional<IsolationOutcome> isolation = {};
   std::vector<ReportNode> nodes = {};  ///< empty: this host alone, or a dry run
 };

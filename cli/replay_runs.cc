@@ -11,7 +11,8 @@ namespace {
 
 /// A fault of the machines, about which the host may know more.
 bool IsOfTheMachine(RunVerdict verdict) {
-  return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kMismatch && verdict != RunVerdict::kCouldNotRun;
+  return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kMismatch &&
+         verdict != RunVerdict::kCouldNotRun;
 }
 
 /// Of each node: `node1.not-had.txt`.
@@ -46,7 +47,8 @@ RunOutcome ReplayRuns::Whole(const Plan& plan) {
   MoveNotes(run);
   if (!links_.empty()) {
     LinkCounters now = LinkCountersNow();
-    if (const auto risen = RisenCounters(links_, now); !risen.empty()) run.notes.push_back(fmt::format("NVLink's error counters: {}.", fmt::join(risen, ", ")));
+    if (const auto risen = RisenCounters(links_, now); !risen.empty())
+      run.notes.push_back(fmt::format("NVLink's error counters: {}.", fmt::join(risen, ", ")));
     if (!now.empty()) links_ = std::move(now);
   }
   logs_.Keep(run.dumps);

@@ -13,7 +13,8 @@ namespace inquest {
 class ReplayRuns {
  public:
   /// All outlive it. `run`: RunPlan with its nodes.
-  ReplayRuns(std::function<RunOutcome(const Plan&)> run, const Environment& inherited, NcclLogs& logs, HostWitness& witness)
+  ReplayRuns(std::function<RunOutcome(const Plan&)> run, const Environment& inherited, NcclLogs& logs,
+             HostWitness& witness)
       : run_(std::move(run)), inherited_(inherited), logs_(logs), witness_(witness) {}
 
   /// With NCCL's logs alone: one of many runs.

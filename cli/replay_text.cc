@@ -20,7 +20,9 @@ double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<dou
 /// Four columns for any time.
 std::string ShortSeconds(std::chrono::nanoseconds time) {
   const double seconds = Seconds(time);
-  return seconds < 9.995 ? fmt::format("{:.2f}", seconds) : seconds < 99.95 ? fmt::format("{:.1f}", seconds) : fmt::format("{:.0f}", seconds);
+  return seconds < 9.995   ? fmt::format("{:.2f}", seconds)
+         : seconds < 99.95 ? fmt::format("{:.1f}", seconds)
+                           : fmt::format("{:.0f}", seconds);
 }
 
 std::string Bold(std::string_view text, const TextStyle& style) {
@@ -29,16 +31,22 @@ std::string Bold(std::string_view text, const TextStyle& style) {
 
 void AppendWrapped(std::string& text, std::string_view line, const TextStyle& style, std::string_view indent = "") {
   constexpr int kRows = 12;
-  for (const std::string& row : Wrap(Sanitize(line), std::max(style.width, 40) - static_cast<int>(indent.size()), kRows)) text += fmt::format("{}{}\n", indent, row);
+  for (const std::string& row :
+       Wrap(Sanitize(line), std::max(style.width, 40) - static_cast<int>(indent.size()), kRows))
+    text += fmt::format("{}{}\n", indent, row);
 }
 
 /// `PASSED`, `REPRODUCED (link-dead)`.
 std::string Headline(RunVerdict verdict) {
   switch (verdict) {
-    case RunVerdict::kPassed: return "PASSED";
-    case RunVerdict::kInterrupted: return "UNDECIDED";
-    case RunVerdict::kCouldNotRun: return "COULD NOT RUN";
-    default: return fmt::format("REPRODUCED ({})", Name(verdict));
+    case RunVerdict::kPassed:
+      return "PASSED";
+    case RunVerdict::kInterrupted:
+      return "UNDECIDED";
+    case RunVerdict::kCouldNotRun:
+      return "COULD NOT RUN";
+    default:
+      return fmt::format("REPRODUCED ({})", Name(verdict));
   }
 }
 
@@ -47,9 +55,10 @@ struct Column {
   std::string_view title;
 };
 constexpr std::array kColumns = {
-    Column{Phase::kLibsLoaded, "libs"}, Column{Phase::kDeviceSet, "device"},   Column{Phase::kIdReceived, "id"},      Column{Phase::kCommInit, "init"},
-    Column{Phase::kConnected, "conn"},  Column{Phase::kBuffersReady, "bufs"},  Column{Phase::kWarmedUp, "warm"},      Column{Phase::kDescriptorAgreed, "agree"},
-    Column{Phase::kEnqueued, "enq"},    Column{Phase::kStarted, "start"},      Column{Phase::kCompleted, "done"},     Column{Phase::kVerified, "verify"},
+    Column{Phase::kLibsLoaded, "libs"}, Column{Phase::kDeviceSet, "device"},       Column{Phase::kIdReceived, "id"},
+    Column{Phase::kCommInit, "init"},   Column{Phase::kConnected, "conn"},         Column{Phase::kBuffersReady, "bufs"},
+    Column{Phase::kWarmedUp, "warm"},   Column{Phase::kDescriptorAgreed, "agree"}, Column{Phase::kEnqueued, "enq"},
+    Column{Phase::kStarted, "start"},   Column{Phase::kCompleted, "done"},         Column{Phase::kVerified, "verify"},
     Column{Phase::kFinalized, "final"}};
 constexpr int kCell = 7;
 
@@ -74,7 +83,9 @@ std::string Picture(const RunOutcome& run) {
     }
     text += fmt::format("{:>6}", rank.rank);
     for (const Column& column : kColumns) text += fmt::format("{:>{}}", Cell(rank, column, now), kCell);
-    text += fmt::format("  {}", rank.doing.iteration > 0 ? fmt::format("{}", rank.doing.iteration) : rank.times.empty() ? "-" : fmt::format("{}", rank.times.size()));
+    text += fmt::format("  {}", rank.doing.iteration > 0 ? fmt::format("{}", rank.doing.iteration)
+                                : rank.times.empty()     ? "-"
+                                                         : fmt::format("{}", rank.times.size()));
     if (rank.signal) text += fmt::format("  signal {}", *rank.signal);
     if (rank.exit_code) text += fmt::format("  exit {}", *rank.exit_code);
     if (!rank.stopped.empty()) text += "  stopped";
@@ -89,8 +100,12 @@ void AppendLinks(std::string& text, const RunOutcome& run) {
     if (link.queued == 0 && link.unread == 0 && !IsDead(link)) continue;
     if (shown++ == 0) text += "\nConnections that hold bytes\n";
     if (shown > kShownLinks) continue;
-    text += fmt::format("  {}->{}  waiting {}, acknowledged {}, arrived {}, unread {}, sent again {} times, {}\n", link.from, link.to, SizeText(link.queued),
-                        SizeText(link.acked), SizeText(link.received), SizeText(link.unread), link.retransmits, IsDead(link) ? "dead" : link.moves ? "moving" : "not moving");
+    text += fmt::format("  {}->{}  waiting {}, acknowledged {}, arrived {}, unread {}, sent again {} times, {}\n",
+                        link.from, link.to, SizeText(link.queued), SizeText(link.acked), SizeText(link.received),
+                        SizeText(link.unread), link.retransmits,
+                        IsDead(link) ? "dead"
+                        : link.moves ? "moving"
+                                     : "not moving");
   }
 }
 
@@ -99,10 +114,13 @@ void AppendThreads(std::string& text, const RunOutcome& run, const TextStyle& st
     if (!blamed.rank) continue;
     const RankOutcome& rank = run.ranks[static_cast<std::size_t>(*blamed.rank)];
     if (rank.threads.empty() && rank.output.empty()) continue;
-    text += fmt::format("\nRank {}, process {}{}\n", rank.rank, rank.pid, rank.process_state.empty() ? "" : fmt::format(", {}", rank.process_state));
+    text += fmt::format("\nRank {}, process {}{}\n", rank.rank, rank.pid,
+                        rank.process_state.empty() ? "" : fmt::format(", {}", rank.process_state));
     for (std::size_t i = 0; i < std::min(rank.threads.size(), kShownLines); ++i) {
       const ThreadState& thread = rank.threads[i];
-      text += Cut(Sanitize(fmt::format("  thread {} {}  {}  {}", thread.tid, thread.name, thread.state, thread.wchan)), style.width) + "\n";
+      text += Cut(Sanitize(fmt::format("  thread {} {}  {}  {}", thread.tid, thread.name, thread.state, thread.wchan)),
+                  style.width) +
+              "\n";
     }
     std::string_view output = rank.output;
     while (output.ends_with('\n')) output.remove_suffix(1);
@@ -128,7 +146,8 @@ void AppendDumps(std::string& text, const RunOutcome& run, const TextStyle& styl
   std::vector<std::string> names;
   for (const auto& [name, dump] : run.dumps) names.push_back(fmt::format("{} ({})", name, SizeText(dump.size())));
   text += "\n";
-  AppendWrapped(text, fmt::format("Taken while it stood, in --format json and --logs: {}.", fmt::join(names, ", ")), style);
+  AppendWrapped(text, fmt::format("Taken while it stood, in --format json and --logs: {}.", fmt::join(names, ", ")),
+                style);
   std::size_t shown = 0;
   for (const auto& [name, dump] : run.dumps) {
     if (name.find("proxy.rank") == std::string::npos || shown++ == kShownDumps) continue;
@@ -149,23 +168,31 @@ void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& 
   }
   text += fmt::format("  {:<7} {:<14} {}\n", "engine", report.plan.engine, Sanitize(report.engine));
   for (const ReportNode& node : report.nodes)
-    text += Cut(fmt::format("  {:<7} {:<14} {}, {}", "", Sanitize(node.address), Sanitize(node.name), node.ranks.empty() ? "no ranks" : fmt::format("ranks {}", FoldRanks(node.ranks))), style.width) + "\n";
+    text += Cut(fmt::format("  {:<7} {:<14} {}, {}", "", Sanitize(node.address), Sanitize(node.name),
+                            node.ranks.empty() ? "no ranks" : fmt::format("ranks {}", FoldRanks(node.ranks))),
+                style.width) +
+            "\n";
   for (const std::string& note : report.plan.notes) AppendWrapped(text, note, style, "  ");
-  for (const std::string& why : report.plan.cannot) AppendWrapped(text, "Cannot show what happened: " + why, style, "  ");
+  for (const std::string& why : report.plan.cannot)
+    AppendWrapped(text, "Cannot show what happened: " + why, style, "  ");
   if (!report.engine_tests.empty()) AppendWrapped(text, report.engine_tests, style, "  ");
 }
 
 void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& style) {
   const RunOutcome& run = trial.run;
-  text += Bold(fmt::format("{}  {}, {} ranks", Headline(run.verdict), Describe(CallOf(trial.plan)), trial.plan.ranks.value), style) + "\n";
+  text +=
+      Bold(fmt::format("{}  {}, {} ranks", Headline(run.verdict), Describe(CallOf(trial.plan)), trial.plan.ranks.value),
+           style) +
+      "\n";
   AppendWrapped(text, run.sentence, style);
   for (const std::string& note : run.notes) AppendWrapped(text, note, style);
   if (!trial.used.empty()) AppendWrapped(text, fmt::format("NCCL used {}.", fmt::join(trial.used, ", ")), style);
   if (!trial.log_says.empty()) AppendWrapped(text, "Its log says " + trial.log_says, style);
   if (run.bandwidth) {
     const Bandwidth& b = *run.bandwidth;
-    text += fmt::format("{} in {:.3f} ms (best {:.3f} ms), slowest rank: algorithm bandwidth {:.3f} GB/s, bus bandwidth {:.3f} GB/s\n", SizeText(b.bytes),
-                        Seconds(b.mean) * 1e3, Seconds(b.best) * 1e3, b.algorithm, b.bus);
+    text += fmt::format(
+        "{} in {:.3f} ms (best {:.3f} ms), slowest rank: algorithm bandwidth {:.3f} GB/s, bus bandwidth {:.3f} GB/s\n",
+        SizeText(b.bytes), Seconds(b.mean) * 1e3, Seconds(b.best) * 1e3, b.algorithm, b.bus);
   }
   if (!run.ranks.empty() && run.ranks[0].pid > 0) {
     text += "\nSeconds until each step was reached; > for how long the rank was in it\n" + Picture(run);
@@ -185,9 +212,10 @@ void AppendTable(std::string& text, const ReplayReport& report, const TextStyle&
     bool shown;
     std::string (*value)(const Plan&);
   };
-  const Differs columns[] = {{"dtype", plan.datatype.sweep.size() > 1, [](const Plan& one) { return std::string(Name(one.datatype.value)); }},
-                             {"redop", plan.redop.sweep.size() > 1, [](const Plan& one) { return std::string(Name(one.redop.value)); }},
-                             {"root", plan.root.sweep.size() > 1, [](const Plan& one) { return fmt::format("{}", one.root.value); }}};
+  const Differs columns[] = {
+      {"dtype", plan.datatype.sweep.size() > 1, [](const Plan& one) { return std::string(Name(one.datatype.value)); }},
+      {"redop", plan.redop.sweep.size() > 1, [](const Plan& one) { return std::string(Name(one.redop.value)); }},
+      {"root", plan.root.sweep.size() > 1, [](const Plan& one) { return fmt::format("{}", one.root.value); }}};
   const auto row = [&](auto cell, std::string_view verdict, std::string_view time, std::string_view bandwidth) {
     std::string line;
     for (const Differs& column : columns)
@@ -197,7 +225,8 @@ void AppendTable(std::string& text, const ReplayReport& report, const TextStyle&
   row([](const Differs& column) { return std::string(column.title); }, "verdict", "time", "bus GB/s");
   for (const TrialOutcome& trial : report.trials) {
     const auto& b = trial.run.bandwidth;
-    row([&](const Differs& column) { return column.value(trial.plan); }, Name(trial.run.verdict), b ? fmt::format("{:.3f} ms", Seconds(b->mean) * 1e3) : "-", b ? fmt::format("{:.3f}", b->bus) : "-");
+    row([&](const Differs& column) { return column.value(trial.plan); }, Name(trial.run.verdict),
+        b ? fmt::format("{:.3f} ms", Seconds(b->mean) * 1e3) : "-", b ? fmt::format("{:.3f}", b->bus) : "-");
   }
 }
 
@@ -206,15 +235,23 @@ void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const
   if (!isolation.hint.empty()) AppendWrapped(text, "Known causes: " + isolation.hint + ".", style);
   text += fmt::format("\n  {:<14} {:>7}  {}\n", "variant", "broken", "");
   for (const VariantOutcome& tried : isolation.variants) {
-    std::string line = fmt::format("  {:<14} {:>7}  ", tried.id, tried.runs == 0 ? "-" : fmt::format("{} of {}", tried.broken, tried.runs));
+    std::string line = fmt::format("  {:<14} {:>7}  ", tried.id,
+                                   tried.runs == 0 ? "-" : fmt::format("{} of {}", tried.broken, tried.runs));
     if (tried.changed_nothing) line += "changed nothing: the same transports; ";
     if (!tried.used.empty()) line += fmt::format("{}; ", fmt::join(tried.used, ", "));
     text += Cut(Sanitize(line + tried.sentence), style.width) + "\n";
   }
   for (const SubsetOutcome& part : isolation.subsets)
-    text += Cut(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} ranks", part.ranks.size()), part.broken ? "broken" : "passes", FoldRanks(part.ranks)), style.width) + "\n";
+    text += Cut(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} ranks", part.ranks.size()),
+                            part.broken ? "broken" : "passes", FoldRanks(part.ranks)),
+                style.width) +
+            "\n";
   for (const PairOutcome& pair : isolation.pairs)
-    if (pair.broken) text += Cut(Sanitize(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} to {}", pair.from, pair.to), "broken", pair.sentence)), style.width) + "\n";
+    if (pair.broken)
+      text += Cut(Sanitize(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} to {}", pair.from, pair.to), "broken",
+                                       pair.sentence)),
+                  style.width) +
+              "\n";
   text += "\n";
 }
 
@@ -225,7 +262,8 @@ std::string NcclTestsCommand(const Plan& plan) {
   if (op.nccl_tests.empty()) return "";
   const Call call = CallOf(plan);
   const std::uint64_t bytes = op.bandwidth_elements(call, plan.ranks.value) * BytesOf(call.datatype);
-  return fmt::format("timeout 60 ./build/{} -g {} -b {} -e {} -d {}{} -w 1 -n 5", op.nccl_tests, plan.ranks.value, bytes, bytes, RowOf(call.datatype).nccl_tests,
+  return fmt::format("timeout 60 ./build/{} -g {} -b {} -e {} -d {}{} -w 1 -n 5", op.nccl_tests, plan.ranks.value,
+                     bytes, bytes, RowOf(call.datatype).nccl_tests,
                      op.needs_root && !op.needs_peer ? fmt::format(" -r {}", call.root) : "");
 }
 
@@ -236,17 +274,20 @@ std::string Conclusion(const ReplayReport& report) {
   constexpr std::size_t kMany = 4096;
   if (ran > 1) {
     const std::size_t all = Combinations(report.plan, kMany).size();
-    const std::string combinations = all > ran ? fmt::format("the first {} of {} combinations", ran, all) : fmt::format("{} combinations", ran);
+    const std::string combinations =
+        all > ran ? fmt::format("the first {} of {} combinations", ran, all) : fmt::format("{} combinations", ran);
     if (failed == 0) return fmt::format("It did not come back with any of {} of what is assumed.", combinations);
     return fmt::format("{} of {} of what is assumed did not pass.", failed, combinations);
   }
   // What was given by options alone is no repetition of anything.
-  if (failed > 0 || report.plan.operation.basis == Basis::kGiven || report.plan.operation.basis == Basis::kAssumed) return "";
+  if (failed > 0 || report.plan.operation.basis == Basis::kGiven || report.plan.operation.basis == Basis::kAssumed)
+    return "";
   std::vector<std::string_view> assumed;
   for (const ArgumentLine& line : Arguments(report.plan))
     if (line.basis == Basis::kAssumed) assumed.push_back(line.name);
   if (assumed.empty()) return "It did not come back with the observed arguments.";
-  return fmt::format("It did not come back; {} {} assumed, not observed.", fmt::join(assumed, " and "), assumed.size() == 1 ? "is" : "are");
+  return fmt::format("It did not come back; {} {} assumed, not observed.", fmt::join(assumed, " and "),
+                     assumed.size() == 1 ? "is" : "are");
 }
 
 std::string ReplayText(const ReplayReport& report, const TextStyle& style, ReplayDetail detail) {
@@ -269,7 +310,9 @@ std::string ReplayText(const ReplayReport& report, const TextStyle& style, Repla
   AppendPlan(text, report, style);
   if (is_dry) {
     const std::string command = NcclTestsCommand(report.plan);
-    if (!command.empty()) text += fmt::format("\nOn one host with {} GPUs nccl-tests does the same:\n  {}\n", report.plan.ranks.value, command);
+    if (!command.empty())
+      text +=
+          fmt::format("\nOn one host with {} GPUs nccl-tests does the same:\n  {}\n", report.plan.ranks.value, command);
   }
   return text;
 }

@@ -26,11 +26,11 @@ class HostWitness {
   explicit HostWitness(const char* kernel_log = "/dev/kmsg");
   /// Forgets what the kernel has said so far: a run begins.
   void Begin();
-  /// For NodeSetup::look, within eight seconds: RAS of at most eight of these ranks, and Ask. Nothing for ranks that are not
-  /// Witnessed.
+  /// For NodeSetup::look, within eight seconds: RAS of at most eight of these ranks, and Ask. Nothing for ranks that
+  /// are not Witnessed.
   std::map<std::string, std::string> Look(const std::vector<LiveRank>& ranks);
-  /// `nvidia-smi -q`, and what the kernel said since Begin, at most 256 KiB. By file name; what could not be had, and why,
-  /// is kNotHad, one sentence a line.
+  /// `nvidia-smi -q`, and what the kernel said since Begin, at most 256 KiB. By file name; what could not be had, and
+  /// why, is kNotHad, one sentence a line.
   std::map<std::string, std::string> Ask();
   static constexpr const char* kNotHad = "not-had.txt";
 

@@ -1,4 +1,5 @@
-// Samples of rules, sent through the whole program: whether they match as they should, why not, and which rule is covered.
+// Samples of rules, sent through the whole program: whether they match as they should, why not, and which rule is
+// covered.
 #include "cli/rule_samples.h"
 
 #include <fmt/format.h>
@@ -27,8 +28,8 @@ Timeline TimelineOf(const std::string& line, const Sieve& sieve) {
   return builder.Build({input});
 }
 
-/// The longest beginning of the expression, cut between its outermost parts, that is found in the text; nullopt: not even
-/// the first part is, or it has alternatives at its top.
+/// The longest beginning of the expression, cut between its outermost parts, that is found in the text; nullopt: not
+/// even the first part is, or it has alternatives at its top.
 std::optional<std::size_t> LongestFound(std::string_view expression, std::string_view text) {
   const auto pieces = PiecesOf(expression);
   if (!pieces) return std::nullopt;
@@ -56,7 +57,8 @@ std::optional<std::size_t> LongestFound(std::string_view expression, std::string
 std::string WhyNotFound(const std::string& expression, std::string_view text) {
   const auto found = LongestFound(expression, text);
   if (!found) return "not even the beginning of its expression is in the line";
-  return fmt::format("the line has '{}', but not '{}' behind it", expression.substr(0, *found), expression.substr(*found));
+  return fmt::format("the line has '{}', but not '{}' behind it", expression.substr(0, *found),
+                     expression.substr(*found));
 }
 
 /// What became of the line instead of a message that the rule reads.
@@ -64,9 +66,12 @@ std::string WhyNotTaken(const Rule& rule, const Timeline& timeline) {
   std::vector<std::string_view> kinds;
   for (const Event& event : timeline.events) {
     if (const auto* message = std::get_if<LogMessage>(&event.what)) {
-      if (rule.component != Component::kAny && message->component != rule.component) return fmt::format("the rule is for component {}, the line is of {}", Name(rule.component), message->component == Component::kAny ? "none" : Name(message->component));
+      if (rule.component != Component::kAny && message->component != rule.component)
+        return fmt::format("the rule is for component {}, the line is of {}", Name(rule.component),
+                           message->component == Component::kAny ? "none" : Name(message->component));
       const std::string& left = message->text.empty() ? event.text : message->text;
-      if (const auto pattern = Pattern::Compile(rule.text); pattern && !pattern->Matches(left)) return fmt::format("without what stands in front of it the line is '{}'", left);
+      if (const auto pattern = Pattern::Compile(rule.text); pattern && !pattern->Matches(left))
+        return fmt::format("without what stands in front of it the line is '{}'", left);
       continue;
     }
     kinds.push_back(KindOf(event.what));
@@ -75,11 +80,14 @@ std::string WhyNotTaken(const Rule& rule, const Timeline& timeline) {
   return "the line does not reach the rules: no format and no other rule keeps it";
 }
 
-bool Fits(const Rule& rule, Component component) { return rule.component == Component::kAny || rule.component == component; }
+bool Fits(const Rule& rule, Component component) {
+  return rule.component == Component::kAny || rule.component == component;
+}
 
 }  // namespace
 
-std::optional<std::string> WhySampleFails(const std::string& line, bool must_match, std::uint32_t rule, const RuleBook& book, const Sieve& sieve) {
+std::optional<std::string> WhySampleFails(const std::string& line, bool must_match, std::uint32_t rule,
+                                          const RuleBook& book, const Sieve& sieve) {
   const Timeline timeline = TimelineOf(line, sieve);
   const Evidence evidence = Gather(timeline, book);
   const auto match = std::ranges::find(evidence.matches, rule, &LineMatch::rule);
@@ -89,7 +97,9 @@ std::optional<std::string> WhySampleFails(const std::string& line, bool must_mat
   if (!pattern) return pattern.error().message;
   std::string scratch;
   const std::string_view peeled = Peel(line, scratch).text;
-  if (must_match) return pattern->Matches(line) || pattern->Matches(peeled) ? WhyNotTaken(asked, timeline) : WhyNotFound(asked.text, peeled);
+  if (must_match)
+    return pattern->Matches(line) || pattern->Matches(peeled) ? WhyNotTaken(asked, timeline)
+                                                              : WhyNotFound(asked.text, peeled);
   const auto found = pattern->Search(line);
   return found ? fmt::format("it holds '{}'", found->text(0)) : "without what stands in front of it, it does";
 }
@@ -102,7 +112,9 @@ std::vector<Covered> CoveredRules(const RuleBook& book, const std::string& folde
   }
   const auto reads_all = [](const Rule& reader, const Pattern& pattern, const Rule& rule) {
     std::string scratch;
-    return Fits(reader, rule.component) && std::ranges::all_of(rule.match, [&](const std::string& sample) { return pattern.Matches(Peel(sample, scratch).text); });
+    return Fits(reader, rule.component) && std::ranges::all_of(rule.match, [&](const std::string& sample) {
+             return pattern.Matches(Peel(sample, scratch).text);
+           });
   };
   std::vector<Covered> covered;
   for (const auto& [cause, rules] : by_cause) {

@@ -30,8 +30,12 @@ CommandResult List(const Options& options, const RuleBook& book) {
                               signature ? Name(rule.strength) : "", rule.summary);
   }
   for (const FindingRule& rule : book.findings) {
-    const bool of_cause = options.rules_cause.empty() || rule.cause == options.rules_cause || std::ranges::find(rule.causes, options.rules_cause, &FindingRule::KindCause::cause) != rule.causes.end();
-    if (of_cause) result.out += fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id, CauseWord(rule), Name(Strongest(rule)), rule.summary);
+    const bool of_cause =
+        options.rules_cause.empty() || rule.cause == options.rules_cause ||
+        std::ranges::find(rule.causes, options.rules_cause, &FindingRule::KindCause::cause) != rule.causes.end();
+    if (of_cause)
+      result.out +=
+          fmt::format("{:<34} {:<20} {:<10} {}\n", rule.id, CauseWord(rule), Name(Strongest(rule)), rule.summary);
   }
   return result;
 }
@@ -62,7 +66,8 @@ CommandResult Test(const Options& options, const RuleBook& book) {
       const auto why = WhySampleFails(line, wanted, rule, book, **sieve);
       if (!why) continue;
       ++failed;
-      result.out += fmt::format("{}: {}: '{}'\n  {}\n", book.rules[rule].file, complaint, Sanitize(line), Sanitize(*why));
+      result.out +=
+          fmt::format("{}: {}: '{}'\n  {}\n", book.rules[rule].file, complaint, Sanitize(line), Sanitize(*why));
     }
   };
   for (std::uint32_t rule = 0; rule < book.rules.size(); ++rule) {
@@ -84,8 +89,11 @@ CommandResult Lint(const Options& options, const std::variant<RuleBook, RuleErro
   const RuleBook& book = std::get<RuleBook>(loaded);
   CommandResult result;
   for (const Covered& covered : CoveredRules(book, options.analysis.rules_dir))
-    result.out += Sanitize(fmt::format("{}: note: {} reads all of its samples, for the same cause ({})", covered.rule->file, covered.by->id, covered.by->file)) + "\n";
-  result.out += fmt::format("{} rules, {} findings, {} causes, no mistake\n", book.rules.size(), book.findings.size(), book.causes.size());
+    result.out += Sanitize(fmt::format("{}: note: {} reads all of its samples, for the same cause ({})",
+                                       covered.rule->file, covered.by->id, covered.by->file)) +
+                  "\n";
+  result.out += fmt::format("{} rules, {} findings, {} causes, no mistake\n", book.rules.size(), book.findings.size(),
+                            book.causes.size());
   return result;
 }
 

@@ -28,13 +28,16 @@ constexpr std::array kSuffixes = {
     Suffix{".tar", ::archive_write_add_filter_none},
 };
 
-Error Exists(const std::string& path) { return Error{"exists already, and is not replaced", "give another name with -o, or remove it", path}; }
+Error Exists(const std::string& path) {
+  return Error{"exists already, and is not replaced", "give another name with -o, or remove it", path};
+}
 Error FileError(const std::string& path, int code) { return Error{std::strerror(code), "", path}; }
 
 class TarWriter final : public BundleWriter {
  public:
   /// Owns `file` unless `path` is standard output.
-  TarWriter(std::string path, int file, const Suffix& suffix) : path_(std::move(path)), file_(file), handle_(::archive_write_new()) {
+  TarWriter(std::string path, int file, const Suffix& suffix)
+      : path_(std::move(path)), file_(file), handle_(::archive_write_new()) {
     ::archive_write_set_format_pax_restricted(handle_);
     Check(suffix.add_filter(handle_));
     ::archive_write_set_bytes_in_last_block(handle_, 1);
@@ -62,7 +65,8 @@ class TarWriter final : public BundleWriter {
     if (!S_ISREG(status.st_mode)) return Error{"not a plain file", "", path};
     const int from = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (from < 0) return FileError(path, errno);
-    const bool plain = ::fstat(from, &status) == 0 && S_ISREG(status.st_mode) && limits.owner.value_or(status.st_uid) == status.st_uid;
+    const bool plain =
+        ::fstat(from, &status) == 0 && S_ISREG(status.st_mode) && limits.owner.value_or(status.st_uid) == status.st_uid;
     const auto whole = plain ? static_cast<std::uint64_t>(status.st_size) : 0;
     const std::uint64_t size = std::min(whole, limits.bytes);
     if (plain) {
@@ -89,7 +93,8 @@ class TarWriter final : public BundleWriter {
   std::string Part() const { return path_ + ".part"; }
 
  private:
-  /// Under its name, unless something is there by now. Without links (FAT, some network file systems) the first look must do.
+  /// Under its name, unless something is there by now. Without links (FAT, some network file systems) the first look
+  /// must do.
   bool Place() const {
     if (::link(Part().c_str(), path_.c_str()) == 0) return ::unlink(Part().c_str()) == 0;
     return errno != EEXIST && ::rename(Part().c_str(), path_.c_str()) == 0;
@@ -117,7 +122,8 @@ class TarWriter final : public BundleWriter {
   void Copy(int from, std::uint64_t size) {
     std::vector<char> piece(256 * 1024);
     while (size > 0 && !error_) {
-      const ssize_t got = ::read(from, piece.data(), static_cast<std::size_t>(std::min<std::uint64_t>(size, piece.size())));
+      const ssize_t got =
+          ::read(from, piece.data(), static_cast<std::size_t>(std::min<std::uint64_t>(size, piece.size())));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return;
       Write({piece.data(), static_cast<std::size_t>(got)});
@@ -141,7 +147,9 @@ Result<std::unique_ptr<BundleWriter>> BundleWriter::Open(const std::string& path
   struct stat status {};
   if (path != "-" && ::lstat(path.c_str(), &status) == 0) return Exists(path);
   constexpr mode_t kOwnerOnly = 0600;
-  const int file = path == "-" ? STDOUT_FILENO : ::open((path + ".part").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kOwnerOnly);
+  const int file =
+      path == "-" ? STDOUT_FILENO
+                  : ::open((path + ".part").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kOwnerOnly);
   if (file < 0) return FileError(path, errno);
   return std::unique_ptr<BundleWriter>(std::make_unique<TarWriter>(path, file, *suffix));
 }

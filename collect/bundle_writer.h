@@ -14,8 +14,8 @@ namespace inquest {
 /// Grows beside its name as `<path>.part` and takes its place in Finish(); without that nothing is left behind.
 class BundleWriter {
  public:
-  /// `path` ends in `.tar.zst`, `.tzst`, `.tar.gz`, `.tgz` or `.tar`; `-` is standard output. Readable by its owner alone.
-  /// What is there already is not replaced.
+  /// `path` ends in `.tar.zst`, `.tzst`, `.tar.gz`, `.tgz` or `.tar`; `-` is standard output. Readable by its owner
+  /// alone. What is there already is not replaced.
   static Result<std::unique_ptr<BundleWriter>> Open(const std::string& path);
   virtual ~BundleWriter() = default;
   virtual std::optional<Error> Add(const std::string& name, std::string_view content) = 0;

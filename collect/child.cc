@@ -2,11 +2,11 @@
 #include "collect/child.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -73,7 +73,8 @@ void SetEnvironment() {
 
 class Watch {
  public:
-  Watch(pid_t child, int output, const ChildLimits& limits) : child_(child), output_(output), limits_(limits), begin_(Clock::now()) {}
+  Watch(pid_t child, int output, const ChildLimits& limits)
+      : child_(child), output_(output), limits_(limits), begin_(Clock::now()) {}
 
   ChildEnd Run() {
     while (!end_.cut && !Ended()) {
@@ -94,7 +95,8 @@ class Watch {
 
   bool Ended() const {
     siginfo_t status{};
-    return ::waitid(P_PID, static_cast<id_t>(child_), &status, WEXITED | WNOHANG | WNOWAIT) != 0 || status.si_pid == child_;
+    return ::waitid(P_PID, static_cast<id_t>(child_), &status, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           status.si_pid == child_;
   }
 
   void Reap() {
@@ -149,7 +151,8 @@ std::optional<int> WaitForExec(int failure, const ChildLimits& limits) {
 }
 
 std::string WhyNotStarted(const std::string& program, int error) {
-  return error == ENOENT ? program + " is not installed" : fmt::format("{} did not start: {}", program, std::strerror(error));
+  return error == ENOENT ? program + " is not installed"
+                         : fmt::format("{} did not start: {}", program, std::strerror(error));
 }
 
 }  // namespace

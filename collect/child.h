@@ -11,7 +11,7 @@ namespace inquest {
 
 struct ChildLimits {
   std::chrono::milliseconds time{};
-  std::size_t output_bytes = 0;  ///< where it prints more it is stopped
+  std::size_t output_bytes = 0;                              ///< where it prints more it is stopped
   std::function<bool()> interrupted = [] { return false; };  ///< once it says so the program is stopped
 };
 

@@ -1,10 +1,10 @@
 // `inquest collect`: gathers on a node what inquest reads, into one compressed tar. Nothing is sent anywhere.
 #include "collect/collect.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -26,10 +26,10 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kOutputBytes = 32 << 20;           ///< of one program
-constexpr std::uint64_t kFileBytes = 4ULL << 30;         ///< of one file, from its start
-constexpr std::uint64_t kAllFilesBytes = 16ULL << 30;    ///< of all files together
-constexpr std::chrono::seconds kAnswer{10};              ///< for a file system to answer in
+constexpr std::size_t kOutputBytes = 32 << 20;         ///< of one program
+constexpr std::uint64_t kFileBytes = 4ULL << 30;       ///< of one file, from its start
+constexpr std::uint64_t kAllFilesBytes = 16ULL << 30;  ///< of all files together
+constexpr std::chrono::seconds kAnswer{10};            ///< for a file system to answer in
 constexpr std::chrono::seconds kStacks{60};
 constexpr const char* kInterrupted = "left out: interrupted";
 
@@ -73,7 +73,9 @@ std::int64_t OwnPid(std::string_view status, std::int64_t pid) {
   if (at == std::string_view::npos) return pid;
   const std::string_view line = status.substr(at + 1, status.find('\n', at + 1) - at - 1);
   const std::string last(line.substr(line.find_last_of("\t ") + 1));
-  return last.empty() || last.find_first_not_of("0123456789") != std::string::npos || last.size() > 10 ? pid : std::stoll(last);
+  return last.empty() || last.find_first_not_of("0123456789") != std::string::npos || last.size() > 10
+             ? pid
+             : std::stoll(last);
 }
 
 std::string MaskedEnvironment(const std::vector<std::string>& environment) {
@@ -85,7 +87,11 @@ std::string MaskedEnvironment(const std::vector<std::string>& environment) {
 class Collection {
  public:
   Collection(BundleWriter& writer, Manifest manifest, const CollectRequest& request)
-      : writer_(writer), manifest_(std::move(manifest)), folder_("inquest-bundle/" + manifest_.hostname + "/"), time_limit_(request.time_limit), interrupted_(request.interrupted) {}
+      : writer_(writer),
+        manifest_(std::move(manifest)),
+        folder_("inquest-bundle/" + manifest_.hostname + "/"),
+        time_limit_(request.time_limit),
+        interrupted_(request.interrupted) {}
 
   void Rows() {
     const auto rows = CollectTable();
@@ -120,13 +126,15 @@ class Collection {
       if (::stat(proc.c_str(), &owner) == 0) FilesOf(rank, proc, folder, owner.st_uid);
       if (!stacks) continue;
       Keep(folder + "py-spy.txt", Try({"py-spy", "dump", "--pid", std::to_string(pid)}, kStacks));
-      Keep(folder + "gdb.txt", Try({"gdb", "-p", std::to_string(pid), "-batch", "-ex", "thread apply all bt"}, kStacks));
+      Keep(folder + "gdb.txt",
+           Try({"gdb", "-p", std::to_string(pid), "-batch", "-ex", "thread apply all bt"}, kStacks));
     }
   }
 
   void Dumps(const std::vector<std::string>& environment) {
     for (const std::string& path : RecentDumps(DumpFolders(environment)))
-      if (!interrupted_() && IsNew(path)) Copy("dumps/" + NameInBundle(MaskPath(path.substr(path.rfind('/') + 1))), path, ::geteuid());
+      if (!interrupted_() && IsNew(path))
+        Copy("dumps/" + NameInBundle(MaskPath(path.substr(path.rfind('/') + 1))), path, ::geteuid());
   }
 
   void Files(const std::vector<NamedFile>& files) {
@@ -138,7 +146,10 @@ class Collection {
         continue;
       }
       const auto [folder, is_new] = answers.try_emplace(file.path.substr(0, file.path.rfind('/') + 1), false);
-      if (is_new) folder->second = !RunChild({"head", "-c", "1", file.path}, {.time = kAnswer, .output_bytes = 1, .interrupted = interrupted_}).timed_out;
+      if (is_new)
+        folder->second =
+            !RunChild({"head", "-c", "1", file.path}, {.time = kAnswer, .output_bytes = 1, .interrupted = interrupted_})
+                 .timed_out;
       if (interrupted_())
         Lack(name, file.path, kInterrupted);
       else if (!folder->second)
@@ -188,13 +199,17 @@ class Collection {
     return got;
   }
 
-  bool Answers(const std::string& path) { return RunChild({"head", "-c", "1", path}, {.time = kAnswer, .output_bytes = 1, .interrupted = interrupted_}).exit_code == 0; }
+  bool Answers(const std::string& path) {
+    return RunChild({"head", "-c", "1", path}, {.time = kAnswer, .output_bytes = 1, .interrupted = interrupted_})
+               .exit_code == 0;
+  }
 
   /// The first row that ends well, else the last that ran at all.
   Gathered FirstGood(std::span<const CollectRow> rows) {
     std::optional<Gathered> best;
     for (const CollectRow& row : rows) {
-      Gathered got = row.command.empty() ? ReadTail(std::string(row.file)) : Try({row.command.begin(), row.command.end()}, row.limit);
+      Gathered got = row.command.empty() ? ReadTail(std::string(row.file))
+                                         : Try({row.command.begin(), row.command.end()}, row.limit);
       const bool good = got.item.problem.empty() || got.item.cut;
       if (row.secrets == Secrets::kMask) got.content = MaskSecrets(got.content);
       const bool ran = got.item.kept;
@@ -220,12 +235,13 @@ class Collection {
     return got;
   }
 
-  /// What NCCL and the Flight Recorder of a running rank write. As root we would read any file that the rank's user made
-  /// such a path point at; it must be the user's own.
+  /// What NCCL and the Flight Recorder of a running rank write. As root we would read any file that the rank's user
+  /// made such a path point at; it must be the user's own.
   void FilesOf(const RunningRank& rank, const std::string& proc, const std::string& folder, std::uint32_t owner) {
     for (const std::string& named : FilesNamedBy(rank, manifest_.hostname)) {
       const std::string path = named.starts_with('/') ? proc + "/root" + named : proc + "/cwd/" + named;
-      if (Answers(path) && IsNew(path)) Copy(folder + NameInBundle(MaskPath(named.substr(named.rfind('/') + 1))), path, owner);
+      if (Answers(path) && IsNew(path))
+        Copy(folder + NameInBundle(MaskPath(named.substr(named.rfind('/') + 1))), path, owner);
     }
   }
 
@@ -239,8 +255,9 @@ class Collection {
     CollectedItem item;
     item.name = name;
     item.source = owner ? MaskPath(path) : path;
-    const auto copied = room_ == 0 ? Result<BundleWriter::Copied>(Error{"left out: the bundle is large enough", "", path})
-                                   : writer_.AddFile(folder_ + name, path, {std::min(room_, kFileBytes), owner});
+    const auto copied = room_ == 0
+                            ? Result<BundleWriter::Copied>(Error{"left out: the bundle is large enough", "", path})
+                            : writer_.AddFile(folder_ + name, path, {std::min(room_, kFileBytes), owner});
     item.kept = copied.has_value();
     if (copied) {
       item.bytes = copied->bytes;
@@ -273,7 +290,7 @@ class Collection {
   std::string folder_;
   std::optional<std::chrono::seconds> time_limit_;
   std::function<bool()> interrupted_;
-  std::map<std::string, int> strikes_;                  ///< by program
+  std::map<std::string, int> strikes_;                        ///< by program
   std::set<std::pair<std::uint64_t, std::uint64_t>> copied_;  ///< device and inode
   std::uint64_t room_ = kAllFilesBytes;
 };
@@ -284,9 +301,14 @@ Result<Collected> Collect(const CollectRequest& request) {
   const auto files = FilesToCopy(request.paths);
   if (!files) return files.error();
   const std::time_t now = std::time(nullptr);
-  Manifest manifest{.hostname = Hostname(), .time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now)), .tool_version = request.tool_version, .items = {}};
+  Manifest manifest{.hostname = Hostname(),
+                    .time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now)),
+                    .tool_version = request.tool_version,
+                    .items = {}};
   Collected collected;
-  collected.output = !request.output.empty() ? request.output : fmt::format("inquest-{}-{:%Y%m%dT%H%M%SZ}.tar.zst", manifest.hostname, fmt::gmtime(now));
+  collected.output = !request.output.empty()
+                         ? request.output
+                         : fmt::format("inquest-{}-{:%Y%m%dT%H%M%SZ}.tar.zst", manifest.hostname, fmt::gmtime(now));
   auto writer = BundleWriter::Open(collected.output);
   if (!writer) return writer.error();
   Collection collection(**writer, std::move(manifest), request);

@@ -13,13 +13,15 @@
 namespace inquest {
 
 struct CollectRequest {
-  std::string output;                    ///< `.tar.zst`, `.tar.gz` or `.tar`; empty: named by host and time; `-`: standard output
-  std::vector<std::string> paths;        ///< files and folders to put in
-  std::vector<std::string> environment;  ///< the caller's, `NAME=value`
+  std::string output;  ///< `.tar.zst`, `.tar.gz` or `.tar`; empty: named by host and time; `-`: standard output
+  std::vector<std::string> paths;                  ///< files and folders to put in
+  std::vector<std::string> environment;            ///< the caller's, `NAME=value`
   std::optional<std::chrono::seconds> time_limit;  ///< of each program; else by what it does
-  bool stacks = false;                   ///< attach py-spy and gdb to processes on GPUs, which stops them for a moment
+  bool stacks = false;  ///< attach py-spy and gdb to processes on GPUs, which stops them for a moment
   std::string tool_version;
-  std::function<bool()> interrupted = [] { return false; };  ///< once it says so the bundle is finished with what it has
+  std::function<bool()> interrupted = [] {
+    return false;
+  };  ///< once it says so the bundle is finished with what it has
 };
 
 struct Collected {

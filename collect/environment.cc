@@ -14,31 +14,38 @@ namespace {
 using std::string_view;
 
 constexpr std::string_view kMasked = "<masked>";
-constexpr std::array<string_view, 16> kPrefixes = {"NCCL_", "TORCH_", "TORCHELASTIC_", "PYTORCH_",         "CUDA_", "NVIDIA_",   "SLURM_", "MASTER_",
-                                                   "FI_",   "UCX_",   "GLOO_",         "OMPI_COMM_WORLD_", "PMI_",  "PMIX_RANK", "RDMAV_", "NVSHMEM_"};
-constexpr std::array<string_view, 11> kNames = {"WORLD_SIZE", "RANK",      "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",        "NODE_RANK",
-                                                "ROLE_RANK",  "NNODES",    "HOSTNAME",   "OMP_NUM_THREADS",  "PYTHONFAULTHANDLER"};
-constexpr std::array<string_view, 11> kSecretWords = {"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "KEY", "CREDENTIAL", "AUTH", "COOKIE", "JWT", "PRIVATE", "_SIG"};
+constexpr std::array<string_view, 16> kPrefixes = {
+    "NCCL_", "TORCH_", "TORCHELASTIC_", "PYTORCH_",         "CUDA_", "NVIDIA_",   "SLURM_", "MASTER_",
+    "FI_",   "UCX_",   "GLOO_",         "OMPI_COMM_WORLD_", "PMI_",  "PMIX_RANK", "RDMAV_", "NVSHMEM_"};
+constexpr std::array<string_view, 11> kNames = {
+    "WORLD_SIZE", "RANK",   "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",        "NODE_RANK",
+    "ROLE_RANK",  "NNODES", "HOSTNAME",   "OMP_NUM_THREADS",  "PYTHONFAULTHANDLER"};
+constexpr std::array<string_view, 11> kSecretWords = {"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "KEY", "CREDENTIAL",
+                                                      "AUTH",  "COOKIE", "JWT",   "PRIVATE",    "_SIG"};
 /// A name may end so; elsewhere these are parts of other words.
 constexpr std::array<string_view, 8> kSecretEnds = {"PASS", "PW", "PWD", "CRED", "CREDS", "PIN", "PSK", "OTP"};
 /// How services begin the tokens that they issue.
-constexpr std::array<string_view, 18> kTokens = {"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "hf_",   "sk-",    "xoxb-", "xoxp-",
-                                                 "AKIA", "ASIA", "AIza", "ya29.",       "npm_",   "pypi-", "nvapi-", "eyJ",   "-----BEGIN"};
+constexpr std::array<string_view, 18> kTokens = {"ghp_",  "gho_",  "ghs_",  "github_pat_", "glpat-", "hf_",
+                                                 "sk-",   "xoxb-", "xoxp-", "AKIA",        "ASIA",   "AIza",
+                                                 "ya29.", "npm_",  "pypi-", "nvapi-",      "eyJ",    "-----BEGIN"};
 
 bool IsPublic(string_view name) {
   const auto begins = [&](string_view prefix) { return name.starts_with(prefix); };
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(), begins) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(), begins) ||
+         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 std::string Upper(string_view text) {
   std::string upper(text);
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return upper;
 }
 
 bool NamesSecret(string_view name) {
   const std::string upper = Upper(name);
-  return std::any_of(kSecretWords.begin(), kSecretWords.end(), [&](string_view word) { return upper.find(word) != std::string::npos; }) ||
+  return std::any_of(kSecretWords.begin(), kSecretWords.end(),
+                     [&](string_view word) { return upper.find(word) != std::string::npos; }) ||
          std::any_of(kSecretEnds.begin(), kSecretEnds.end(), [&](string_view end) { return upper.ends_with(end); });
 }
 
@@ -79,7 +86,8 @@ bool IsRandom(string_view piece) {
 /// `http://user:password@proxy`.
 bool HasPassword(string_view value) {
   const std::size_t scheme = value.find("://");
-  return scheme != string_view::npos && value.substr(0, value.find_first_of("/?#", scheme + 3)).find('@', scheme) != string_view::npos;
+  return scheme != string_view::npos &&
+         value.substr(0, value.find_first_of("/?#", scheme + 3)).find('@', scheme) != string_view::npos;
 }
 
 /// By its own look, whatever its name is: a token, something random, an address with a password or a signed query.
@@ -120,7 +128,8 @@ std::string PublicEnvironment(std::span<const string_view> entries) {
     const string_view name = entry.substr(0, entry.find('='));
     const string_view value = name.size() < entry.size() ? entry.substr(name.size() + 1) : string_view();
     if (IsPublic(name))
-      text += fmt::format("{}={}\n", OneLine(name), NamesSecret(name) || LooksSecret(value) ? std::string(kMasked) : OneLine(value));
+      text += fmt::format("{}={}\n", OneLine(name),
+                          NamesSecret(name) || LooksSecret(value) ? std::string(kMasked) : OneLine(value));
     else
       ++others;
   }
@@ -139,7 +148,8 @@ std::string MaskSecrets(string_view text) {
     const bool secret = LooksSecret(word) || (announced && !word.empty());
     if (!word.empty()) {
       const string_view rest = word.substr(0, word.find_last_not_of(kAround) + 1);
-      announced = Announces(rest.substr(rest.find_last_of(kAround) + 1), rest.size() < word.size() ? word[rest.size()] : '\0');
+      announced =
+          Announces(rest.substr(rest.find_last_of(kAround) + 1), rest.size() < word.size() ? word[rest.size()] : '\0');
     }
     if (end < text.size() && text[end] == '\n') announced = false;
     if (!secret)

@@ -14,7 +14,8 @@ std::string PublicEnvironment(std::span<const std::string_view> entries);
 /// A path with every part masked that looks like a secret: files are named in environments too.
 std::string MaskPath(std::string_view path);
 
-/// The same text with every word masked that looks like a secret, or like `password=...`, or stands behind `Bearer` or `-p`.
+/// The same text with every word masked that looks like a secret, or like `password=...`, or stands behind `Bearer` or
+/// `-p`.
 std::string MaskSecrets(std::string_view text);
 
 }  // namespace inquest

@@ -15,13 +15,18 @@ constexpr std::size_t kMostFiles = 20'000;
 
 std::string_view KindOf(const fs::file_status& status) {
   switch (status.type()) {
-    case fs::file_type::fifo: return "a named pipe";
-    case fs::file_type::socket: return "a socket";
+    case fs::file_type::fifo:
+      return "a named pipe";
+    case fs::file_type::socket:
+      return "a socket";
     case fs::file_type::block:
-    case fs::file_type::character: return "a device";
+    case fs::file_type::character:
+      return "a device";
     case fs::file_type::symlink:
-    case fs::file_type::not_found: return "a link to nothing";
-    default: return "not a plain file";
+    case fs::file_type::not_found:
+      return "a link to nothing";
+    default:
+      return "not a plain file";
   }
 }
 
@@ -77,7 +82,9 @@ Result<std::vector<NamedFile>> FilesToCopy(const std::vector<std::string>& paths
     }
   }
   std::sort(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.path < b.path; });
-  files.erase(std::unique(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.path == b.path; }), files.end());
+  files.erase(
+      std::unique(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.path == b.path; }),
+      files.end());
   return files;
 }
 

@@ -13,9 +13,9 @@ struct NamedFile {
   std::string problem;  ///< why it is not to be copied; empty: it is
 };
 
-/// Plain files, and those of folders at any depth, hidden ones left out, in path order, each once. A link that was named
-/// is followed; one in a folder only if it stays in there: whoever writes the folder could have it point at any file
-/// that the caller may read. Fails on a path that does not exist, or on too many files.
+/// Plain files, and those of folders at any depth, hidden ones left out, in path order, each once. A link that was
+/// named is followed; one in a folder only if it stays in there: whoever writes the folder could have it point at any
+/// file that the caller may read. Fails on a path that does not exist, or on too many files.
 Result<std::vector<NamedFile>> FilesToCopy(const std::vector<std::string>& paths);
 
 /// A relative name for a path: without `..`, control characters or hidden parts, which a reader would leave out.

@@ -42,11 +42,13 @@ bool HoldsGpu(const fs::path& process) {
 
 std::optional<std::string> Value(const std::vector<std::string>& environment, string_view name) {
   for (const std::string& entry : environment)
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') return entry.substr(name.size() + 1);
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
   return std::nullopt;
 }
 
-/// As NCCL does: %h the host up to its first dot, even of an address, %p the pid, %% a percent sign, any other as it is.
+/// As NCCL does: %h the host up to its first dot, even of an address, %p the pid, %% a percent sign, any other as it
+/// is.
 std::string ExpandDebugFile(string_view pattern, string_view hostname, std::int64_t pid) {
   std::string path;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -83,7 +85,8 @@ std::vector<std::int64_t> ProcessesOnGpus(const std::string& proc) {
 
 std::vector<std::string> FilesNamedBy(const RunningRank& rank, string_view hostname) {
   std::vector<std::string> paths;
-  if (const auto pattern = Value(rank.environment, "NCCL_DEBUG_FILE"); pattern && !pattern->empty() && *pattern != "stdout" && *pattern != "stderr")
+  if (const auto pattern = Value(rank.environment, "NCCL_DEBUG_FILE");
+      pattern && !pattern->empty() && *pattern != "stdout" && *pattern != "stderr")
     paths.push_back(ExpandDebugFile(*pattern, hostname, rank.own_pid));
   const auto number = Value(rank.environment, "RANK");
   if (!number || !Number(*number)) return paths;
@@ -98,7 +101,9 @@ std::vector<std::string> FilesNamedBy(const RunningRank& rank, string_view hostn
   return paths;
 }
 
-std::vector<std::string> DumpFolders(const std::vector<std::string>& environment) { return {"/tmp", CacheFolder(environment)}; }
+std::vector<std::string> DumpFolders(const std::vector<std::string>& environment) {
+  return {"/tmp", CacheFolder(environment)};
+}
 
 std::vector<std::string> RecentDumps(const std::vector<std::string>& folders) {
   constexpr auto kDay = std::chrono::hours(24);
@@ -107,9 +112,13 @@ std::vector<std::string> RecentDumps(const std::vector<std::string>& folders) {
     std::error_code error;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       const std::string name = it->path().filename().string();
-      const auto begins = [&](string_view start) { return name.starts_with(start) && Number(string_view(name).substr(start.size())); };
+      const auto begins = [&](string_view start) {
+        return name.starts_with(start) && Number(string_view(name).substr(start.size()));
+      };
       std::error_code ignored;
-      if (std::none_of(kDumpNames.begin(), kDumpNames.end(), begins) || it->is_symlink(ignored) || !it->is_regular_file(ignored)) continue;
+      if (std::none_of(kDumpNames.begin(), kDumpNames.end(), begins) || it->is_symlink(ignored) ||
+          !it->is_regular_file(ignored))
+        continue;
       if (fs::file_time_type::clock::now() - it->last_write_time(ignored) < kDay) dumps.push_back(it->path().string());
     }
   }

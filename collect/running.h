@@ -13,8 +13,8 @@ namespace inquest {
 std::vector<std::int64_t> ProcessesOnGpus(const std::string& proc = "/proc");
 
 struct RunningRank {
-  std::int64_t pid = 0;            ///< here
-  std::int64_t own_pid = 0;        ///< as it knows itself, in its container
+  std::int64_t pid = 0;                  ///< here
+  std::int64_t own_pid = 0;              ///< as it knows itself, in its container
   std::vector<std::string> environment;  ///< `NAME=value`
 };
 

@@ -6,13 +6,14 @@
 namespace inquest {
 namespace {
 
-using std::chrono::seconds;
 using std::string_view;
+using std::chrono::seconds;
 
 // The kernel's log. Where only root may read the ring, the journal may still tell members of its group.
 constexpr std::array<string_view, 3> kDmesg = {"dmesg", "--time-format", "iso"};
 constexpr std::array<string_view, 1> kPlainDmesg = {"dmesg"};
-constexpr std::array<string_view, 9> kJournal = {"journalctl", "--dmesg", "--boot", "--output", "short-iso", "--no-pager", "--quiet", "--lines", "200000"};
+constexpr std::array<string_view, 9> kJournal = {"journalctl", "--dmesg", "--boot",  "--output", "short-iso",
+                                                 "--no-pager", "--quiet", "--lines", "200000"};
 
 constexpr std::array<string_view, 1> kSmi = {"nvidia-smi"};
 constexpr std::array<string_view, 2> kSmiQuery = {"nvidia-smi", "-q"};
@@ -22,7 +23,8 @@ constexpr std::array<string_view, 4> kSmiPeerReads = {"nvidia-smi", "topo", "-p2
 constexpr std::array<string_view, 4> kSmiPeerWrites = {"nvidia-smi", "topo", "-p2p", "w"};
 constexpr std::array<string_view, 3> kSmiLinks = {"nvidia-smi", "nvlink", "-s"};
 constexpr std::array<string_view, 3> kSmiLinkErrors = {"nvidia-smi", "nvlink", "-e"};
-constexpr std::array<string_view, 3> kSmiApps = {"nvidia-smi", "--query-compute-apps=gpu_uuid,gpu_bus_id,pid,process_name,used_memory", "--format=csv"};
+constexpr std::array<string_view, 3> kSmiApps = {
+    "nvidia-smi", "--query-compute-apps=gpu_uuid,gpu_bus_id,pid,process_name,used_memory", "--format=csv"};
 constexpr std::array<string_view, 2> kRas = {"ncclras", "-v"};
 
 constexpr std::array<string_view, 1> kIbstat = {"ibstat"};
@@ -40,11 +42,13 @@ constexpr std::array<string_view, 2> kUname = {"uname", "-a"};
 
 constexpr std::array<string_view, 3> kTorch = {
     "python3", "-c",
-    "try: import torch\nexcept Exception: raise SystemExit(1)\nprint('torch', torch.__version__, 'cuda', torch.version.cuda, 'nccl', '.'.join(map(str, torch.cuda.nccl.version())))"};
+    "try: import torch\nexcept Exception: raise SystemExit(1)\nprint('torch', torch.__version__, 'cuda', "
+    "torch.version.cuda, 'nccl', '.'.join(map(str, torch.cuda.nccl.version())))"};
 constexpr std::array<string_view, 3> kPackages = {
     "python3", "-c",
     "import importlib.metadata as m; print('\\n'.join(sorted({f'{d.name}=={d.version}' for d in m.distributions() "
-    "if (d.name or '').lower().startswith(('torch', 'nvidia-', 'deepspeed', 'accelerate', 'lightning', 'transformers', 'megatron'))})))"};
+    "if (d.name or '').lower().startswith(('torch', 'nvidia-', 'deepspeed', 'accelerate', 'lightning', 'transformers', "
+    "'megatron'))})))"};
 constexpr std::array<string_view, 3> kNccl = {"sh", "-c", "ldconfig -p | grep -i libnccl"};
 constexpr std::array<string_view, 2> kNvcc = {"nvcc", "--version"};
 

@@ -24,12 +24,12 @@ struct CallBatch {
   struct Process {
     std::string host;
     std::int64_t pid = 0;
-    int cuda_dev = 0;                 ///< of its first line here
+    int cuda_dev = 0;                       ///< of its first line here
     std::optional<Known<GlobalRank>> rank;  ///< of an envelope, never NCCL's own
     std::optional<LocalRank> local_rank;
     std::optional<GroupRank> sender;  ///< its rank by the channel lines it printed, where those agree
     std::optional<Timestamp> last_at;
-    std::string last_text;            ///< its last call line here, cut at kCitedBytes
+    std::string last_text;  ///< its last call line here, cut at kCitedBytes
     std::uint32_t last_line = 0;
   };
   struct Call {
@@ -41,7 +41,7 @@ struct CallBatch {
   struct Comm {
     std::uint32_t process = 0;  ///< into processes
     std::uint64_t pointer = 0;
-    std::int32_t nranks = 0;    ///< 0: not printed
+    std::int32_t nranks = 0;  ///< 0: not printed
   };
   std::vector<Process> processes;
   std::vector<Comm> comms;

@@ -35,11 +35,19 @@ std::string_view KindOf(const What& what) {
 
 bool IsOfKernel(const What& what) {
   if (const auto* message = std::get_if<LogMessage>(&what)) return message->component == Component::kKernel;
-  return std::visit([](const auto& value) { return requires { value.uptime; }; }, what);
+  return std::visit(
+      [](const auto& value) {
+        return requires { value.uptime; };
+      },
+      what);
 }
 
 bool IsOfHost(const What& what) {
-  return std::visit([](const auto& value) { return requires { std::decay_t<decltype(value)>::kIsOfHost; }; }, what);
+  return std::visit(
+      [](const auto& value) {
+        return requires { std::decay_t<decltype(value)>::kIsOfHost; };
+      },
+      what);
 }
 
 std::optional<std::chrono::microseconds> UptimeOf(const What& what) {

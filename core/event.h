@@ -1,5 +1,6 @@
 // What the logs say happened: events, who wrote them and where they stand.
-#ifndef INQUEST_CORE_EVENT_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#ifndef INQUEST_CORE_EVENT_H  // no pragma: compilers know files by their times, and this one may come precompiled out
+                              // of a cache
 #define INQUEST_CORE_EVENT_H
 
 #include <chrono>
@@ -15,8 +16,8 @@
 
 namespace inquest {
 
-/// Where a line stands. `line` counts '\n' from 1; a progress bar's '\r' pieces share a line. `offset` in bytes. Both are
-/// of the text that the input became.
+/// Where a line stands. `line` counts '\n' from 1; a progress bar's '\r' pieces share a line. `offset` in bytes. Both
+/// are of the text that the input became.
 struct SourcePos {
   std::uint32_t input = 0;
   std::uint64_t line = 0;
@@ -26,7 +27,8 @@ struct SourcePos {
   auto operator<=>(const SourcePos&) const = default;
 };
 
-/// The rule of a rank that is srun's task number: a rank where srun starts one task a GPU, a node where it starts agents.
+/// The rule of a rank that is srun's task number: a rank where srun starts one task a GPU, a node where it starts
+/// agents.
 inline constexpr std::string_view kSrunTask = "task number of srun -l";
 
 /// Who wrote a line. Absent knowledge stays absent.
@@ -57,13 +59,13 @@ constexpr KeyField<T> Key(const T& value) {
   return {value};
 }
 
-/// Every kind lists all its fields here, in their order: `f` is given their names, as they stand, and their values. What an
-/// event takes of memory, when it is a repeat, and how it is printed follow from that; core/event_fields.h reads it. The
-/// build refuses a list that lacks a field.
-#define INQUEST_FIELDS(...)                  \
-  template <class F>                         \
-  constexpr auto Fields(F&& f) const {       \
-    return f(#__VA_ARGS__, __VA_ARGS__);     \
+/// Every kind lists all its fields here, in their order: `f` is given their names, as they stand, and their values.
+/// What an event takes of memory, when it is a repeat, and how it is printed follow from that; core/event_fields.h
+/// reads it. The build refuses a list that lacks a field.
+#define INQUEST_FIELDS(...)              \
+  template <class F>                     \
+  constexpr auto Fields(F&& f) const {   \
+    return f(#__VA_ARGS__, __VA_ARGS__); \
   }
 
 /// Which program's own prefix a line carries.
@@ -93,7 +95,8 @@ struct CommInit {
   std::optional<std::uint64_t> comm_id;
   std::optional<std::uint64_t> parent;
   std::optional<int> color, key, split_count;
-  INQUEST_FIELDS(Key(complete), api, Key(comm), rank, nranks, cuda_dev, nvml_dev, bus_id, comm_id, parent, color, key, split_count)
+  INQUEST_FIELDS(Key(complete), api, Key(comm), rank, nranks, cuda_dev, nvml_dev, bus_id, comm_id, parent, color, key,
+                 split_count)
 };
 
 /// Destroy, Abort, Revoke or Finalize of a communicator.
@@ -110,7 +113,8 @@ struct CommEnd {
 /// How two ranks of a communicator are connected; folded per block: `count` lines said the same.
 struct ChannelsVia {
   static constexpr std::string_view kKind = "channels-via";
-  std::string via;  ///< `P2P/IPC`, `P2P/CUMEM`, `SHM/direct/direct`, `NET/IB/0/GDRDMA` cut at the device: `NET/IB/GDRDMA`
+  std::string
+      via;  ///< `P2P/IPC`, `P2P/CUMEM`, `SHM/direct/direct`, `NET/IB/0/GDRDMA` cut at the device: `NET/IB/GDRDMA`
   std::uint64_t count = 0;
   INQUEST_FIELDS(Key(via), count)
 };
@@ -351,15 +355,14 @@ struct GpuSnapshot {
   std::string driver, cuda;
   bool mig = false;
   std::optional<bool> persistence;
-  std::optional<int> pcie_gen, pcie_gen_max,
-                 pcie_width, pcie_width_max;
+  std::optional<int> pcie_gen, pcie_gen_max, pcie_width, pcie_width_max;
   std::optional<int> nvlinks_active, nvlinks_inactive;
   std::string fabric_state;          ///< `Completed`, `In Progress`, ...
   std::optional<int> attached_gpus;  ///< as counted by nvidia-smi on this host
   std::optional<Timestamp> taken;    ///< by the host's clock: later than what it shows began
-  INQUEST_FIELDS(Key(id), name, utilization_percent, temperature_c, pstate,
-                 power_w, power_cap_w, memory_used_mib, memory_total_mib, error, driver, cuda, mig, persistence, pcie_gen, pcie_gen_max,
-                 pcie_width, pcie_width_max, nvlinks_active, nvlinks_inactive, fabric_state, attached_gpus, taken)
+  INQUEST_FIELDS(Key(id), name, utilization_percent, temperature_c, pstate, power_w, power_cap_w, memory_used_mib,
+                 memory_total_mib, error, driver, cuda, mig, persistence, pcie_gen, pcie_gen_max, pcie_width,
+                 pcie_width_max, nvlinks_active, nvlinks_inactive, fabric_state, attached_gpus, taken)
 };
 
 /// A line that says of a GPU what a GPU that is well does not have.
@@ -367,7 +370,8 @@ struct GpuCondition {
   static constexpr std::string_view kKind = "gpu-condition";
   static constexpr bool kIsOfHost = true;
   GpuId id;
-  std::string property;  ///< by its name in --query-gpu: `remapped_rows.pending`; `nvlink.state`, `nvlink.errors`, `violations.thermal` have none
+  std::string property;  ///< by its name in --query-gpu: `remapped_rows.pending`; `nvlink.state`, `nvlink.errors`,
+                         ///< `violations.thermal` have none
   std::string value;     ///< as printed; `8 of 16` for a width
   INQUEST_FIELDS(Key(id), Key(property), value)
 };
@@ -400,12 +404,13 @@ struct GpuTopologyRow {
 struct XidReported {
   static constexpr std::string_view kKind = "xid";
   int xid = 0;
-  std::string bus_id;               ///< normalised `0000:5d:00.0`; empty where the line is cut before it
-  std::optional<std::int64_t> pid;  ///< the host's; of the channel's owner, or of whoever called the driver: may be innocent
-  std::string process;              ///< at most 15 bytes; empty where not printed
+  std::string bus_id;  ///< normalised `0000:5d:00.0`; empty where the line is cut before it
+  std::optional<std::int64_t>
+      pid;              ///< the host's; of the channel's owner, or of whoever called the driver: may be innocent
+  std::string process;  ///< at most 15 bytes; empty where not printed
   std::string detail;
-  std::optional<int> caused_by;     ///< "caused by previous Xid 149"
-  std::string uuid;                 ///< `GPU-...`, where the driver named the GPU before
+  std::optional<int> caused_by;  ///< "caused by previous Xid 149"
+  std::string uuid;              ///< `GPU-...`, where the driver named the GPU before
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(xid), Key(bus_id), pid, process, detail, caused_by, uuid, uptime)
 };
@@ -440,7 +445,7 @@ struct KernelKill {
   static constexpr std::string_view kKind = "kernel-kill";
   std::int64_t pid = 0;  ///< the host's
   std::string process;
-  bool cgroup = false;   ///< the limit of a cgroup was hit, not the host's memory
+  bool cgroup = false;  ///< the limit of a cgroup was hit, not the host's memory
   std::string cgroup_path;
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(pid), process, cgroup, cgroup_path, uptime)
@@ -468,7 +473,8 @@ struct TaskStuck {
   std::optional<std::int64_t> pid;
   std::string process;
   std::optional<int> seconds;
-  std::string waits_on;  ///< `nfs`, `lustre`, `ext4`, `nvme`, `block`, `nvidia`, ...: by its stack; empty: it names nothing known
+  std::string waits_on;  ///< `nfs`, `lustre`, `ext4`, `nvme`, `block`, `nvidia`, ...: by its stack; empty: it names
+                         ///< nothing known
   bool stack = false;    ///< a stack was printed
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(how, pid, process, seconds, waits_on, stack, uptime)
@@ -479,9 +485,9 @@ struct PcieError {
   static constexpr std::string_view kKind = "pcie-error";
   enum class Severity : std::uint8_t { kCorrected, kNonFatal, kFatal, kContained, kLinkDown, kLinkUp };
   Severity severity = Severity::kCorrected;
-  std::string bus_id;    ///< who reports the error: device or port
-  std::string reporter;  ///< the driver bound to it, `pcieport`, `nvidia`
-  std::string detail;    ///< `Surprise Down Error`, `Data Link Layer`, `Slot(7)`; several joined by `, `
+  std::string bus_id;      ///< who reports the error: device or port
+  std::string reporter;    ///< the driver bound to it, `pcieport`, `nvidia`
+  std::string detail;      ///< `Surprise Down Error`, `Data Link Layer`, `Slot(7)`; several joined by `, `
   bool recovered = false;  ///< the port says that its device came back
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(severity), Key(bus_id), reporter, detail, recovered, uptime)
@@ -498,7 +504,8 @@ struct KernelNotice {
 };
 
 // ---- what: the host and its network ----------------------------------------------------------------------------
-// A state, as some tool showed it when it was run: before the failure, after it, on another day. The host is the origin's.
+// A state, as some tool showed it when it was run: before the failure, after it, on another day. The host is the
+// origin's.
 
 /// What NCCL chose to talk over.
 struct NetworkUsed {
@@ -515,14 +522,14 @@ struct LinkPort {
   static constexpr std::string_view kKind = "link-port";
   static constexpr bool kIsOfHost = true;
   enum class State : std::uint8_t { kNotPrinted, kDown, kInit, kActive };
-  std::string device;           ///< `mlx5_0`, `eth0`
-  int port = 0;                 ///< from 1; 0: a network interface
+  std::string device;                ///< `mlx5_0`, `eth0`
+  int port = 0;                      ///< from 1; 0: a network interface
   State state = State::kNotPrinted;  ///< kInit: the link is there, and no subnet manager has configured it
-  std::string phys_state;       ///< as printed
+  std::string phys_state;            ///< as printed
   std::optional<double> rate_gbps;
   std::optional<int> mtu, sm_lid;
-  std::string link_layer;       ///< `InfiniBand`, `Ethernet`; empty: not printed
-  std::string netdev;           ///< the interface of an RDMA port
+  std::string link_layer;  ///< `InfiniBand`, `Ethernet`; empty: not printed
+  std::string netdev;      ///< the interface of an RDMA port
   INQUEST_FIELDS(Key(device), Key(port), state, phys_state, rate_gbps, mtu, sm_lid, link_layer, netdev)
 };
 
@@ -531,10 +538,10 @@ struct PortAddress {
   static constexpr std::string_view kKind = "port-address";
   static constexpr bool kIsOfHost = true;
   std::string device;
-  int port = 0;               ///< as in LinkPort
-  std::optional<int> index;   ///< of the GID
+  int port = 0;              ///< as in LinkPort
+  std::optional<int> index;  ///< of the GID
   std::string address;
-  int roce_version = 0;       ///< 0: not printed, or InfiniBand
+  int roce_version = 0;  ///< 0: not printed, or InfiniBand
   INQUEST_FIELDS(Key(device), Key(port), Key(index), Key(address), roce_version)
 };
 
@@ -590,7 +597,7 @@ struct PcieLink {
 /// What `inquest collect` could not get whole on a node. Says what was not seen, and nothing about the job.
 struct NotCollected {
   static constexpr std::string_view kKind = "not-collected";
-  std::string name;    ///< of the file in the bundle
+  std::string name;  ///< of the file in the bundle
   std::string reason;
   INQUEST_FIELDS(name, reason)
 };
@@ -601,8 +608,8 @@ struct NotCollected {
 struct StackSeen {
   static constexpr std::string_view kKind = "stack";
   std::string tool;  ///< `py-spy`, `gdb`
-  /// A phase's kind where the frames tell one; `collective`: inside NCCL or a process group; `device-wait`: for the GPU.
-  /// Empty: none of those.
+  /// A phase's kind where the frames tell one; `collective`: inside NCCL or a process group; `device-wait`: for the
+  /// GPU. Empty: none of those.
   std::string at;
   std::string frame;  ///< the frame that tells: `save (train.py:84)`; else the innermost
   std::string thread;
@@ -612,14 +619,22 @@ struct StackSeen {
 /// How far a rank of a communicator had come, as an outsider counted: NCCL's RAS, or its Inspector.
 struct RankProgress {
   static constexpr std::string_view kKind = "rank-progress";
-  enum class State : std::uint8_t { kLaunched, kCompleted, kNotReported, kUnresponsive, kDead, kAsyncError, kInitError };
+  enum class State : std::uint8_t {
+    kLaunched,
+    kCompleted,
+    kNotReported,
+    kUnresponsive,
+    kDead,
+    kAsyncError,
+    kInitError
+  };
   State state = State::kLaunched;
   std::string source;             ///< `ras`, `inspector`
   std::string comm;               ///< its hash as printed; empty: of the process, not of a communicator
   std::optional<GroupRank> rank;  ///< absent: `ranks` of them, which the source does not number
   int ranks = 1;
-  int nranks = 0;                 ///< of the communicator; 0: not printed
-  std::string op;                 ///< `AllReduce`; empty: all kinds counted together
+  int nranks = 0;  ///< of the communicator; 0: not printed
+  std::string op;  ///< `AllReduce`; empty: all kinds counted together
   std::optional<std::int64_t> count;
   std::optional<int> gpu;
   std::optional<std::int64_t> pid;
@@ -640,14 +655,14 @@ struct GpuDiag {
 using WhatKinds =
     std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                  WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
-                 MonitoredBarrierFailed, StoreBarrierCount, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported, WorldSize,
-                 ProcessExit, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess,
-                 GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck,
-                 PcieError, KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs,
-                 PcieLink, NotCollected, StackSeen, RankProgress, GpuDiag>;
+                 MonitoredBarrierFailed, StoreBarrierCount, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported,
+                 WorldSize, ProcessExit, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess,
+                 GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck, PcieError,
+                 KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink,
+                 NotCollected, StackSeen, RankProgress, GpuDiag>;
 
-/// What happened: one of the kinds above. Its copies and its end are defined in event.cc, once: every unit that moves an
-/// event would else instantiate them over all kinds.
+/// What happened: one of the kinds above. Its copies and its end are defined in event.cc, once: every unit that moves
+/// an event would else instantiate them over all kinds.
 struct What : WhatKinds {
   using WhatKinds::variant;
   What();
@@ -683,8 +698,8 @@ inline std::string_view MessageOf(const Event& event) {
 std::string_view KindOf(const What& what);
 /// Whether the kernel, or a daemon of the host's, said it; a line that only a rule asked for counts by its component.
 bool IsOfKernel(const What& what);
-/// Whether it is a host's state as a tool showed it (kIsOfHost). What a job's process says of itself, as its environment,
-/// is not.
+/// Whether it is a host's state as a tool showed it (kIsOfHost). What a job's process says of itself, as its
+/// environment, is not.
 bool IsOfHost(const What& what);
 /// Since boot, where the kernel's line says it.
 std::optional<std::chrono::microseconds> UptimeOf(const What& what);

@@ -36,7 +36,8 @@ constexpr bool ListEverything(std::type_identity<std::variant<Kinds...>>) {
   return ((CountMembers<Kinds>() == CountListed<Kinds>()) && ...);
 }
 static_assert(ListEverything(std::type_identity<WhatKinds>()), "INQUEST_FIELDS of an event kind lacks a field");
-static_assert(CountMembers<WorkFields>() == CountListed<WorkFields>() && CountMembers<Fingerprint>() == CountListed<Fingerprint>() &&
+static_assert(CountMembers<WorkFields>() == CountListed<WorkFields>() &&
+              CountMembers<Fingerprint>() == CountListed<Fingerprint>() &&
               CountMembers<GpuId>() == CountListed<GpuId>());
 
 // ---- keys -------------------------------------------------------------------------------------------------------
@@ -50,10 +51,8 @@ class Hash {
   }
   void Add(std::string_view text) { Add(std::uint64_t{std::hash<std::string_view>()(text)}); }
   template <class T>
-    requires std::is_enum_v<T> || std::is_integral_v<T>
-  void AddField(const T& value) {
-    Add(static_cast<std::uint64_t>(value));
-  }
+  requires std::is_enum_v<T> || std::is_integral_v<T>
+  void AddField(const T& value) { Add(static_cast<std::uint64_t>(value)); }
   void AddField(const std::string& text) { Add(std::string_view(text)); }
   template <class Tag, class Rep>
   void AddField(const Strong<Tag, Rep>& value) {
@@ -92,7 +91,9 @@ class Hash {
 
 constexpr std::size_t kAllocation = 16;  ///< what an allocation costs beside its bytes
 
-std::size_t Heap(const std::string& text) { return text.capacity() <= std::string().capacity() ? 0 : text.capacity() + kAllocation; }
+std::size_t Heap(const std::string& text) {
+  return text.capacity() <= std::string().capacity() ? 0 : text.capacity() + kAllocation;
+}
 template <class T>
 std::size_t Heap(const T& value);
 template <class T>
@@ -117,7 +118,8 @@ std::size_t Heap(const std::vector<T>& values) {
 template <class T>
 std::size_t Heap(const T& value) {
   if constexpr (HasFields<T>)
-    return value.Fields([](std::string_view, const auto&... fields) { return (std::size_t{0} + ... + Heap(FieldValue(fields))); });
+    return value.Fields(
+        [](std::string_view, const auto&... fields) { return (std::size_t{0} + ... + Heap(FieldValue(fields))); });
   else {
     static_assert(std::is_trivially_copyable_v<T>, "say what this takes of memory");
     return 0;
@@ -135,7 +137,8 @@ std::uint64_t KeyOf(const What& what) {
 
 std::size_t SizeOf(const Event& event) {
   const std::size_t host = event.origin.host ? Heap(event.origin.host->value) : 0;
-  return sizeof(Event) + host + Heap(event.origin.writer) + Heap(event.text) + std::visit([](const auto& what) { return Heap(what); }, event.what);
+  return sizeof(Event) + host + Heap(event.origin.writer) + Heap(event.text) +
+         std::visit([](const auto& what) { return Heap(what); }, event.what);
 }
 
 }  // namespace inquest

@@ -12,7 +12,9 @@
 namespace inquest {
 
 template <class T>
-concept HasFields = requires(const T& value) { value.Fields([](std::string_view, const auto&...) { return 0; }); };
+concept HasFields = requires(const T& value) {
+  value.Fields([](std::string_view, const auto&...) { return 0; });
+};
 
 template <class T>
 const T& FieldValue(const T& value) {

@@ -40,23 +40,30 @@ class Reader {
     if (c == '\\') return Take(Kind::kEscape, 2);
     if (in_class_) return Member(c);
     switch (c) {
-      case '.': return Take(Kind::kAny, 1);
+      case '.':
+        return Take(Kind::kAny, 1);
       case '^':
-      case '$': return Take(Kind::kAnchor, 1);
-      case '|': return Take(Kind::kBar, 1);
-      case ')': return Take(Kind::kGroupEnd, 1);
-      case '(': return Group();
+      case '$':
+        return Take(Kind::kAnchor, 1);
+      case '|':
+        return Take(Kind::kBar, 1);
+      case ')':
+        return Take(Kind::kGroupEnd, 1);
+      case '(':
+        return Group();
       case '[':
         in_class_ = true;
         Take(Kind::kClassBegin, Rest().starts_with("[^") ? 2 : 1);
         return Rest().starts_with("]") ? Take(Kind::kCharacter, 1) : Kind::kClassBegin;  // the first one is a member
       case '*':
       case '+':
-      case '?': return Times(1, c == '+' ? 1 : 0, c == '?');
+      case '?':
+        return Times(1, c == '+' ? 1 : 0, c == '?');
       case '{':
         if (const auto least = Counted()) return Times(text_.find('}', at_) + 1 - at_, *least, false);
         return Take(Kind::kCharacter, 1);
-      default: return Character();
+      default:
+        return Character();
     }
   }
 
@@ -106,7 +113,9 @@ class Reader {
     const std::string_view inside = text_.substr(at_ + 1, close - at_ - 1);
     const std::string_view least = inside.substr(0, inside.find(','));
     const std::string_view most = inside.substr(std::min(least.size() + 1, inside.size()));
-    if (least.empty() || least.size() > 6 || !std::all_of(least.begin(), least.end(), IsDigit) || !std::all_of(most.begin(), most.end(), IsDigit)) return std::nullopt;
+    if (least.empty() || least.size() > 6 || !std::all_of(least.begin(), least.end(), IsDigit) ||
+        !std::all_of(most.begin(), most.end(), IsDigit))
+      return std::nullopt;
     std::size_t number = 0;
     for (const char digit : least) number = number * 10 + static_cast<std::size_t>(digit - '0');
     return number;

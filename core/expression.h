@@ -32,7 +32,8 @@ struct ExpressionPiece {
   bool Is(Kind what) const { return kind == what; }
 };
 
-/// nullopt: a bracket that nothing closes, a backslash at the end, or syntax that RE2 has not. Views into the expression.
+/// nullopt: a bracket that nothing closes, a backslash at the end, or syntax that RE2 has not. Views into the
+/// expression.
 std::optional<std::vector<ExpressionPiece>> PiecesOf(std::string_view expression);
 
 /// `(?i)`, `(?s-i:`: letters may be of another case than they are written in.

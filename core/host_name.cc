@@ -17,7 +17,9 @@ bool HostName::is_ipv4() const {
   for (std::size_t at = 0; at <= text_.size(); ++parts) {
     const std::size_t end = std::min(text_.find('.', at), text_.size());
     const std::string_view part = text_.substr(at, end - at);
-    if (part.empty() || part.size() > 3 || !std::all_of(part.begin(), part.end(), IsDigit) || (part.size() == 3 && part > "255")) return false;
+    if (part.empty() || part.size() > 3 || !std::all_of(part.begin(), part.end(), IsDigit) ||
+        (part.size() == 3 && part > "255"))
+      return false;
     at = end + 1;
   }
   return parts == 4;

@@ -1,5 +1,6 @@
 // Numbers that must not be mistaken for one another: ranks of three kinds, two counters, Known<T>.
-#ifndef INQUEST_CORE_IDS_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#ifndef INQUEST_CORE_IDS_H  // no pragma: compilers know files by their times, and this one may come precompiled out of
+                            // a cache
 #define INQUEST_CORE_IDS_H
 
 #include <compare>

@@ -63,7 +63,8 @@ Result<std::unique_ptr<re2::RE2>> CompileExpression(std::string_view expression)
 }  // namespace
 
 std::string RequiredLiteral(std::string_view expression) {
-  constexpr std::string_view kCode = "pPxQECG0123456789";  // escapes of more than one character, and those of no fixed meaning
+  constexpr std::string_view kCode =
+      "pPxQECG0123456789";  // escapes of more than one character, and those of no fixed meaning
   const auto pieces = PiecesOf(expression);
   if (!pieces) return "";
   std::string longest, run;
@@ -77,7 +78,9 @@ std::string RequiredLiteral(std::string_view expression) {
     if (piece.Is(Kind::kEscape) && kCode.find(piece.text[1]) != std::string_view::npos && depth == 0) return "";
     if (piece.Is(Kind::kBar) && depth == 0) return "";
     if (piece.Is(Kind::kGroupEnd) || piece.Is(Kind::kClassEnd)) --depth;
-    const bool stands = depth == 0 && (piece.Is(Kind::kCharacter) || (piece.Is(Kind::kEscape) && std::isalnum(static_cast<unsigned char>(piece.text[1])) == 0));
+    const bool stands =
+        depth == 0 && (piece.Is(Kind::kCharacter) ||
+                       (piece.Is(Kind::kEscape) && std::isalnum(static_cast<unsigned char>(piece.text[1])) == 0));
     if (stands)
       run += piece.Is(Kind::kEscape) ? piece.text.substr(1) : piece.text;
     else if (piece.Is(Kind::kTimes) && piece.least == 0 && depth == 0 && !run.empty())
@@ -163,14 +166,17 @@ struct Pattern::Compiled {
   bool MayMatch(std::string_view text) const {
     if (front.anchored && !front.literal.empty() && !text.starts_with(front.literal)) return false;
     if (front.anchored && front.digit && (text.empty() || text[0] < '0' || text[0] > '9')) return false;
-    return literal.empty() || (!text.empty() && ::memmem(text.data(), text.size(), literal.data(), literal.size()) != nullptr);
+    return literal.empty() ||
+           (!text.empty() && ::memmem(text.data(), text.size(), literal.data(), literal.size()) != nullptr);
   }
-  /// A match begins where its front stands: from there RE2 is several times faster than at looking for the place itself.
+  /// A match begins where its front stands: from there RE2 is several times faster than at looking for the place
+  /// itself.
   bool Match(std::string_view text, Piece* groups, int count) {
     constexpr int kMostPlaces = 4;
     constexpr std::size_t kShortestFront = 3;
     const re2::RE2& compiled = Get();
-    const Piece searched(text.data() != nullptr ? text.data() : "", text.size());  // a group that took no part has null data; an empty one must not
+    const Piece searched(text.data() != nullptr ? text.data() : "",
+                         text.size());  // a group that took no part has null data; an empty one must not
     std::size_t at = 0;
     if (!front.anchored && front.literal.size() >= kShortestFront) {
       for (int place = 0; place < kMostPlaces; ++place, ++at) {
@@ -218,6 +224,8 @@ std::optional<Pattern::Match> Pattern::Search(std::string_view text) const {
   return match;
 }
 
-bool Pattern::Matches(std::string_view text) const { return compiled_->MayMatch(text) && compiled_->Match(text, nullptr, 0); }
+bool Pattern::Matches(std::string_view text) const {
+  return compiled_->MayMatch(text) && compiled_->Match(text, nullptr, 0);
+}
 
 }  // namespace inquest

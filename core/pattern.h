@@ -1,5 +1,6 @@
 // A regular expression in RE2's syntax, with captures by name. The only door to RE2.
-#ifndef INQUEST_CORE_PATTERN_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#ifndef INQUEST_CORE_PATTERN_H  // no pragma: compilers know files by their times, and this one may come precompiled out
+                                // of a cache
 #define INQUEST_CORE_PATTERN_H
 
 #include <memory>
@@ -10,7 +11,9 @@
 
 #include "core/result.h"
 
-namespace re2 { class RE2; }
+namespace re2 {
+class RE2;
+}
 
 namespace inquest {
 
@@ -20,7 +23,9 @@ class Pattern {
   class Match {
    public:
     /// Group 0 is the match; empty where the group did not take part.
-    std::string_view text(std::size_t group) const { return group < groups_.size() ? groups_[group] : std::string_view(); }
+    std::string_view text(std::size_t group) const {
+      return group < groups_.size() ? groups_[group] : std::string_view();
+    }
     bool has(std::size_t group) const { return group < groups_.size() && groups_[group].data() != nullptr; }
     /// nullopt: absent, not a number, or out of range.
     std::optional<std::int64_t> number(std::size_t group) const;

@@ -1,5 +1,6 @@
 // What most units include, parsed once. No file may rely on it: each includes what it uses.
-#ifndef INQUEST_CORE_PRECOMPILED_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#ifndef INQUEST_CORE_PRECOMPILED_H  // no pragma: compilers know files by their times, and this one may come precompiled
+                                    // out of a cache
 #define INQUEST_CORE_PRECOMPILED_H
 
 #include <fmt/format.h>

@@ -11,7 +11,8 @@ void RankSet::Add(int first, int last) {
   constexpr int kLowest = std::numeric_limits<int>::min(), kHighest = std::numeric_limits<int>::max();
   // Those that overlap or touch become one.
   const int before = first == kLowest ? first : first - 1, behind = last == kHighest ? last : last + 1;
-  const auto begin = std::lower_bound(stretches_.begin(), stretches_.end(), before, [](const Stretch& s, int rank) { return s.last < rank; });
+  const auto begin = std::lower_bound(stretches_.begin(), stretches_.end(), before,
+                                      [](const Stretch& s, int rank) { return s.last < rank; });
   auto end = begin;
   while (end != stretches_.end() && end->first <= behind) ++end;
   if (begin == end) {
@@ -27,7 +28,8 @@ void RankSet::Add(const RankSet& other) {
 }
 
 void RankSet::Remove(int rank) {
-  const auto at = std::lower_bound(stretches_.begin(), stretches_.end(), rank, [](const Stretch& s, int r) { return s.last < r; });
+  const auto at =
+      std::lower_bound(stretches_.begin(), stretches_.end(), rank, [](const Stretch& s, int r) { return s.last < r; });
   if (at == stretches_.end() || rank < at->first) return;
   const Stretch whole = *at;
   if (whole.first == whole.last) {
@@ -58,13 +60,15 @@ RankSet RankSet::Without(const RankSet& other) const {
 }
 
 bool RankSet::contains(int rank) const {
-  const auto at = std::lower_bound(stretches_.begin(), stretches_.end(), rank, [](const Stretch& s, int r) { return s.last < r; });
+  const auto at =
+      std::lower_bound(stretches_.begin(), stretches_.end(), rank, [](const Stretch& s, int r) { return s.last < r; });
   return at != stretches_.end() && at->first <= rank;
 }
 
 std::uint64_t RankSet::size() const {
   std::uint64_t size = 0;
-  for (const Stretch& stretch : stretches_) size += static_cast<std::uint64_t>(std::int64_t{stretch.last} - stretch.first + 1);
+  for (const Stretch& stretch : stretches_)
+    size += static_cast<std::uint64_t>(std::int64_t{stretch.last} - stretch.first + 1);
   return size;
 }
 

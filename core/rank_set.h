@@ -25,7 +25,8 @@ class RankSet {
     using pointer = const int*;
     using reference = int;
     Iterator() = default;
-    Iterator(std::vector<Stretch>::const_iterator at, std::vector<Stretch>::const_iterator end) : at_(at), end_(end), rank_(at == end ? 0 : at->first) {}
+    Iterator(std::vector<Stretch>::const_iterator at, std::vector<Stretch>::const_iterator end)
+        : at_(at), end_(end), rank_(at == end ? 0 : at->first) {}
     int operator*() const { return rank_; }
     Iterator& operator++() {
       if (rank_ != at_->last) return ++rank_, *this;

@@ -1,5 +1,6 @@
 // The result of a request that can fail: a value, or what went wrong and what to do next.
-#ifndef INQUEST_CORE_RESULT_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#ifndef INQUEST_CORE_RESULT_H  // no pragma: compilers know files by their times, and this one may come precompiled out
+                               // of a cache
 #define INQUEST_CORE_RESULT_H
 
 #include <cstdio>
@@ -42,12 +43,12 @@ class [[nodiscard]] Result {
 }  // namespace inquest
 
 /// Aborts on a mistake of ours. Never for anything that a log can cause.
-#define INQUEST_CHECK(condition)                                                          \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
+#define INQUEST_CHECK(condition)                                                         \
+  do {                                                                                   \
+    if (!(condition)) {                                                                  \
       std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                       \
-    }                                                                                     \
+      std::abort();                                                                      \
+    }                                                                                    \
   } while (false)
 
 #endif  // INQUEST_CORE_RESULT_H

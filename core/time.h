@@ -1,5 +1,6 @@
 // Moments as logs print them: with or without a date, a year, or a zone.
-#ifndef INQUEST_CORE_TIME_H  // no pragma: compilers know files by their times, and this one may come precompiled out of a cache
+#ifndef INQUEST_CORE_TIME_H  // no pragma: compilers know files by their times, and this one may come precompiled out of
+                             // a cache
 #define INQUEST_CORE_TIME_H
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // Compressed files and archives: their members, one after the other, expanded while they are read.
 #include "parsers/archive_source.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -65,12 +65,14 @@ class ArchiveSource::MemberOfOuter final : public ByteStream {
   bool begun_ = false;
 };
 
-ArchiveSource::ArchiveSource(std::string path, std::string head, int file, const ExpansionLimits& limits, std::atomic<std::uint64_t>* progress)
+ArchiveSource::ArchiveSource(std::string path, std::string head, int file, const ExpansionLimits& limits,
+                             std::atomic<std::uint64_t>* progress)
     : path_(std::move(path)), limits_(limits), packed_bytes_(head.size()) {
-  outer_ = Unpacker::Open(std::make_unique<File>(std::move(head), file, packed_bytes_, progress), [this](std::size_t bytes) {
-    Spend(unpacked_bytes_, bytes);
-    return !over_;
-  });
+  outer_ =
+      Unpacker::Open(std::make_unique<File>(std::move(head), file, packed_bytes_, progress), [this](std::size_t bytes) {
+        Spend(unpacked_bytes_, bytes);
+        return !over_;
+      });
 }
 
 ArchiveSource::~ArchiveSource() = default;

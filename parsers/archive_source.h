@@ -17,12 +17,13 @@ namespace inquest {
 class ArchiveSource {
  public:
   /// `head` was already read of `file`, which must stay open. `progress` counts the bytes read of it from here on.
-  ArchiveSource(std::string path, std::string head, int file, const ExpansionLimits& limits, std::atomic<std::uint64_t>* progress);
+  ArchiveSource(std::string path, std::string head, int file, const ExpansionLimits& limits,
+                std::atomic<std::uint64_t>* progress);
   ~ArchiveSource();
   /// The next member's path: `job.log.gz` for the file in it, `bundle.tar.zst:node07/dmesg.txt`, and
   /// `bundle.tar:logs.tar.gz:rank3.log` for an archive in an archive. Folders, links, devices and hidden files are
-  /// passed over. At least one; what is wrong with the archive itself, and how much was passed over, is told last, of an
-  /// empty member with its own path.
+  /// passed over. At least one; what is wrong with the archive itself, and how much was passed over, is told last, of
+  /// an empty member with its own path.
   std::optional<std::string> Next();
   /// Bytes of the member; fewer than `room`: it ended.
   std::size_t Read(char* to, std::size_t room);
@@ -49,11 +50,11 @@ class ArchiveSource {
   std::uint64_t members_ = 0;
   std::uint64_t links_ = 0, hidden_ = 0, devices_ = 0;  ///< passed over
   bool met_any_ = false, met_inside_ = false;
-  bool over_ = false;     ///< the archive expands to too much
-  bool stopped_ = false;  ///< no more members
-  bool broken_ = false;   ///< nothing more of this member
-  bool fresh_ = false;    ///< nothing was read of this member
-  bool too_deep_ = false; ///< this member is packed once more than we open
+  bool over_ = false;                         ///< the archive expands to too much
+  bool stopped_ = false;                      ///< no more members
+  bool broken_ = false;                       ///< nothing more of this member
+  bool fresh_ = false;                        ///< nothing was read of this member
+  bool too_deep_ = false;                     ///< this member is packed once more than we open
   std::unique_ptr<Unpacker> outer_, inside_;  ///< `inside_` reads from `outer_`
 };
 

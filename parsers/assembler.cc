@@ -91,7 +91,8 @@ struct Assembler::Stream {
   }
 };
 
-Assembler::Assembler(std::uint32_t first_mark_id, const std::vector<GivenHost>& hosts, EventSink& sink) : first_mark_id_(first_mark_id), hosts_(hosts), sink_(sink) {}
+Assembler::Assembler(std::uint32_t first_mark_id, const std::vector<GivenHost>& hosts, EventSink& sink)
+    : first_mark_id_(first_mark_id), hosts_(hosts), sink_(sink) {}
 Assembler::~Assembler() = default;
 
 void Assembler::Begin(std::uint32_t input, const std::string& path, const InputForm* form) {
@@ -116,7 +117,10 @@ bool Assembler::OfferDocument(std::string_view text) {
   if (text.size() > kDocumentCap || first == std::string_view::npos) return false;
   Record record;
   record.text = text.substr(first);
-  record.where = {input_, 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(first), '\n')), first};
+  record.where = {
+      input_,
+      1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(first), '\n')),
+      first};
   record.origin.host = file_host_;
   for (const Format* format : Formats()) {
     if (format->framing != Framing::kDocument) continue;
@@ -125,7 +129,8 @@ bool Assembler::OfferDocument(std::string_view text) {
     parser->Finish(sink_);
     AddKind(format);
     read_.tally.bytes = read_.tally.claimed = text.size();
-    read_.tally.lines = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')) + (text.back() == '\n' ? 0 : 1);
+    read_.tally.lines =
+        static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')) + (text.back() == '\n' ? 0 : 1);
     return true;
   }
   return false;
@@ -139,8 +144,8 @@ Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
   return *stream;
 }
 
-/// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says nothing
-/// of its writer can be the rest of whatever was written last: a terminal broke it.
+/// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says
+/// nothing of its writer can be the rest of whatever was written last: a terminal broke it.
 Assembler::Stream* Assembler::SectionOf(const Record& record) {
   SetKey(record.origin, key_);
   const auto own = streams_.find(key_);
@@ -155,8 +160,13 @@ void Assembler::AddKind(const Format* format) {
 
 bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line) {
   const std::span<const std::uint32_t> hits(yield.hits.data() + line.hits, line.hit_count);
-  const auto is_mark_of = [&](std::uint32_t id, const Format* format) { return id >= first_mark_id_ && Marks().formats[id - first_mark_id_] == format; };
-  const auto marked = [&](const Format* format) { return (line.nccl && format == &kNccl) || std::any_of(hits.begin(), hits.end(), [&](std::uint32_t id) { return is_mark_of(id, format); }); };
+  const auto is_mark_of = [&](std::uint32_t id, const Format* format) {
+    return id >= first_mark_id_ && Marks().formats[id - first_mark_id_] == format;
+  };
+  const auto marked = [&](const Format* format) {
+    return (line.nccl && format == &kNccl) ||
+           std::any_of(hits.begin(), hits.end(), [&](std::uint32_t id) { return is_mark_of(id, format); });
+  };
   const auto offer = [&](const Format* format) {
     if (!stream.Get(format).Consume(record, sink_)) return false;
     stream.last = format;
@@ -198,7 +208,9 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
   const auto is_asked_for = [&](std::uint32_t id) { return id < first_mark_id_; };
   const auto first_hit = yield.hits.begin() + line.hits;
-  if (peeled.bar.empty() && (!line.context || claimed) && std::none_of(first_hit, first_hit + line.hit_count, is_asked_for)) return;
+  if (peeled.bar.empty() && (!line.context || claimed) &&
+      std::none_of(first_hit, first_hit + line.hit_count, is_asked_for))
+    return;
   LogMessage message;
   message.component = line.nccl ? Component::kNccl : Component::kAny;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {
@@ -233,8 +245,10 @@ void Assembler::TakeRemoved(const Removed& removed) {
 }
 
 Assembler::Parts Assembler::PartsAt(std::uint64_t line) const {
-  const auto next = std::upper_bound(parts_ahead_.begin(), parts_ahead_.end(), line, [](std::uint64_t at, const Removed::Lines& lines) { return at < lines.line; });
-  return {next == parts_ahead_.begin() ? parts_ : std::prev(next)->count, next == parts_ahead_.end() ? ~0ULL : next->line};
+  const auto next = std::upper_bound(parts_ahead_.begin(), parts_ahead_.end(), line,
+                                     [](std::uint64_t at, const Removed::Lines& lines) { return at < lines.line; });
+  return {next == parts_ahead_.begin() ? parts_ : std::prev(next)->count,
+          next == parts_ahead_.end() ? ~0ULL : next->line};
 }
 
 void Assembler::Consume(BlockYield yield) {
@@ -243,8 +257,11 @@ void Assembler::Consume(BlockYield yield) {
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
   std::string scratch;
   for (CallBatch::Process& process : yield.calls.processes) {
-    const std::string_view behind_host = process.last_text.starts_with(process.host) ? std::string_view(process.last_text).substr(process.host.size()) : "";
-    if (behind_host.size() > 1 && behind_host[0] == ':' && behind_host[1] >= '0' && behind_host[1] <= '9') continue;  // nothing in front of NCCL's prefix
+    const std::string_view behind_host = process.last_text.starts_with(process.host)
+                                             ? std::string_view(process.last_text).substr(process.host.size())
+                                             : "";
+    if (behind_host.size() > 1 && behind_host[0] == ':' && behind_host[1] >= '0' && behind_host[1] <= '9')
+      continue;  // nothing in front of NCCL's prefix
     const Peeled peeled = Peel(process.last_text, scratch);
     process.rank = peeled.origin.rank;
     process.local_rank = peeled.origin.local_rank;
@@ -259,7 +276,9 @@ void Assembler::Consume(BlockYield yield) {
     while (flushed < calls.size() && calls[flushed].line < before_line) {
       const Parts parts = PartsAt(lines_ + calls[flushed].line);
       const std::uint64_t before = std::min<std::uint64_t>(before_line, parts.end - lines_);
-      const auto end = static_cast<std::size_t>(std::lower_bound(calls.begin() + static_cast<std::ptrdiff_t>(flushed), calls.end(), before, is_before) - calls.begin());
+      const auto end = static_cast<std::size_t>(
+          std::lower_bound(calls.begin() + static_cast<std::ptrdiff_t>(flushed), calls.end(), before, is_before) -
+          calls.begin());
       base.parts = parts.count;
       sink_.AddCalls(yield.calls, flushed, end, base);
       flushed = end;
@@ -267,7 +286,8 @@ void Assembler::Consume(BlockYield yield) {
   };
   for (const KeptLine& line : yield.kept) {
     if (line.nccl) flush(line.line);  // a communicator's birth and death decide whose calls are whose
-    ConsumeLine(yield, line, {input_, base_line + line.line, base_offset + line.offset, PartsAt(lines_ + line.line).count});
+    ConsumeLine(yield, line,
+                {input_, base_line + line.line, base_offset + line.offset, PartsAt(lines_ + line.line).count});
   }
   flush(~0u);
   if (yield.calls.calls.empty() && !yield.calls.processes.empty()) sink_.AddCalls(yield.calls, 0, 0, base);

@@ -33,7 +33,9 @@ class Assembler {
  private:
   struct Stream;
   void TakeRemoved(const Removed& removed);
-  struct Parts { std::uint64_t count = 0, end = 0; };  ///< up to a line of the text, and the line from which on there are more
+  struct Parts {
+    std::uint64_t count = 0, end = 0;
+  };  ///< up to a line of the text, and the line from which on there are more
   Parts PartsAt(std::uint64_t line) const;
   void ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where);
   Stream* SectionOf(const Record& record);
@@ -46,14 +48,14 @@ class Assembler {
   EventSink& sink_;
   InputRead read_;
   std::uint32_t input_ = 0;
-  std::uint64_t lines_ = 0, bytes_ = 0;   ///< of the text
-  std::uint64_t parts_ = 0;               ///< of SourcePos, up to the block
+  std::uint64_t lines_ = 0, bytes_ = 0;      ///< of the text
+  std::uint64_t parts_ = 0;                  ///< of SourcePos, up to the block
   std::vector<Removed::Lines> parts_ahead_;  ///< how many there are from each line on
   std::unordered_map<std::string, std::unique_ptr<Stream>> streams_;
-  std::string key_;               ///< of the stream that is looked for
-  std::vector<const Format*> kinds_;  ///< those that took something, each once
-  Stream* opened_ = nullptr;       ///< whose section began last
-  std::uint64_t section_end_ = 0;  ///< the last line that any section reaches
+  std::string key_;                              ///< of the stream that is looked for
+  std::vector<const Format*> kinds_;             ///< those that took something, each once
+  Stream* opened_ = nullptr;                     ///< whose section began last
+  std::uint64_t section_end_ = 0;                ///< the last line that any section reaches
   std::optional<Known<GlobalRank>> file_rank_;   ///< of `rank3.log`
   std::optional<Known<std::string>> file_host_;  ///< of `inquest-bundle/node07/`
 };

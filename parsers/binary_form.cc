@@ -9,9 +9,13 @@ namespace {
 
 using std::string_view;
 
-constexpr InputForm kCore{"core-dump", "a core dump, which is not read; what `gdb -batch -ex 'thread apply all bt' PROGRAM CORE` prints of it is read"};
+constexpr InputForm kCore{
+    "core-dump",
+    "a core dump, which is not read; what `gdb -batch -ex 'thread apply all bt' PROGRAM CORE` prints of it is read"};
 constexpr InputForm kElf{"elf", "a program or a library, which is not read"};
-constexpr InputForm kFlightRecorder{"flight-recorder", "a dump of PyTorch's Flight Recorder, which is not read; what `torchfrtrace --prefix nccl_trace_rank_ FOLDER` prints of the dumps of all ranks is read"};
+constexpr InputForm kFlightRecorder{"flight-recorder",
+                                    "a dump of PyTorch's Flight Recorder, which is not read; what `torchfrtrace "
+                                    "--prefix nccl_trace_rank_ FOLDER` prints of the dumps of all ranks is read"};
 constexpr InputForm kPickle{"pickle", "pickled Python objects, which are not read"};
 constexpr InputForm kNsight{"nsight-report", "a report of Nsight, which is not read"};
 constexpr InputForm kSqlite{"sqlite", "an SQLite database, which is not read"};
@@ -56,16 +60,22 @@ bool IsFlightRecorder(string_view head) {
 }
 
 /// `\x80`, the protocol, and what opens a frame, a dictionary, a list or a tuple.
-bool IsPickle(string_view head) { return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && string_view("\x95}](c\x8a").find(head[2]) != string_view::npos; }
+bool IsPickle(string_view head) {
+  return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 &&
+         string_view("\x95}](c\x8a").find(head[2]) != string_view::npos;
+}
 
 }  // namespace
 
 const InputForm* UnreadForm(string_view path, string_view head) {
   constexpr std::size_t kLookedAt = 64 * 1024;
   head = head.substr(0, kLookedAt);
-  if (head.starts_with("\x7f" "ELF")) return FormOfElf(head);
+  if (head.starts_with("\x7f"
+                       "ELF"))
+    return FormOfElf(head);
   if (IsPickle(head)) return IsFlightRecorder(head) ? &kFlightRecorder : &kPickle;
-  if (head.starts_with('{') && IsFlightRecorder(head) && head.find("\"profiling_name\"") != string_view::npos) return &kFlightRecorder;
+  if (head.starts_with('{') && IsFlightRecorder(head) && head.find("\"profiling_name\"") != string_view::npos)
+    return &kFlightRecorder;
   for (const auto& [bytes, form] : kMagics)
     if (head.starts_with(bytes) && (HasBinary(head) || form == &kPdf)) return form;
   for (const string_view end : {string_view(".nsys-rep"), string_view(".qdrep"), string_view(".ncu-rep")})
@@ -77,7 +87,9 @@ const InputForm* UnreadForm(string_view path, string_view head) {
 const InputForm* BinaryForm(string_view head) {
   constexpr std::size_t kLookedAt = 16 * 1024, kFewest = 64;
   head = head.substr(0, kLookedAt);
-  const auto odd = std::count_if(head.begin(), head.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\0' && (c < '\b' || c > '\r') && c != '\x1b'; });
+  const auto odd = std::count_if(head.begin(), head.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\0' && (c < '\b' || c > '\r') && c != '\x1b';
+  });
   return head.size() >= kFewest && static_cast<std::size_t>(odd) * 50 > head.size() ? &kBinary : nullptr;
 }
 

@@ -24,20 +24,20 @@ struct Tally {
 
 /// A line that is worth a second look.
 struct KeptLine {
-  std::uint32_t line = 0;         ///< in the block, from 0
-  std::uint32_t offset = 0;       ///< in the block
-  std::uint32_t bytes = 0;        ///< with its terminator; not in the tally's claimed, plain or damaged yet
-  std::uint32_t text = 0, size = 0;  ///< in BlockYield::arena
+  std::uint32_t line = 0;                 ///< in the block, from 0
+  std::uint32_t offset = 0;               ///< in the block
+  std::uint32_t bytes = 0;                ///< with its terminator; not in the tally's claimed, plain or damaged yet
+  std::uint32_t text = 0, size = 0;       ///< in BlockYield::arena
   std::uint32_t hits = 0, hit_count = 0;  ///< in BlockYield::hits
-  bool context = false;           ///< kept only because it stands near another one, or near an end of the block
-  bool sampled = false;           ///< kept because every so many bytes of an input one line is
-  bool section = false;           ///< kept only because it may belong to a section that began above it
-  bool nccl = false;              ///< has NCCL's prefix
-  bool damaged = false;           ///< control bytes, or longer than the cap and cut
+  bool context = false;                   ///< kept only because it stands near another one, or near an end of the block
+  bool sampled = false;                   ///< kept because every so many bytes of an input one line is
+  bool section = false;                   ///< kept only because it may belong to a section that began above it
+  bool nccl = false;                      ///< has NCCL's prefix
+  bool damaged = false;                   ///< control bytes, or longer than the cap and cut
 };
 
-/// One block, folded: the calls parsed, the lines kept, every byte accounted for. The tally's claimed, plain and damaged
-/// leave out the kept lines: who consumes those decides.
+/// One block, folded: the calls parsed, the lines kept, every byte accounted for. The tally's claimed, plain and
+/// damaged leave out the kept lines: who consumes those decides.
 struct BlockYield {
   Tally tally;
   CallBatch calls;
@@ -49,8 +49,8 @@ struct BlockYield {
     std::string text;        ///< of the first, cut at kCitedBytes
   };
   std::vector<Via> vias;
-  std::vector<KeptLine> kept;        ///< by line
-  std::vector<std::uint32_t> hits;   ///< sieve ids
+  std::vector<KeptLine> kept;       ///< by line
+  std::vector<std::uint32_t> hits;  ///< sieve ids
   std::string arena;
   Removed removed;                  ///< of the block's input
   const InputForm* form = nullptr;  ///< of an input that is in one block, and of which no line counts: what it is
@@ -62,7 +62,8 @@ inline constexpr std::size_t kLineCap = 256 * 1024;
 /// Bytes of the longest document (a JSON dump, say) that is read as one; a longer one is read line by line.
 inline constexpr std::size_t kDocumentCap = 64 * 1024 * 1024;
 
-/// Of every so many bytes of an input, the line that holds the first is kept, so that work that complains of nothing is seen.
+/// Of every so many bytes of an input, the line that holds the first is kept, so that work that complains of nothing is
+/// seen.
 inline constexpr std::uint64_t kSampleBytes = 256 * 1024;
 
 /// Plain lines in front of a telling one, and behind it, that are kept with it: what was printed last, and whether the
@@ -78,8 +79,9 @@ class BlockScanner {
  public:
   explicit BlockScanner(const Sieve& sieve, Code code = BestCode());
   ~BlockScanner();
-  /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes. `cut_head`: the block starts inside a line
-  /// that was longer than the cap; its bytes up to the first terminator are damaged. `offset`: bytes of the input in front.
+  /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes.
+  /// `cut_head`: the block starts inside a line that was longer than the cap; its bytes up to the first terminator are
+  /// damaged. `offset`: bytes of the input in front.
   BlockYield Scan(std::string_view block, bool cut_head, std::uint64_t offset = 0);
 
  private:

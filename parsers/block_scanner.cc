@@ -15,12 +15,13 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kLastOnly = 8;       ///< hits kept of a rule that floods
+constexpr std::size_t kLastOnly = 8;  ///< hits kept of a rule that floods
 constexpr std::size_t kSpansInPlace = 8;
 constexpr std::size_t kLongestHead = 256;  ///< what may stand in front of `] NCCL INFO `
 constexpr std::size_t kShortestNccl = 24;
 constexpr std::size_t kLookedAtOnce = 16;
-constexpr std::size_t kFewestFound = 256, kMostFound = 64 * 1024;  ///< bytes that are cut before known calls are tried again
+constexpr std::size_t kFewestFound = 256,
+                      kMostFound = 64 * 1024;  ///< bytes that are cut before known calls are tried again
 
 /// What the first look at a line said.
 enum class Class : std::uint8_t { kPlain, kFolded, kNcclKnown, kNcclKept, kTorn };
@@ -32,7 +33,18 @@ bool StartsWith(std::string_view text, std::string_view head) { return text.subs
 
 /// NCCL INFO messages that say who is who, or where a call failed. The others are known and say nothing.
 bool WorthKeeping(std::string_view message) {
-  static constexpr std::string_view kHeads[] = {"comm 0x", "ncclComm", "NCCL version", "NCCL_", "[Rank ", "CommRevoke", "Init timings", "NET/IB : Using", "NET/Socket : Using", "NET : Using", "Bootstrap : Using", "Bootstrap: Using"};
+  static constexpr std::string_view kHeads[] = {"comm 0x",
+                                                "ncclComm",
+                                                "NCCL version",
+                                                "NCCL_",
+                                                "[Rank ",
+                                                "CommRevoke",
+                                                "Init timings",
+                                                "NET/IB : Using",
+                                                "NET/Socket : Using",
+                                                "NET : Using",
+                                                "Bootstrap : Using",
+                                                "Bootstrap: Using"};
   for (const std::string_view head : kHeads)
     if (StartsWith(message, head)) return head != "Init timings";
   return message.substr(0, 80).find(" -> ") != std::string_view::npos;
@@ -83,22 +95,25 @@ struct BlockScanner::State {
   std::unique_ptr<Sieve::Scanner> scanner;
   Structure pieces;
   CallFolder calls;
-  std::vector<Class> classes;              ///< by piece
-  std::vector<std::uint32_t> known_ends;   ///< of lines that were folded by the run
-  std::vector<std::uint32_t> nccl;         ///< pieces that NCCL wrote and that were not folded
+  std::vector<Class> classes;                                  ///< by piece
+  std::vector<std::uint32_t> known_ends;                       ///< of lines that were folded by the run
+  std::vector<std::uint32_t> nccl;                             ///< pieces that NCCL wrote and that were not folded
   std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;  ///< of the block, [begin, end): what the sieve is to see
-  std::uint32_t unsieved = 0;  ///< behind the last of these
+  std::uint32_t unsieved = 0;                                  ///< behind the last of these
   std::vector<Sieve::Hit> hits;
   std::map<std::pair<std::uint32_t, std::string>, std::size_t> via_numbers;  ///< places in the yield's vias
   std::string rest;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rest_places;  ///< offset in rest -> offset in block
-  struct LastOnly { std::array<std::uint32_t, kLastOnly> pieces{}; std::size_t count = 0; };
+  struct LastOnly {
+    std::array<std::uint32_t, kLastOnly> pieces{};
+    std::size_t count = 0;
+  };
   std::unordered_map<std::uint32_t, LastOnly> last_only;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> wanted;  ///< piece, hit id
-  std::vector<Reason> reasons;             ///< by piece
-  std::vector<std::uint32_t> keep;         ///< pieces that have a reason
-  std::vector<std::uint32_t> samples;      ///< pieces, in order
-  std::string without_escapes;             ///< the block, where it had some, and kPadding bytes
+  std::vector<Reason> reasons;                                  ///< by piece
+  std::vector<std::uint32_t> keep;                              ///< pieces that have a reason
+  std::vector<std::uint32_t> samples;                           ///< pieces, in order
+  std::string without_escapes;                                  ///< the block, where it had some, and kPadding bytes
 
   std::uint32_t Size(std::uint32_t piece) const { return pieces.next(piece) - pieces.begin(piece); }
   void Classify(std::string_view block, BlockYield& yield, bool cut_head);
@@ -116,7 +131,9 @@ struct BlockScanner::State {
 /// Counts a line of a connection. False: it is none.
 bool BlockScanner::State::FoldVia(const CallFolder::Line& line, BlockYield& yield) {
   const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
-  if (!StartsWith(message, "Channel ") && !StartsWith(message, "Ring ") && !StartsWith(message, "Trees") && !StartsWith(message, "Tree ")) return false;
+  if (!StartsWith(message, "Channel ") && !StartsWith(message, "Ring ") && !StartsWith(message, "Trees") &&
+      !StartsWith(message, "Tree "))
+    return false;
   const std::size_t via_at = message.find(" via ");
   if (via_at == std::string_view::npos) return true;
   const auto process = calls.ProcessOf(line);
@@ -164,7 +181,8 @@ void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bo
       return Class::kFolded;
     }
     nccl.push_back(line.piece);
-    if (call == CallLine::kNotACall) return WorthKeeping(line.text.substr(line.bracket + kNcclInfo.size())) ? Class::kNcclKept : Class::kNcclKnown;
+    if (call == CallLine::kNotACall)
+      return WorthKeeping(line.text.substr(line.bracket + kNcclInfo.size())) ? Class::kNcclKept : Class::kNcclKnown;
     LeaveOut(line.piece, line.piece);
     return Class::kTorn;
   };
@@ -186,7 +204,9 @@ void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bo
       const std::string_view text = pieces.text(bracket.piece);
       const std::uint32_t at = bracket.offset - pieces.begin(bracket.piece);
       // In front of NCCL's prefix stand launchers' tags, not more; the first of a line counts.
-      if (bracket.piece < first_piece || at >= kLongestHead || text.size() < std::max(kShortestNccl, at + kNcclInfo.size()) || !IsNcclInfo(text.data() + at)) continue;
+      if (bracket.piece < first_piece || at >= kLongestHead ||
+          text.size() < std::max(kShortestNccl, at + kNcclInfo.size()) || !IsNcclInfo(text.data() + at))
+        continue;
       first_piece = bracket.piece + 1;
       CallFolder::Line& line = lines[looked_at++];
       line.text = text;
@@ -224,7 +244,8 @@ void BlockScanner::State::SieveRest(std::string_view block) {
       hit.end = it->second + (hit.end - it->first);
     }
   }
-  std::sort(hits.begin(), hits.end(), [](const Sieve::Hit& a, const Sieve::Hit& b) { return a.end != b.end ? a.end < b.end : a.id < b.id; });
+  std::sort(hits.begin(), hits.end(),
+            [](const Sieve::Hit& a, const Sieve::Hit& b) { return a.end != b.end ? a.end < b.end : a.id < b.id; });
 }
 
 void BlockScanner::State::CollectWanted() {
@@ -233,7 +254,8 @@ void BlockScanner::State::CollectWanted() {
   std::uint32_t piece = 0;
   for (const Sieve::Hit& hit : hits) {
     const std::uint32_t last = hit.end == 0 ? 0 : hit.end - 1;
-    if (pieces.next(piece) <= last) piece = static_cast<std::uint32_t>(std::min(pieces.PieceAt(last), pieces.size() - 1));
+    if (pieces.next(piece) <= last)
+      piece = static_cast<std::uint32_t>(std::min(pieces.PieceAt(last), pieces.size() - 1));
     // Lines that NCCL prints by the thousand are kept for a rule's sake, not for their mark.
     if (classes[piece] == Class::kNcclKnown && hit.id >= sieve.first_mark_id()) continue;
     if (hit.id < sieve.first_mark_id() && sieve.keep_last_only(hit.id)) {
@@ -262,24 +284,30 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
     if (classes[i] == Class::kNcclKept) give(i, Reason::kOwn);
   const auto context = [&](std::size_t i) {
     const bool may_be = classes[i] == Class::kPlain || classes[i] == Class::kNcclKnown;
-    if (may_be && reasons[i] == Reason::kNone && !pieces.text(i).empty()) give(static_cast<std::uint32_t>(i), Reason::kContext);
+    if (may_be && reasons[i] == Reason::kNone && !pieces.text(i).empty())
+      give(static_cast<std::uint32_t>(i), Reason::kContext);
   };
   const auto section = [&](std::size_t first, std::uint32_t end_line) {
     for (std::size_t i = first; i < pieces.size() && pieces.line(i) < end_line; ++i)
-      if (classes[i] == Class::kPlain && reasons[i] == Reason::kNone && !pieces.text(i).empty()) give(static_cast<std::uint32_t>(i), Reason::kSection);
+      if (classes[i] == Class::kPlain && reasons[i] == Reason::kNone && !pieces.text(i).empty())
+        give(static_cast<std::uint32_t>(i), Reason::kSection);
   };
   // Which of the lines near an end of the block stand near a telling one of the next, or at the input's end, knows who
   // reads the blocks in order. Of a progress bar's pieces the last one says it all.
-  const auto is_last_of_line = [&](std::size_t i) { return i + 1 == pieces.size() || pieces.line(i + 1) != pieces.line(i); };
+  const auto is_last_of_line = [&](std::size_t i) {
+    return i + 1 == pieces.size() || pieces.line(i + 1) != pieces.line(i);
+  };
   const auto near = [&](std::size_t i, std::uint32_t line) { return is_last_of_line(i) || pieces.line(i) == line; };
   const std::size_t own = keep.size();
   for (std::size_t k = 0; k < own; ++k) {
     const std::uint32_t line = pieces.line(keep[k]);
     std::size_t left = kContextBefore;
-    for (std::size_t i = keep[k]; left > 0 && i-- > 0 && reasons[i] != Reason::kOwn && pieces.line(i) + kContextBefore >= line;)
+    for (std::size_t i = keep[k];
+         left > 0 && i-- > 0 && reasons[i] != Reason::kOwn && pieces.line(i) + kContextBefore >= line;)
       if (near(i, line)) context(i), --left;
     left = kContextAfter;
-    for (std::size_t i = keep[k] + 1; left > 0 && i < pieces.size() && reasons[i] != Reason::kOwn && pieces.line(i) <= line + kContextAfter; ++i)
+    for (std::size_t i = keep[k] + 1;
+         left > 0 && i < pieces.size() && reasons[i] != Reason::kOwn && pieces.line(i) <= line + kContextAfter; ++i)
       if (near(i, line)) context(i), --left;
   }
   std::size_t left = goes_on ? kContextAfter : kHeadLines;
@@ -292,7 +320,8 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
   // A section may have begun in the block before: who reads the blocks in order knows.
   if (goes_on) section(0, kMostFollow);
   for (const auto& [piece, id] : wanted)
-    if (const std::uint32_t follow = FollowOf(sieve, id); follow > 0) section(piece + 1, pieces.line(piece) + 1 + follow);
+    if (const std::uint32_t follow = FollowOf(sieve, id); follow > 0)
+      section(piece + 1, pieces.line(piece) + 1 + follow);
   std::sort(keep.begin(), keep.end());
 }
 
@@ -301,19 +330,23 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
   samples.clear();
   std::uint32_t line = 0;
   std::size_t counted = 0;
-  for (std::uint64_t at = std::max<std::uint64_t>(1, (offset + kSampleBytes - 1) / kSampleBytes) * kSampleBytes; at < offset + raw.size() && pieces.size() > 0; at += kSampleBytes) {
+  for (std::uint64_t at = std::max<std::uint64_t>(1, (offset + kSampleBytes - 1) / kSampleBytes) * kSampleBytes;
+       at < offset + raw.size() && pieces.size() > 0; at += kSampleBytes) {
     const auto here = static_cast<std::size_t>(at - offset);
     std::size_t piece = 0;
     if (without_escapes.empty()) {
       piece = std::min(pieces.PieceAt(static_cast<std::uint32_t>(here)), pieces.size() - 1);
     } else {
-      line += static_cast<std::uint32_t>(std::count(raw.begin() + static_cast<std::ptrdiff_t>(counted), raw.begin() + static_cast<std::ptrdiff_t>(here), '\n'));
+      line += static_cast<std::uint32_t>(std::count(raw.begin() + static_cast<std::ptrdiff_t>(counted),
+                                                    raw.begin() + static_cast<std::ptrdiff_t>(here), '\n'));
       counted = here;
       std::size_t first = 0, count = pieces.size();
       while (count > 0) {
         const std::size_t half = count / 2;
-        if (pieces.line(first + half) < line) first += half + 1, count -= half + 1;
-        else count = half;
+        if (pieces.line(first + half) < line)
+          first += half + 1, count -= half + 1;
+        else
+          count = half;
       }
       piece = std::min(first, pieces.size() - 1);
     }
@@ -391,7 +424,8 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, std::uint64
     s.Classify(block, yield, cut_head);
   };
   classify();
-  // Who looks for line ends sees ESC as well, so that a block without one pays nothing. One that has some is read again.
+  // Who looks for line ends sees ESC as well, so that a block without one pays nothing. One that has some is read
+  // again.
   if (s.pieces.escaped()) {
     AppendLinesWithoutEscapes(block, s.without_escapes);
     yield = {};

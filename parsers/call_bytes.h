@@ -14,13 +14,14 @@
 
 namespace inquest {
 
-// A message has a head, which ends in front of ` comm ` and is the same on all ranks but for the buffers, and a tail, which
-// is the same for all calls of a thread on a communicator.
-inline constexpr std::size_t kWide = 32;        ///< bytes compared at once: the fewest of a head or a tail
+// A message has a head, which ends in front of ` comm ` and is the same on all ranks but for the buffers, and a tail,
+// which is the same for all calls of a thread on a communicator.
+inline constexpr std::size_t kWide = 32;  ///< bytes compared at once: the fewest of a head or a tail
 inline constexpr std::size_t kMostHead = 128, kMostTail = 96;
 inline constexpr std::size_t kFewestPrefix = 16, kMostPrefix = 80;  ///< of `host:pid:tid [dev`
-inline constexpr std::size_t kGuessedPrefix = 64, kFirstEnd = 96, kGuessedMessage = 224;  ///< in which bracket and end are guessed
-inline constexpr std::size_t kPointerBytes = 18;  ///< `0x` and sixteen digits
+inline constexpr std::size_t kGuessedPrefix = 64, kFirstEnd = 96,
+                             kGuessedMessage = 224;  ///< in which bracket and end are guessed
+inline constexpr std::size_t kPointerBytes = 18;     ///< `0x` and sixteen digits
 
 template <class Word>
 Word Load(const char* p) {
@@ -59,7 +60,8 @@ inline int HexDigit(char c) { return kHexDigits[static_cast<unsigned char>(c)]; 
 inline bool ReadHex(const char*& p, std::uint64_t& value) {
   value = 0;
   const char* begin = p;
-  for (int digit; (digit = HexDigit(*p)) >= 0 && p - begin < 17; ++p) value = value << 4 | static_cast<std::uint64_t>(digit);
+  for (int digit; (digit = HexDigit(*p)) >= 0 && p - begin < 17; ++p)
+    value = value << 4 | static_cast<std::uint64_t>(digit);
   return p != begin && p - begin <= 16;
 }
 
@@ -102,17 +104,23 @@ inline std::uint64_t HexNibbles(const char* text, std::size_t digits) {
 
 /// What any machine can run. Code is chosen once a line, so that all that it calls can be part of it.
 struct Portable {
-  /// Whether the head of a call is the known one: where that is 0 any byte but blanks and control bytes will do, all others
-  /// are the same. (What a byte above 0x7f is there is not decided: it makes them differ.) kWide to kMostHead bytes.
+  /// Whether the head of a call is the known one: where that is 0 any byte but blanks and control bytes will do, all
+  /// others are the same. (What a byte above 0x7f is there is not decided: it makes them differ.) kWide to kMostHead
+  /// bytes.
   static bool SameHead(const char* known, const char* text, std::size_t size) {
     bool same = true;
-    for (std::size_t at = 0; at < size; ++at) same &= (known[at] == text[at]) | ((known[at] == 0) & (static_cast<signed char>(text[at]) > ' '));
+    for (std::size_t at = 0; at < size; ++at)
+      same &= (known[at] == text[at]) | ((known[at] == 0) & (static_cast<signed char>(text[at]) > ' '));
     return same;
   }
   /// kWide to kMostTail bytes.
-  static bool SameTail(const char* known, const char* text, std::size_t size) { return std::memcmp(known, text, size) == 0; }
+  static bool SameTail(const char* known, const char* text, std::size_t size) {
+    return std::memcmp(known, text, size) == 0;
+  }
   /// kFewestPrefix to kMostPrefix bytes.
-  static bool SamePrefix(const char* known, const char* text, std::size_t size) { return std::memcmp(known, text, size) == 0; }
+  static bool SamePrefix(const char* known, const char* text, std::size_t size) {
+    return std::memcmp(known, text, size) == 0;
+  }
   /// Whether there are so many hexadecimal digits as NCCL prints them, one to eight; sixteen bytes are readable.
   static bool AreHex(const char* text, std::size_t digits) {
     return std::all_of(text, text + digits, [](char c) { return HexDigit(c) >= 0; });
@@ -129,13 +137,16 @@ struct Portable {
 
 #if defined(__x86_64__)
 struct Avx2 {
-  __attribute__((target("avx2"))) static __m256i Load256(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  __attribute__((target("avx2"))) static __m256i Load256(const char* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
   __attribute__((target("avx2"))) static bool SameHead(const char* known, const char* text, std::size_t size) {
     __m256i same = _mm256_set1_epi8(-1);
     for (std::size_t from = 0; from < kMostHead; from += kWide) {
       const std::size_t at = std::min(from, size - kWide);
       const __m256i a = Load256(known + at), b = Load256(text + at);
-      const __m256i any = _mm256_and_si256(_mm256_cmpeq_epi8(a, _mm256_setzero_si256()), _mm256_cmpgt_epi8(b, _mm256_set1_epi8(' ')));
+      const __m256i any =
+          _mm256_and_si256(_mm256_cmpeq_epi8(a, _mm256_setzero_si256()), _mm256_cmpgt_epi8(b, _mm256_set1_epi8(' ')));
       same = _mm256_and_si256(same, _mm256_or_si256(_mm256_cmpeq_epi8(a, b), any));
     }
     return _mm256_movemask_epi8(same) == -1;
@@ -150,18 +161,24 @@ struct Avx2 {
   }
   /// Most are short.
   __attribute__((target("avx2"))) static bool SamePrefix(const char* known, const char* text, std::size_t size) {
-    const auto same = [&](std::size_t at) __attribute__((target("avx2"))) { return _mm_cmpeq_epi8(Load128(known + at), Load128(text + at)); };
+    const auto same = [&](std::size_t at) __attribute__((target("avx2"))) {
+      return _mm_cmpeq_epi8(Load128(known + at), Load128(text + at));
+    };
     if (size <= 2 * kFewestPrefix) return Bits(_mm_and_si128(same(0), same(size - kFewestPrefix))) == 0xffff;
     return std::memcmp(known, text, size) == 0;
   }
-  /// Where the first `]` of NCCL's prefix may stand; kGuessedPrefix or more: nowhere near, or a control byte stands before.
+  /// Where the first `]` of NCCL's prefix may stand; kGuessedPrefix or more: nowhere near, or a control byte stands
+  /// before.
   __attribute__((target("avx2"))) static std::size_t BracketIn(const char* text) {
     std::uint64_t found = 0;
     for (std::size_t at = 0; at < kGuessedPrefix; at += 32) {
       const __m256i bytes = Load256(text + at);
       const __m256i control = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes);
-      const __m256i bracket = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(']')), _mm256_cmpeq_epi8(Load256(text + at + 2), _mm256_set1_epi8('N')));
-      found |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(control, bracket)))) << at;
+      const __m256i bracket = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(']')),
+                                               _mm256_cmpeq_epi8(Load256(text + at + 2), _mm256_set1_epi8('N')));
+      found |= static_cast<std::uint64_t>(
+                   static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(control, bracket))))
+               << at;
     }
     const auto first = static_cast<std::size_t>(std::countr_zero(found));
     return first < kGuessedPrefix && text[first] == ']' ? first : kGuessedPrefix;
@@ -177,7 +194,8 @@ struct Avx2 {
   /// Where a message ends, if it is so long as a call is; kGuessedMessage: it is not.
   __attribute__((target("avx2,bmi"))) static std::size_t EndIn(const char* message) {
     const auto ends = [&](std::size_t at) __attribute__((target("avx2"))) {
-      return std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(Load256(message + at), _mm256_set1_epi8('\n'))))};
+      return std::uint64_t{static_cast<std::uint32_t>(
+          _mm256_movemask_epi8(_mm256_cmpeq_epi8(Load256(message + at), _mm256_set1_epi8('\n'))))};
     };
     return FirstOf(ends(kFirstEnd) | ends(kFirstEnd + 32) << 32, ends(kFirstEnd + 64) | ends(kFirstEnd + 96) << 32);
   }
@@ -191,7 +209,9 @@ struct Avx2 {
 /// As Avx2, in half as many steps. (Where AVX-512 is, _pext_u64 is quick.)
 struct Avx512 : Avx2 {
 #define INQUEST_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,bmi,bmi2")))
-  INQUEST_AVX512 static std::uint64_t Mask(std::size_t size) { return _bzhi_u64(~std::uint64_t{0}, static_cast<std::uint32_t>(size)); }
+  INQUEST_AVX512 static std::uint64_t Mask(std::size_t size) {
+    return _bzhi_u64(~std::uint64_t{0}, static_cast<std::uint32_t>(size));
+  }
   INQUEST_AVX512 static bool SameHead(const char* known, const char* text, std::size_t size) {
     const auto differ = [&](std::size_t at, std::uint64_t mask) INQUEST_AVX512 {
       const __m512i a = _mm512_loadu_si512(known + at), b = _mm512_maskz_loadu_epi8(mask, text + at);
@@ -200,8 +220,12 @@ struct Avx512 : Avx2 {
     };
     return (differ(0, Mask(size)) | differ(64, Mask(std::max<std::size_t>(size, 64) - 64))) == 0;
   }
-  INQUEST_AVX512 static bool SameTail(const char* known, const char* text, std::size_t size) { return Same<kMostTail>(known, text, size); }
-  INQUEST_AVX512 static bool SamePrefix(const char* known, const char* text, std::size_t size) { return Same<kMostPrefix>(known, text, size); }
+  INQUEST_AVX512 static bool SameTail(const char* known, const char* text, std::size_t size) {
+    return Same<kMostTail>(known, text, size);
+  }
+  INQUEST_AVX512 static bool SamePrefix(const char* known, const char* text, std::size_t size) {
+    return Same<kMostPrefix>(known, text, size);
+  }
   INQUEST_AVX512 static bool AreHex(const char* text, std::size_t digits) {
     const __m128i bytes = Load128(text);
     const std::uint32_t is_digit = _mm_cmplt_epu8_mask(_mm_sub_epi8(bytes, _mm_set1_epi8('0')), _mm_set1_epi8(10));
@@ -212,7 +236,9 @@ struct Avx512 : Avx2 {
     return static_cast<std::uint32_t>(_pext_u64(__builtin_bswap64(HexNibbles(text, digits)), 0x0f0f0f0f0f0f0f0f));
   }
   INQUEST_AVX512 static std::size_t EndIn(const char* message) {
-    const auto ends = [&](std::size_t at) INQUEST_AVX512 { return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(message + at), _mm512_set1_epi8('\n')); };
+    const auto ends = [&](std::size_t at) INQUEST_AVX512 {
+      return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(message + at), _mm512_set1_epi8('\n'));
+    };
     return FirstOf(ends(kFirstEnd), ends(kFirstEnd + 64));
   }
 
@@ -220,7 +246,8 @@ struct Avx512 : Avx2 {
   template <std::size_t kMost>
   INQUEST_AVX512 static bool Same(const char* known, const char* text, std::size_t size) {
     const auto differ = [&](std::size_t at, std::uint64_t mask) INQUEST_AVX512 {
-      return _mm512_mask_cmpneq_epi8_mask(mask, _mm512_maskz_loadu_epi8(mask, known + at), _mm512_maskz_loadu_epi8(mask, text + at));
+      return _mm512_mask_cmpneq_epi8_mask(mask, _mm512_maskz_loadu_epi8(mask, known + at),
+                                          _mm512_maskz_loadu_epi8(mask, text + at));
     };
     static_assert(kMost > 64 && kMost <= 128);
     return differ(0, Mask(size)) == 0 && (size <= 64 || differ(64, Mask(size - 64)) == 0);

@@ -12,14 +12,17 @@ namespace inquest {
 
 inline constexpr std::uint32_t kNever = 0;  ///< no block's stamp
 
-// Of words that differ where anything does, mostly; what they do not tell apart is compared. The highest bits depend on all.
-inline constexpr std::uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xa0761d6478bd642f, 0x8ebc6af09c88c6e3, 0x589965cc75374cc3};
+// Of words that differ where anything does, mostly; what they do not tell apart is compared. The highest bits depend on
+// all.
+inline constexpr std::uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xa0761d6478bd642f, 0x8ebc6af09c88c6e3,
+                                             0x589965cc75374cc3};
 inline std::uint32_t HighBits(std::uint64_t mixed) { return static_cast<std::uint32_t>(mixed >> 32); }
 
 /// Its name, the last digits of the count, datatype, op and root, and the size.
 inline std::uint32_t HashOfHead(std::string_view text) {
   const char* end = text.data() + text.size();
-  return HighBits((Load64(text.data()) + text.size()) * kFactors[0] + Load64(end - 31) * kFactors[1] + Load64(end - 16) * kFactors[2] + Load64(end - 8) * kFactors[3]);
+  return HighBits((Load64(text.data()) + text.size()) * kFactors[0] + Load64(end - 31) * kFactors[1] +
+                  Load64(end - 16) * kFactors[2] + Load64(end - 8) * kFactors[3]);
 }
 
 struct alignas(64) CallFolder::Writer {
@@ -46,7 +49,7 @@ struct alignas(64) CallFolder::Speaker {
   char prefix[kMostPrefix] = {};
 };
 struct CallFolder::Comm {
-  CallBatch::Comm what;  ///< its process is a writer of this folder
+  CallBatch::Comm what;                      ///< its process is a writer of this folder
   std::uint32_t number = 0, stamp = kNever;  ///< in the batch of that stamp
 };
 struct CallFolder::Descriptor {

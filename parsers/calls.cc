@@ -39,21 +39,26 @@ std::optional<Prefix> ReadPrefix(std::string_view head) {
   const char* host = host_end;
   while (host > begin && IsHostByte(host[-1])) --host;
   if (host == host_end) return std::nullopt;
-  const auto view = [](const char* from, const char* to) { return std::string_view(from, static_cast<std::size_t>(to - from)); };
+  const auto view = [](const char* from, const char* to) {
+    return std::string_view(from, static_cast<std::size_t>(to - from));
+  };
   return Prefix{view(host, host_end), view(q, pid_end), view(host, end)};
 }
 
 }  // namespace
 
 struct CallFolder::Fields {
-  struct Range { std::size_t begin = 0, end = 0; };
+  struct Range {
+    std::size_t begin = 0, end = 0;
+  };
   std::uint64_t op_count = 0, count = 0, comm = 0;
   std::int32_t datatype = 0, redop = 0, root = 0, nranks = 0;
   Range digits, send, receive;  ///< of opCount and the buffers, in the message
   std::size_t tail = 0;         ///< where ` comm ` stands
 };
 
-CallFolder::Places::Places() : slots_(kFewestPlaces), last_(kFewestPlaces - 1), shift_(32 - std::countr_zero(kFewestPlaces)) {}
+CallFolder::Places::Places()
+    : slots_(kFewestPlaces), last_(kFewestPlaces - 1), shift_(32 - std::countr_zero(kFewestPlaces)) {}
 
 void CallFolder::Places::Add(std::uint32_t hash, std::uint32_t number) {
   if (4 * (used_ + 1) > slots_.size()) {
@@ -172,7 +177,8 @@ std::optional<std::uint32_t> CallFolder::ProcessOf(const Line& line) {
 std::optional<std::uint32_t> CallFolder::ThreadOf(const Line& line) {
   const auto prefix = ReadPrefix(line.text.substr(0, line.bracket));
   if (!prefix) return std::nullopt;
-  const auto [it, is_new] = thread_by_prefix_.try_emplace(std::string(prefix->text), static_cast<std::uint32_t>(threads_.size()));
+  const auto [it, is_new] =
+      thread_by_prefix_.try_emplace(std::string(prefix->text), static_cast<std::uint32_t>(threads_.size()));
   if (!is_new) return it->second;
   Thread thread;
   const std::string name = std::string(prefix->host) + ':' + std::string(prefix->pid);
@@ -182,7 +188,8 @@ std::optional<std::uint32_t> CallFolder::ThreadOf(const Line& line) {
     std::from_chars(prefix->pid.data(), prefix->pid.data() + prefix->pid.size(), writers_.back().pid);
   }
   thread.writer = writer->second;
-  if (prefix->text.size() >= kFewestPrefix && prefix->text.size() <= kMostPrefix) thread.size = static_cast<std::uint32_t>(prefix->text.size());
+  if (prefix->text.size() >= kFewestPrefix && prefix->text.size() <= kMostPrefix)
+    thread.size = static_cast<std::uint32_t>(prefix->text.size());
   threads_.push_back(thread);
   return it->second;
 }
@@ -201,9 +208,10 @@ bool CallFolder::ParseFields(std::string_view message, std::size_t op_size, Fiel
     return good;
   };
   std::uint64_t pointer = 0;
-  if (!range(out.digits, ReadHex, out.op_count) || !Skip(p, " sendbuff ") || !range(out.send, SkipWord, pointer) || !Skip(p, " recvbuff ") ||
-      !range(out.receive, SkipWord, pointer) || !Skip(p, " count ") || !ReadDecimal(p, out.count) || !Skip(p, " datatype ") ||
-      !ReadInt(p, out.datatype) || !Skip(p, " op ") || !ReadInt(p, out.redop) || !Skip(p, " root ") || !ReadInt(p, out.root))
+  if (!range(out.digits, ReadHex, out.op_count) || !Skip(p, " sendbuff ") || !range(out.send, SkipWord, pointer) ||
+      !Skip(p, " recvbuff ") || !range(out.receive, SkipWord, pointer) || !Skip(p, " count ") ||
+      !ReadDecimal(p, out.count) || !Skip(p, " datatype ") || !ReadInt(p, out.datatype) || !Skip(p, " op ") ||
+      !ReadInt(p, out.redop) || !Skip(p, " root ") || !ReadInt(p, out.root))
     return false;
   out.tail = static_cast<std::size_t>(p - copy.data());
   if (!Skip(p, " comm 0x") || !ReadHex(p, out.comm)) return false;
@@ -219,15 +227,18 @@ bool CallFolder::ParseFields(std::string_view message, std::size_t op_size, Fiel
 }
 
 std::uint32_t CallFolder::CommOf(std::uint32_t writer, const Fields& fields) {
-  const auto [it, is_new] = comm_by_pointer_.try_emplace({writer, fields.comm, fields.nranks}, static_cast<std::uint32_t>(comms_.size()));
+  const auto [it, is_new] =
+      comm_by_pointer_.try_emplace({writer, fields.comm, fields.nranks}, static_cast<std::uint32_t>(comms_.size()));
   if (is_new) comms_.push_back({.what = {writer, fields.comm, fields.nranks}});
   return it->second;
 }
 
 std::uint32_t CallFolder::DescriptorOf(std::string_view op, const Fields& fields) {
-  const auto [it, is_new] = descriptor_by_fields_.try_emplace({std::string(op), fields.count, fields.datatype, fields.redop, fields.root},
-                                                              static_cast<std::uint32_t>(descriptors_.size()));
-  if (is_new) descriptors_.push_back({.what = {std::string(op), fields.count, fields.datatype, fields.redop, fields.root}});
+  const auto [it, is_new] =
+      descriptor_by_fields_.try_emplace({std::string(op), fields.count, fields.datatype, fields.redop, fields.root},
+                                        static_cast<std::uint32_t>(descriptors_.size()));
+  if (is_new)
+    descriptors_.push_back({.what = {std::string(op), fields.count, fields.datatype, fields.redop, fields.root}});
   return it->second;
 }
 
@@ -245,13 +256,17 @@ void CallFolder::RememberHead(std::string_view text, const Fields& fields, std::
             .digits_at = static_cast<std::uint8_t>(fields.digits.begin),
             .digits = static_cast<std::uint8_t>(digits)};
   text.copy(head.text, kMostHead);
-  for (const Fields::Range& range : {fields.digits, fields.send, fields.receive}) std::fill(head.text + range.begin, head.text + range.end, '\0');
+  for (const Fields::Range& range : {fields.digits, fields.send, fields.receive})
+    std::fill(head.text + range.begin, head.text + range.end, '\0');
   heads_.push_back(head);
   head_places_.Add(HashOfHead(text), static_cast<std::uint32_t>(heads_.size()));
 }
 
 void CallFolder::RememberSpeaker(const Line& line, std::string_view tail, const Thread& thread, std::uint32_t comm) {
-  Speaker speaker{.writer = thread.writer, .comm = comm, .prefix_size = static_cast<std::uint8_t>(thread.size), .size = static_cast<std::uint8_t>(tail.size())};
+  Speaker speaker{.writer = thread.writer,
+                  .comm = comm,
+                  .prefix_size = static_cast<std::uint8_t>(thread.size),
+                  .size = static_cast<std::uint8_t>(tail.size())};
   line.text.copy(speaker.prefix, thread.size, line.bracket - thread.size);
   tail.copy(speaker.text, kMostTail);
   speakers_.push_back(speaker);
@@ -261,7 +276,8 @@ void CallFolder::RememberSpeaker(const Line& line, std::string_view tail, const 
 CallLine CallFolder::AddSlowly(const Line& line) {
   const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
   const std::size_t op_size = message.substr(0, kOpBytes).find(':');
-  if (op_size == std::string_view::npos || op_size < 4 || message.substr(op_size, 10) != ": opCount ") return CallLine::kNotACall;
+  if (op_size == std::string_view::npos || op_size < 4 || message.substr(op_size, 10) != ": opCount ")
+    return CallLine::kNotACall;
   Fields fields;
   if (!IsName(message.data(), op_size) || !ParseFields(message, op_size, fields)) return CallLine::kTorn;
   const auto thread = ThreadOf(line);
@@ -269,11 +285,13 @@ CallLine CallFolder::AddSlowly(const Line& line) {
   const std::uint32_t writer = threads_[*thread].writer;
   Wrote(writers_[writer], line);
   const std::uint32_t comm = CommOf(writer, fields), descriptor = DescriptorOf(message.substr(0, op_size), fields);
-  batch_.calls.push_back({NumberOf(comms_[comm]), NumberOf(descriptors_[descriptor]), static_cast<std::uint32_t>(fields.op_count), line.number});
+  batch_.calls.push_back({NumberOf(comms_[comm]), NumberOf(descriptors_[descriptor]),
+                          static_cast<std::uint32_t>(fields.op_count), line.number});
   if (!line.usual || threads_[*thread].size == 0) return CallLine::kCall;
   const std::string_view head = message.substr(0, fields.tail), tail = message.substr(fields.tail);
   if (!IsKnownHead(head)) RememberHead(head, fields, descriptor);
-  if (tail.size() >= kWide && tail.size() <= kMostTail && !IsKnownSpeaker(line)) RememberSpeaker(line, tail, threads_[*thread], comm);
+  if (tail.size() >= kWide && tail.size() <= kMostTail && !IsKnownSpeaker(line))
+    RememberSpeaker(line, tail, threads_[*thread], comm);
   return CallLine::kCall;
 }
 

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/code.h"
 #include "core/call_batch.h"
+#include "core/code.h"
 
 namespace inquest {
 
@@ -36,10 +36,10 @@ inline bool IsNcclInfo(const char* text) {
 
 enum class CallLine : std::uint8_t { kNotACall, kCall, kTorn };
 
-/// Folds one block's calls into a CallBatch. What was once seen is remembered from block to block: a training loop makes
-/// the same calls again and again. A message is cut in front of ` comm `: its head is the same on all ranks but for opCount
-/// and the buffers, its tail the same in all calls of a thread on a communicator; where both are known, opCount is read and
-/// no more. Lines must be followed by kPadding readable bytes.
+/// Folds one block's calls into a CallBatch. What was once seen is remembered from block to block: a training loop
+/// makes the same calls again and again. A message is cut in front of ` comm `: its head is the same on all ranks but
+/// for opCount and the buffers, its tail the same in all calls of a thread on a communicator; where both are known,
+/// opCount is read and no more. Lines must be followed by kPadding readable bytes.
 class CallFolder {
  public:
   explicit CallFolder(Code code = BestCode());
@@ -60,9 +60,11 @@ class CallFolder {
   /// The first look. A few lines are best looked at before the first of them is added: what will be asked for then is
   /// fetched in the meantime.
   void Look(Line& line) const;
-  /// Adds the lines of a block from `at` on, as long as they are calls that were seen before, but for opCount and the buffers:
-  /// whole lines without control bytes. Appends where the '\n' of each stands. `number`, `piece`: of the first.
-  void AddKnownLines(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
+  /// Adds the lines of a block from `at` on, as long as they are calls that were seen before, but for opCount and the
+  /// buffers: whole lines without control bytes. Appends where the '\n' of each stands. `number`, `piece`: of the
+  /// first.
+  void AddKnownLines(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+                     std::vector<std::uint32_t>& ends);
   CallLine Add(const Line& line);
   /// The process of this block that wrote a line, also where it is no call.
   std::optional<std::uint32_t> ProcessOf(const Line& line);
@@ -74,11 +76,11 @@ class CallFolder {
 
  private:
   struct Fields;
-  struct Writer;      ///< a `host:pid` seen by this folder
-  struct Thread;      ///< a `host:pid:tid [dev` seen: its writer
-  struct Head;        ///< what was called, as it is printed
-  struct Speaker;     ///< a thread on a communicator: what it prints in front of a head, and behind
-  struct Comm;        ///< a communicator that a writer named
+  struct Writer;   ///< a `host:pid` seen by this folder
+  struct Thread;   ///< a `host:pid:tid [dev` seen: its writer
+  struct Head;     ///< what was called, as it is printed
+  struct Speaker;  ///< a thread on a communicator: what it prints in front of a head, and behind
+  struct Comm;     ///< a communicator that a writer named
   struct Descriptor;
 
   /// From hashes to numbers from 1 on, of rows that the caller compares.
@@ -96,7 +98,9 @@ class CallFolder {
     }
 
    private:
-    struct Slot { std::uint32_t hash = 0, number = 0; };  ///< number 0: free
+    struct Slot {
+      std::uint32_t hash = 0, number = 0;
+    };  ///< number 0: free
     void Enter(const Slot& slot);
     std::vector<Slot> slots_;  ///< by the highest bits of the hash; the next one where that is taken
     std::size_t used_ = 0, last_ = 0;
@@ -108,7 +112,10 @@ class CallFolder {
   Head* HeadOf(std::string_view text);
   template <class Code>
   Speaker* SpeakerOf(const Line& line);
-  struct Known { Speaker* speaker = nullptr; Head* head = nullptr; };  ///< head null: the line is not known
+  struct Known {
+    Speaker* speaker = nullptr;
+    Head* head = nullptr;
+  };  ///< head null: the line is not known
   template <class Code>
   Known Find(const Line& line);
   Known FindAvx2(const Line& line);
@@ -117,9 +124,12 @@ class CallFolder {
   bool IsKnownHead(std::string_view text);
   bool IsKnownSpeaker(const Line& line);
   template <class Code>
-  void AddKnownLinesBy(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
-  void AddKnownLinesAvx512(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
-  void AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends);
+  void AddKnownLinesBy(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+                       std::vector<std::uint32_t>& ends);
+  void AddKnownLinesAvx512(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+                           std::vector<std::uint32_t>& ends);
+  void AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+                         std::vector<std::uint32_t>& ends);
   CallLine AddSlowly(const Line& line);
   /// nullopt: no prefix stands there.
   std::optional<std::uint32_t> ThreadOf(const Line& line);
@@ -145,7 +155,8 @@ class CallFolder {
   std::vector<Descriptor> descriptors_;
   std::unordered_map<std::string, std::uint32_t> writer_by_name_, thread_by_prefix_;
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t>, std::uint32_t> comm_by_pointer_;
-  std::map<std::tuple<std::string, std::uint64_t, std::int32_t, std::int32_t, std::int32_t>, std::uint32_t> descriptor_by_fields_;
+  std::map<std::tuple<std::string, std::uint64_t, std::int32_t, std::int32_t, std::int32_t>, std::uint32_t>
+      descriptor_by_fields_;
   std::vector<Head> heads_;
   std::vector<Speaker> speakers_;
   Places head_places_, speaker_places_;

@@ -38,7 +38,9 @@ struct ContainerLine {
   bool goes_on = false;
 
   /// False: the line is no runtime's. The strings are for views that are not of the line.
-  bool Read(std::string_view line, std::string& head_memory, std::string& text_memory) { return ReadCri(line) || ReadDocker(line, head_memory, text_memory); }
+  bool Read(std::string_view line, std::string& head_memory, std::string& text_memory) {
+    return ReadCri(line) || ReadDocker(line, head_memory, text_memory);
+  }
 
  private:
   bool ReadCri(std::string_view line);
@@ -50,7 +52,8 @@ bool ContainerLine::ReadCri(std::string_view line) {
   const std::size_t time = TimeSize(line), letter = time + kOut.size();
   if (time == 0 || (line.substr(time, kOut.size()) != kOut && line.substr(time, kErr.size()) != kErr)) return false;
   const std::size_t end = std::min(line.find(' ', letter), line.size());
-  if (letter >= end || (line[letter] != 'F' && line[letter] != 'P') || (end > letter + 1 && line[letter + 1] != ':')) return false;
+  if (letter >= end || (line[letter] != 'F' && line[letter] != 'P') || (end > letter + 1 && line[letter + 1] != ':'))
+    return false;
   stream = line[time + 3] == 'o' ? 0 : 1;
   head = line.substr(0, std::min(end + 1, line.size()));
   text = line.substr(head.size());
@@ -84,7 +87,8 @@ bool IsContainerLog(std::string_view head) {
   return false;
 }
 
-ContainerReader::ContainerReader(std::string head, bool ended, Read read) : read_(std::move(read)), ended_(ended), raw_(std::move(head)), end_(raw_.size()), too_long_(kStreams) {}
+ContainerReader::ContainerReader(std::string head, bool ended, Read read)
+    : read_(std::move(read)), ended_(ended), raw_(std::move(head)), end_(raw_.size()), too_long_(kStreams) {}
 
 std::size_t ContainerReader::Fill(char* to, std::size_t room) {
   std::size_t filled = 0;
@@ -122,7 +126,8 @@ bool ContainerReader::Advance() {
     TakeLong(raw());
     Took(raw().size());
   }
-  std::copy(raw_.begin() + static_cast<std::ptrdiff_t>(at_), raw_.begin() + static_cast<std::ptrdiff_t>(end_), raw_.begin());
+  std::copy(raw_.begin() + static_cast<std::ptrdiff_t>(at_), raw_.begin() + static_cast<std::ptrdiff_t>(end_),
+            raw_.begin());
   end_ -= at_;
   at_ = 0;
   raw_.resize(std::max(raw_.size(), end_ + kStep));
@@ -160,7 +165,9 @@ void ContainerReader::TakeLong(std::string_view part) {
   if (!in_long_) {
     ++lines_;
     ContainerLine head;
-    if (const std::size_t index = head.Read(part, head_memory_, text_memory_) ? OpenOf(head.stream) : kNone; index != kNone) Close(index);
+    if (const std::size_t index = head.Read(part, head_memory_, text_memory_) ? OpenOf(head.stream) : kNone;
+        index != kNone)
+      Close(index);
   }
   in_long_ = true;
   Keep(part);

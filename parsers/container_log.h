@@ -1,7 +1,8 @@
 // Lines as a container's process wrote them, of what its runtime wrapped and cut, while they are read.
-// Format:  CRI's `2031-04-05T06:07:08.1Z stderr P text` (containerd, CRI-O, podman's k8s-file; tags may follow the letter,
-//          each behind a colon): `F` ends a line, `P` goes on in the next line of the stream. containerd cuts at 16 KiB,
-//          conmon wherever a read of 8 KiB ended. Docker's json-file (docker_line.h), which becomes CRI.
+// Format:  CRI's `2031-04-05T06:07:08.1Z stderr P text` (containerd, CRI-O, podman's k8s-file; tags may follow the
+// letter,
+//          each behind a colon): `F` ends a line, `P` goes on in the next line of the stream. containerd cuts at 16
+//          KiB, conmon wherever a read of 8 KiB ended. Docker's json-file (docker_line.h), which becomes CRI.
 // Not read: the timestamps of parts behind the first; journald's CONTAINER_PARTIAL_MESSAGE.
 #pragma once
 
@@ -22,7 +23,9 @@ struct ContainerLine;
 /// What of an input is not in the text that it became.
 struct Removed {
   /// Lines of the input that went into others: `count` of them stand in front of line `line` of the text, from 0.
-  struct Lines { std::uint64_t line = 0, count = 0; };
+  struct Lines {
+    std::uint64_t line = 0, count = 0;
+  };
   std::vector<Lines> lines;                ///< by line
   std::uint64_t claimed = 0, damaged = 0;  ///< bytes: of envelopes; of a line behind kLineCap
 };
@@ -65,13 +68,13 @@ class ContainerReader {
 
   Read read_;
   bool ended_;
-  std::string raw_;          ///< [at_, end_) of it is read and not taken
+  std::string raw_;  ///< [at_, end_) of it is read and not taken
   std::size_t at_ = 0, end_ = 0;
-  std::uint64_t taken_ = 0;  ///< bytes of the input
-  bool in_long_ = false;     ///< the next byte is of a line whose head was kept as it is
-  std::vector<Open> open_;   ///< in the order of their places
+  std::uint64_t taken_ = 0;     ///< bytes of the input
+  bool in_long_ = false;        ///< the next byte is of a line whose head was kept as it is
+  std::vector<Open> open_;      ///< in the order of their places
   std::vector<bool> too_long_;  ///< by stream: what goes on is the rest of a line that was longer than the cap
-  std::string text_;         ///< made, and not given from given_ on
+  std::string text_;            ///< made, and not given from given_ on
   std::size_t given_ = 0;
   std::uint64_t lines_ = 0;  ///< of the text, begun
   Removed removed_;

@@ -9,7 +9,8 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
-/// Docker cuts what a process writes into chunks of this size; only the last of a line ends in `\n`. A shorter text without
+/// Docker cuts what a process writes into chunks of this size; only the last of a line ends in `\n`. A shorter text
+/// without
 /// `\n` is the end of a stream (docker 17), or was written by a collector that strips them all.
 constexpr std::size_t kChunk = 16 * 1024;
 

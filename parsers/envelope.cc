@@ -117,12 +117,28 @@ bool IsExceptionHead(string_view text) {
 
 /// What tools print about a host, as pdsh and clush hand it on: behind the host's name, lines in any order of hosts.
 bool LooksLikeState(string_view text) {
-  static constexpr std::array<string_view, 18> kHeads = {"CA '",       "hca_id:\t",         "Infiniband device '", "link mlx",          "link ib",         "link roce",
-                                                         "link bnxt",  "link rdma",         "max locked memory ",  "open files  ",      "max user processes ",
-                                                         "Max locked memory ", "Max open files ", "Max processes ",      "Filesystem  ",      "tmpfs  ",         "shm  ",
+  static constexpr std::array<string_view, 18> kHeads = {"CA '",
+                                                         "hca_id:\t",
+                                                         "Infiniband device '",
+                                                         "link mlx",
+                                                         "link ib",
+                                                         "link roce",
+                                                         "link bnxt",
+                                                         "link rdma",
+                                                         "max locked memory ",
+                                                         "open files  ",
+                                                         "max user processes ",
+                                                         "Max locked memory ",
+                                                         "Max open files ",
+                                                         "Max processes ",
+                                                         "Filesystem  ",
+                                                         "tmpfs  ",
+                                                         "shm  ",
                                                          "BOOT_IMAGE="};
-  static constexpr std::array<string_view, 18> kIndented = {"CA type: ", "Port ",        "State: ",      "Physical state: ", "Rate: ",         "SM lid: ",      "Link layer: ", "port:\t",    "state:\t",
-                                                            "phys_state:\t", "link_layer:\t", "sm_lid:\t", "active_",      "GID[",         "phys state:\t", "sm lid:\t",    "rate:\t",     "default gid:\t"};
+  static constexpr std::array<string_view, 18> kIndented = {
+      "CA type: ",    "Port ",   "State: ",       "Physical state: ", "Rate: ",        "SM lid: ",
+      "Link layer: ", "port:\t", "state:\t",      "phys_state:\t",    "link_layer:\t", "sm_lid:\t",
+      "active_",      "GID[",    "phys state:\t", "sm lid:\t",        "rate:\t",       "default gid:\t"};
   if (text.starts_with('\t')) {
     text.remove_prefix(std::min(text.find_first_not_of('\t'), text.size()));
     return StartsWithAny(text, kIndented);
@@ -183,8 +199,8 @@ class Peeler {
     }
     FindRankInside();
   }
-  /// Whether a launcher's label, and not the rank itself, says which rank wrote the line: then who collected the line stands
-  /// beside the launcher, on whatever host.
+  /// Whether a launcher's label, and not the rank itself, says which rank wrote the line: then who collected the line
+  /// stands beside the launcher, on whatever host.
   bool relayed() const { return origin_.rank && !own_rank_; }
   string_view bar() const { return bar_; }
   Origin TakeBarOrigin() { return std::move(bar_origin_); }
@@ -202,11 +218,13 @@ class Peeler {
   bool PeelOne() {
     switch (text_[0]) {
       case '[':
-        return PeelRankTag() || PeelMpirunTag() || PeelPodTag() || PeelRoleTag() || PeelMpirunTime() || PeelNumber() || PeelDetermined();
+        return PeelRankTag() || PeelMpirunTag() || PeelPodTag() || PeelRoleTag() || PeelMpirunTime() || PeelNumber() ||
+               PeelDetermined();
       case '(':
         return PeelRay();
       default:
-        return PeelFacility() || PeelBar() || PeelTime() || PeelTaskLabel() || PeelReplica() || PeelCompose() || PeelHost();
+        return PeelFacility() || PeelBar() || PeelTime() || PeelTaskLabel() || PeelReplica() || PeelCompose() ||
+               PeelHost();
     }
   }
 
@@ -216,7 +234,9 @@ class Peeler {
     if (percent == kNone || percent == 0 || !IsDigit(text_[percent - 1])) return false;
     const std::size_t bar = text_.find("| ", percent + 2), open = bar == kNone ? kNone : text_.find(" [", bar);
     const std::size_t close = open == kNone ? kNone : text_.find(']', open);
-    if (close == kNone || close > 512 || close + 1 == text_.size() || !IsDigit(text_[std::min(bar + 2, text_.size() - 1)])) return false;
+    if (close == kNone || close > 512 || close + 1 == text_.size() ||
+        !IsDigit(text_[std::min(bar + 2, text_.size() - 1)]))
+      return false;
     const string_view rest = text_.substr(close + 1);
     if (!LooksLikeLog(rest) && !StartsWithTag(rest)) return false;
     bar_ = text_.substr(0, close + 1);
@@ -227,8 +247,10 @@ class Peeler {
 
   /// `kern  :err   : ` (dmesg -x).
   bool PeelFacility() {
-    static constexpr std::array<string_view, 6> kFacilities = {"kern  :", "user  :", "daemon:", "syslog:", "auth  :", "local"};
-    static constexpr std::array<string_view, 8> kPriorities = {"emerg :", "alert :", "crit  :", "err   :", "warn  :", "notice:", "info  :", "debug :"};
+    static constexpr std::array<string_view, 6> kFacilities = {
+        "kern  :", "user  :", "daemon:", "syslog:", "auth  :", "local"};
+    static constexpr std::array<string_view, 8> kPriorities = {
+        "emerg :", "alert :", "crit  :", "err   :", "warn  :", "notice:", "info  :", "debug :"};
     constexpr std::size_t kWidth = 7;
     if (text_.size() <= kWidth || !StartsWithAny(text_, kFacilities) || text_[kWidth - 1] != ':') return false;
     if (!StartsWithAny(text_.substr(kWidth), kPriorities)) return false;
@@ -369,7 +391,8 @@ class Peeler {
     return true;
   }
 
-  /// vLLM names its workers `VllmWorker rank=1 `, later `Worker_TP1 `, with the other dimensions only where there are any.
+  /// vLLM names its workers `VllmWorker rank=1 `, later `Worker_TP1 `, with the other dimensions only where there are
+  /// any.
   static std::optional<Known<GlobalRank>> RankOfWorker(string_view name) {
     const bool rank = name.starts_with("VllmWorker rank=");
     if (!rank && !name.starts_with("Worker_TP")) return std::nullopt;
@@ -427,11 +450,14 @@ class Peeler {
   /// `trainer-1  | ` (docker compose; version 1 wrote `project_trainer_1   | `), in a column of its own.
   bool PeelCompose() {
     if (!IsLetter(text_[0])) return false;
-    const std::size_t size = static_cast<std::size_t>(std::find_if_not(text_.begin(), text_.end(), IsHostChar) - text_.begin());
+    const std::size_t size =
+        static_cast<std::size_t>(std::find_if_not(text_.begin(), text_.end(), IsHostChar) - text_.begin());
     const std::size_t bar = text_.find_first_not_of(' ', size);
     const string_view name = text_.substr(0, size);
     const std::size_t number = name.find_last_not_of("0123456789");
-    if (bar == kNone || bar < size + 2 || bar > 128 || text_[bar] != '|' || text_.substr(bar + 1, 1).find_first_not_of(' ') != kNone) return false;
+    if (bar == kNone || bar < size + 2 || bar > 128 || text_[bar] != '|' ||
+        text_.substr(bar + 1, 1).find_first_not_of(' ') != kNone)
+      return false;
     if (number == kNone || number + 1 == size || (name[number] != '-' && name[number] != '_')) return false;
     AddWriter(name);
     text_.remove_prefix(std::min(bar + 2, text_.size()));
@@ -443,7 +469,9 @@ class Peeler {
     const std::size_t colon = text_.substr(0, 68).find(": ");
     if (colon == kNone || colon + 2 == text_.size()) return false;
     const string_view name = text_.substr(0, colon), rest = text_.substr(colon + 2);
-    if (!HostName(name).is_ipv4() && !(IsHostName(name) && (LooksLikeLog(rest) || StartsWithTag(rest) || LooksLikeState(rest)))) return false;
+    if (!HostName(name).is_ipv4() &&
+        !(IsHostName(name) && (LooksLikeLog(rest) || StartsWithTag(rest) || LooksLikeState(rest))))
+      return false;
     SetHost(name);
     text_ = rest;
     return true;
@@ -504,8 +532,8 @@ bool Peeler::PeelSyslog(const ParsedTime& parsed) {
   const string_view name = rest.substr(1, host - 1), tag = rest.substr(host + 1, colon - host - 1);
   const string_view program = tag.substr(0, tag.find('['));
   const bool has_pid = program.size() < tag.size() && tag.back() == ']';
-  if (name.empty() || program.empty() || std::all_of(program.begin(), program.end(), IsDigit) || !std::all_of(name.begin(), name.end(), IsHostChar) ||
-      !std::all_of(program.begin(), program.end(), IsHostChar))
+  if (name.empty() || program.empty() || std::all_of(program.begin(), program.end(), IsDigit) ||
+      !std::all_of(name.begin(), name.end(), IsHostChar) || !std::all_of(program.begin(), program.end(), IsHostChar))
     return false;
   // Behind a date in digits, two words and a colon may be anything.
   if (!has_pid && program != "kernel" && (IsDigit(text_[0]) || program.size() < tag.size())) return false;
@@ -567,7 +595,8 @@ static std::optional<Known<GlobalRank>> SglangRank(std::string_view text) {
   const std::string_view rest = text.substr(kTime + 2 + digits);
   const auto rank = Number<std::int32_t>(text.substr(kTime + 2, digits));
   if (!rank || (!rest.starts_with("] ") && !rest.starts_with(" EP"))) return std::nullopt;
-  return Known<GlobalRank>{GlobalRank{*rank}, Basis::kDerived, "tensor-parallel rank at the head of the line, in a job without others"};
+  return Known<GlobalRank>{GlobalRank{*rank}, Basis::kDerived,
+                           "tensor-parallel rank at the head of the line, in a job without others"};
 }
 
 // Programs put their own `rank 3: `, `[rank 3] `, `Rank 3/8: ` in front; it stays in the text.
@@ -575,7 +604,9 @@ static std::optional<Known<GlobalRank>> OwnWords(std::string_view text) {
   std::size_t at = text.starts_with("[") ? 1 : 0;
   const bool bracket = at == 1;
   if (const auto rank = SglangRank(text)) return rank;
-  if (!text.substr(at).starts_with("rank") && !text.substr(at).starts_with("Rank") && !text.substr(at).starts_with("RANK")) return std::nullopt;
+  if (!text.substr(at).starts_with("rank") && !text.substr(at).starts_with("Rank") &&
+      !text.substr(at).starts_with("RANK"))
+    return std::nullopt;
   at += 4;
   if (at < text.size() && (text[at] == ' ' || text[at] == '=' || text[at] == '_' || text[at] == ':')) ++at;
   int rank = 0;
@@ -654,7 +685,8 @@ Peeled Peel(std::string_view line, std::string& scratch) {
   peeled.bar = bar;
   peeled.bar_origin = std::move(bar_origin);
   if (journal && !journal->host.empty()) peeled.origin.host = Known<std::string>{journal->host, Basis::kEnvelope, {}};
-  if (!head.host.empty() && !relayed && !peeled.origin.host) peeled.origin.host = Known<std::string>{head.host, Basis::kEnvelope, {}};
+  if (!head.host.empty() && !relayed && !peeled.origin.host)
+    peeled.origin.host = Known<std::string>{head.host, Basis::kEnvelope, {}};
   if (journal && journal->pid) peeled.origin.pid = journal->pid;
   if (!peeled.origin.rank) peeled.origin.rank = OwnWords(peeled.text);
   if (!peeled.origin.host) ReadUcxTag(peeled.text, peeled.origin);

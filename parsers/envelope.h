@@ -3,8 +3,9 @@
 //          `3: ` (srun -l), `[1,3]<stdout>:` (mpirun, both spellings, with and without time stamps), `host: ` (pdsh),
 //          `(RayTrainWorker pid=41, ip=10.3.0.17) ` (Ray), `2031-04-05T06:07:08.1Z ` (kubectl --timestamps),
 //          `2031-04-05T06:07:08.1Z stdout F ` (CRI), `{"log":"...","stream":...,"time":...}` (docker),
-//          `pod-name/0 [default1]:` (NeMo run, TorchX), `[pod/name/container] ` (kubectl --prefix), `trainer-1  | ` (docker compose),
-//          `Apr  5 06:07:08 host python[41]: ` (syslog, journalctl), `{"MESSAGE":...}` (journalctl -o json), ANSI colour codes anywhere.
+//          `pod-name/0 [default1]:` (NeMo run, TorchX), `[pod/name/container] ` (kubectl --prefix), `trainer-1  | `
+//          (docker compose), `Apr  5 06:07:08 host python[41]: ` (syslog, journalctl), `{"MESSAGE":...}` (journalctl -o
+//          json), ANSI colour codes anywhere.
 // Clock:   the collector's, UTC where it says so.        Not read: logging-module prefixes (only their time).
 #pragma once
 
@@ -21,8 +22,8 @@ namespace inquest {
 struct Peeled {
   std::string_view text;
   Origin origin;
-  std::optional<Timestamp> at;  ///< of the text's own head if that has a whole date; else of the outermost envelope that
-                                ///< has one; else of the text's own head, `[E219 04:05:06.1` and such
+  std::optional<Timestamp> at;  ///< of the text's own head if that has a whole date; else of the outermost envelope
+                                ///< that has one; else of the text's own head, `[E219 04:05:06.1` and such
   std::string_view bar = {};    ///< somebody's progress bar that stood in front of the text on its line; empty: none
   Origin bar_origin = {};
 };

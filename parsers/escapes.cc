@@ -17,27 +17,38 @@ bool IsParameter(char c) { return c >= ' ' && c < '@'; }
 /// Bytes of ESC at `at` in that spelling; 0: there is none.
 std::size_t IntroducerSize(string_view text, EscapeSpelling spelling) {
   switch (spelling) {
-    case EscapeSpelling::kByte: return text.starts_with('\x1b') ? 1 : 0;
-    case EscapeSpelling::kCaret: return text.starts_with("^[") ? 2 : 0;
-    case EscapeSpelling::kOctal: return text.starts_with("#033") ? 4 : 0;
+    case EscapeSpelling::kByte:
+      return text.starts_with('\x1b') ? 1 : 0;
+    case EscapeSpelling::kCaret:
+      return text.starts_with("^[") ? 2 : 0;
+    case EscapeSpelling::kOctal:
+      return text.starts_with("#033") ? 4 : 0;
     case EscapeSpelling::kSlash:
-      for (const string_view one : {string_view("\\x1b"), string_view("\\x1B"), string_view("\\033"), string_view("\\u001b"), string_view("\\u001B")})
+      for (const string_view one : {string_view("\\x1b"), string_view("\\x1B"), string_view("\\033"),
+                                    string_view("\\u001b"), string_view("\\u001B")})
         if (text.starts_with(one)) return one.size();
       return 0;
     case EscapeSpelling::kGone:
-    case EscapeSpelling::kC1: return 0;
+    case EscapeSpelling::kC1:
+      return 0;
   }
   return 0;
 }
 
 char FirstByte(EscapeSpelling spelling) {
   switch (spelling) {
-    case EscapeSpelling::kByte: return '\x1b';
-    case EscapeSpelling::kCaret: return '^';
-    case EscapeSpelling::kOctal: return '#';
-    case EscapeSpelling::kSlash: return '\\';
-    case EscapeSpelling::kGone: return '[';
-    case EscapeSpelling::kC1: return '\x9b';
+    case EscapeSpelling::kByte:
+      return '\x1b';
+    case EscapeSpelling::kCaret:
+      return '^';
+    case EscapeSpelling::kOctal:
+      return '#';
+    case EscapeSpelling::kSlash:
+      return '\\';
+    case EscapeSpelling::kGone:
+      return '[';
+    case EscapeSpelling::kC1:
+      return '\x9b';
   }
   return '\x1b';
 }
@@ -55,13 +66,15 @@ std::size_t OscSize(string_view text, string_view escape) {
   return bell < string_end ? bell + 1 : string_end + escape.size() + 1;
 }
 
-/// Colour and nothing else behind a byte: `[0m`, `[1;31m`, `[38;5;12m`, `[K`. What is left where the escape itself is gone.
+/// Colour and nothing else behind a byte: `[0m`, `[1;31m`, `[38;5;12m`, `[K`. What is left where the escape itself is
+/// gone.
 std::size_t BareSize(string_view text) {
   // `[missing ranks: 0]` begins as a reset does.
   if (text.size() > 2 && text[1] == 'm' && text[2] >= 'a' && text[2] <= 'z') return 0;
   if (text.size() > 1 && (text[1] == 'm' || text[1] == 'K')) return 2;
   std::size_t i = 1, digits = 0;
-  for (; i < text.size() && ((text[i] >= '0' && text[i] <= '9') || ((text[i] == ';' || text[i] == ':') && digits > 0)); ++i) {
+  for (; i < text.size() && ((text[i] >= '0' && text[i] <= '9') || ((text[i] == ';' || text[i] == ':') && digits > 0));
+       ++i) {
     digits = text[i] == ';' || text[i] == ':' ? 1 : digits + 1;
     if (digits > 4) return 0;
   }
@@ -79,7 +92,8 @@ std::size_t SequenceSize(string_view text, EscapeSpelling spelling) {
   if (kind == '[') return escape + 1 + CsiSize(text.substr(escape + 1));
   if (kind == ']') return escape + 1 + OscSize(text.substr(escape + 1), text.substr(0, escape));
   if (spelling != EscapeSpelling::kByte) return 0;  // of the spelt ones, only what surely is one
-  if (kind == '_' || kind == 'P' || kind == '^' || kind == 'X') return escape + 1 + OscSize(text.substr(escape + 1), text.substr(0, escape));
+  if (kind == '_' || kind == 'P' || kind == '^' || kind == 'X')
+    return escape + 1 + OscSize(text.substr(escape + 1), text.substr(0, escape));
   if (kind >= ' ' && kind <= '/') return std::min(escape + 2, text.size());  // `ESC ( B`
   return kind >= '0' && kind <= '~' ? escape + 1 : escape;
 }

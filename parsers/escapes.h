@@ -17,8 +17,8 @@ enum class EscapeSpelling : std::uint8_t {
   kC1,     ///< the byte 0x9b stands for ESC and `[`
 };
 
-/// Appends the line without its escape sequences: CSI (`ESC [ 31 m`, `ESC [ K`), OSC (titles, links, up to BEL or ESC \), and those
-/// of two or three bytes. One that has no end ends with the line. `\r` and `\b` are left alone.
+/// Appends the line without its escape sequences: CSI (`ESC [ 31 m`, `ESC [ K`), OSC (titles, links, up to BEL or ESC
+/// \), and those of two or three bytes. One that has no end ends with the line. `\r` and `\b` are left alone.
 void AppendWithoutEscapes(std::string_view line, EscapeSpelling spelling, std::string& out);
 
 /// The same of many lines.

@@ -1,9 +1,9 @@
 // A line of a log as a collector exports it: an object a line, with the text under one of its keys.
 #include "parsers/exported_line.h"
 
+#include <simdjson.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
@@ -14,22 +14,44 @@
 namespace inquest {
 namespace {
 
-using std::string_view;
 using simdjson::dom::element;
+using std::string_view;
 
 /// The one object below the line's that holds the entry; the line's own where there is none.
 constexpr std::array kAround = {"_source", "jsonPayload", "attributes", "result"};
 constexpr std::array kTexts = {"log", "message", "textPayload", "msg", "line", "body"};
 constexpr std::array kTimes = {"timestamp", "@timestamp", "time", "ts", "date", "datetime", "_time"};
 /// What no program writes of itself.
-constexpr std::array kOfCollectors = {"kubernetes", "stream", "resource", "labels", "insertId", "ingestionTime", "source_type", "_index", "logName", "agent", "container_name", "fluentd_tags", "logGroup", "logStream"};
+constexpr std::array kOfCollectors = {"kubernetes",     "stream",       "resource", "labels",   "insertId",
+                                      "ingestionTime",  "source_type",  "_index",   "logName",  "agent",
+                                      "container_name", "fluentd_tags", "logGroup", "logStream"};
 /// Paths of a pod's name, a container's and a node's, best first.
-constexpr std::array kPods = {"/kubernetes/pod_name", "/kubernetes/pod/name", "/labels/pod", "/labels/pod_name", "/resource/labels/pod_name", "/stream/pod", "/pod", "/pod_name"};
-constexpr std::array kContainers = {"/kubernetes/container_name", "/kubernetes/container/name", "/labels/container", "/resource/labels/container_name", "/stream/container", "/container_name", "/container"};
-constexpr std::array kNodes = {"/kubernetes/host", "/kubernetes/pod_node_name", "/kubernetes/node/name", "/kubernetes/node_name", "/labels/node_name", "/labels/node", "/host/name", "/host/hostname", "/host", "/hostname", "/node_name", "/node"};
+constexpr std::array kPods = {"/kubernetes/pod_name",      "/kubernetes/pod/name", "/labels/pod", "/labels/pod_name",
+                              "/resource/labels/pod_name", "/stream/pod",          "/pod",        "/pod_name"};
+constexpr std::array kContainers = {"/kubernetes/container_name",
+                                    "/kubernetes/container/name",
+                                    "/labels/container",
+                                    "/resource/labels/container_name",
+                                    "/stream/container",
+                                    "/container_name",
+                                    "/container"};
+constexpr std::array kNodes = {"/kubernetes/host",
+                               "/kubernetes/pod_node_name",
+                               "/kubernetes/node/name",
+                               "/kubernetes/node_name",
+                               "/labels/node_name",
+                               "/labels/node",
+                               "/host/name",
+                               "/host/hostname",
+                               "/host",
+                               "/hostname",
+                               "/node_name",
+                               "/node"};
 
 /// What data sets call their texts.
-constexpr std::array kOfData = {"role", "prompt", "instruction", "completion", "response", "question", "answer", "conversations", "messages", "chosen", "rejected", "docstring", "context", "source_code"};
+constexpr std::array kOfData = {"role",     "prompt",    "instruction",   "completion", "response",
+                                "question", "answer",    "conversations", "messages",   "chosen",
+                                "rejected", "docstring", "context",       "source_code"};
 
 string_view TextOf(const element& json) {
   string_view text;
@@ -42,7 +64,8 @@ std::string FirstText(const element& json, const std::array<const char*, kSize>&
     element found;
     if (json.at_pointer(path).get(found) != simdjson::SUCCESS) continue;
     const string_view text = TextOf(found);
-    if (!text.empty() && text.size() <= 128 && text.find_first_of(" \t\f\r\n") == string_view::npos) return std::string(text);
+    if (!text.empty() && text.size() <= 128 && text.find_first_of(" \t\f\r\n") == string_view::npos)
+      return std::string(text);
   }
   return {};
 }
@@ -54,7 +77,8 @@ std::string EpochTime(double number) {
     const double seconds = number / unit;
     if (seconds < kEarliest || seconds > kLatest) continue;
     const auto milliseconds = static_cast<std::int64_t>(seconds * 1e3);
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(milliseconds / 1000)), milliseconds % 1000);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(milliseconds / 1000)),
+                       milliseconds % 1000);
   }
   return {};
 }
@@ -66,7 +90,8 @@ std::string TimeOf(const element& json) {
     double number = 0;
     if (found.get(number) == simdjson::SUCCESS) return EpochTime(number);
     const auto parsed = ParseTime(TextOf(found));
-    if (parsed && parsed->time.date == Timestamp::Date::kFull) return std::string(TextOf(found).substr(0, parsed->size));
+    if (parsed && parsed->time.date == Timestamp::Date::kFull)
+      return std::string(TextOf(found).substr(0, parsed->size));
   }
   return {};
 }
@@ -92,7 +117,9 @@ ExportedLines& ExportedLines::operator=(ExportedLines&&) noexcept = default;
 
 std::optional<ExportedLines::Line> ExportedLines::Read(string_view line) {
   element root;
-  if (!line.starts_with('{') || state_->parser.parse(line.data(), line.size()).get(root) != simdjson::SUCCESS || !root.is_object()) return std::nullopt;
+  if (!line.starts_with('{') || state_->parser.parse(line.data(), line.size()).get(root) != simdjson::SUCCESS ||
+      !root.is_object())
+    return std::nullopt;
   element entry = root;
   for (const char* key : kAround)
     if (element inner; root[key].get(inner) == simdjson::SUCCESS && inner.is_object()) entry = inner;
@@ -109,8 +136,11 @@ std::optional<ExportedLines::Line> ExportedLines::Read(string_view line) {
   out.head.time = TimeOf(entry);
   if (out.head.time.empty()) out.head.time = TimeOf(root);
   // A program's own records have a time as well; a time and nothing but a text is what is left of an export.
-  if (!IsCollectors(root) && !IsCollectors(entry) && (out.head.time.empty() || !root.is_object() || root.get_object().size() > 2)) return std::nullopt;
-  const std::string container = FirstText(entry, kContainers).empty() ? FirstText(root, kContainers) : FirstText(entry, kContainers);
+  if (!IsCollectors(root) && !IsCollectors(entry) &&
+      (out.head.time.empty() || !root.is_object() || root.get_object().size() > 2))
+    return std::nullopt;
+  const std::string container =
+      FirstText(entry, kContainers).empty() ? FirstText(root, kContainers) : FirstText(entry, kContainers);
   std::string pod = FirstText(entry, kPods);
   if (pod.empty()) pod = FirstText(root, kPods);
   out.head.host = pod;
@@ -122,12 +152,15 @@ std::optional<ExportedLines::Line> ExportedLines::Read(string_view line) {
 
 bool ExportedLines::IsData(string_view line) {
   element root;
-  if (!line.starts_with('{') || state_->parser.parse(line.data(), line.size()).get(root) != simdjson::SUCCESS || !root.is_object()) return false;
+  if (!line.starts_with('{') || state_->parser.parse(line.data(), line.size()).get(root) != simdjson::SUCCESS ||
+      !root.is_object())
+    return false;
   const auto has = [&](const char* key) {
     element found;
     return root[key].get(found) == simdjson::SUCCESS;
   };
-  if (IsCollectors(root) || std::any_of(kTimes.begin(), kTimes.end(), has) || has("level") || has("severity")) return false;
+  if (IsCollectors(root) || std::any_of(kTimes.begin(), kTimes.end(), has) || has("level") || has("severity"))
+    return false;
   return std::any_of(kOfData.begin(), kOfData.end(), has);
 }
 
@@ -138,12 +171,15 @@ std::optional<std::string> ExportedLines::ReadMember(string_view line) {
   while (line.ends_with(',') || line.ends_with(' ') || line.ends_with('\r')) line.remove_suffix(1);
   const std::size_t key = line.find('"', 1);
   if (key == string_view::npos || !line.ends_with('"')) return std::nullopt;
-  const bool is_text = std::any_of(kTexts.begin(), kTexts.end(), [&](string_view one) { return line.substr(1, key - 1) == one; });
+  const bool is_text =
+      std::any_of(kTexts.begin(), kTexts.end(), [&](string_view one) { return line.substr(1, key - 1) == one; });
   element root;
-  if (!is_text || state_->parser.parse("{" + std::string(line) + "}").get(root) != simdjson::SUCCESS) return std::nullopt;
+  if (!is_text || state_->parser.parse("{" + std::string(line) + "}").get(root) != simdjson::SUCCESS)
+    return std::nullopt;
   const auto fields = root.get_object();
   if (fields.size() != 1) return std::nullopt;
-  for (const auto field : fields) return field.value.is_string() ? std::optional<std::string>(TextOf(field.value)) : std::nullopt;
+  for (const auto field : fields)
+    return field.value.is_string() ? std::optional<std::string>(TextOf(field.value)) : std::nullopt;
   return std::nullopt;
 }
 

@@ -18,11 +18,13 @@ constexpr string_view kBundle = "inquest-bundle/";
 constexpr std::array<string_view, 2> kOfOthers = {"files/", "dumps/"};
 
 /// Starts of names of what a node has once. A job's own logs prove nothing: `run-1/` and `run-2/` have those as well.
-constexpr std::array<string_view, 12> kOfOneHost = {"dmesg",  "kern.log", "kern-",      "kernel",     "syslog", "messages",
-                                                    "journal", "ibstat",   "nvidia-smi", "nvidia_smi", "uname",  "nvidia-bug-report"};
-constexpr std::array<string_view, 24> kNotHosts = {"rank",   "attempt", "run",     "job",   "step",  "task",  "case",       "trial",
-                                                   "epoch",  "restart", "default", "none",  "log",   "logs",  "checkpoint", "output",
-                                                   "outputs", "tmp",    "data",    "stdout", "stderr", "part", "day",       "test"};
+constexpr std::array<string_view, 12> kOfOneHost = {"dmesg",      "kern.log",   "kern-",   "kernel",
+                                                    "syslog",     "messages",   "journal", "ibstat",
+                                                    "nvidia-smi", "nvidia_smi", "uname",   "nvidia-bug-report"};
+constexpr std::array<string_view, 24> kNotHosts = {"rank", "attempt", "run",        "job",     "step",    "task",
+                                                   "case", "trial",   "epoch",      "restart", "default", "none",
+                                                   "log",  "logs",    "checkpoint", "output",  "outputs", "tmp",
+                                                   "data", "stdout",  "stderr",     "part",    "day",     "test"};
 
 /// Of folders of devices; `gpu-a1.example.org` is a host all the same.
 constexpr std::array<string_view, 4> kDevices = {"gpu", "cuda", "device", "nic"};
@@ -44,19 +46,23 @@ bool IsOfOneHost(string_view path) {
   return std::any_of(kOfOneHost.begin(), kOfOneHost.end(), [&](string_view start) { return name.starts_with(start); });
 }
 
-string_view Stem(string_view name) { return name.substr(0, static_cast<std::size_t>(std::find_if_not(name.begin(), name.end(), IsLetter) - name.begin())); }
+string_view Stem(string_view name) {
+  return name.substr(0, static_cast<std::size_t>(std::find_if_not(name.begin(), name.end(), IsLetter) - name.begin()));
+}
 
 /// A word and a number: `node07`, `dgx-12`, `ip-10-0-0-7`.
 bool IsNumbered(string_view name) {
   const string_view rest = name.substr(Stem(name).size());
-  return !rest.empty() && std::all_of(rest.begin(), rest.end(), [](char c) { return IsDigit(c) || c == '-'; }) && IsDigit(rest.back());
+  return !rest.empty() && std::all_of(rest.begin(), rest.end(), [](char c) { return IsDigit(c) || c == '-'; }) &&
+         IsDigit(rest.back());
 }
 
 bool LooksLikeHost(string_view name) {
   constexpr std::size_t kLongest = 253;
   if (name.size() < 2 || name.size() > kLongest || (!IsLetter(name.front()) && !IsDigit(name.front()))) return false;
   const auto is_host_char = [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.'; };
-  if (!std::all_of(name.begin(), name.end(), is_host_char) || std::none_of(name.begin(), name.end(), IsLetter)) return false;
+  if (!std::all_of(name.begin(), name.end(), is_host_char) || std::none_of(name.begin(), name.end(), IsLetter))
+    return false;
   if (std::find(kNotHosts.begin(), kNotHosts.end(), Stem(name)) != kNotHosts.end()) return false;
   return !IsNumbered(name) || std::find(kDevices.begin(), kDevices.end(), Stem(name)) == kDevices.end();
 }
@@ -76,7 +82,8 @@ std::optional<std::string> HostOfSosReport(string_view name) {
   if (at + kDay > name.size()) return std::nullopt;
   string_view host = name.substr(0, at);
   const std::size_t number = host.rfind('-');
-  if (number != string_view::npos && number > 0 && host.size() > number + 4 && std::all_of(host.begin() + static_cast<std::ptrdiff_t>(number) + 1, host.end(), IsDigit))
+  if (number != string_view::npos && number > 0 && host.size() > number + 4 &&
+      std::all_of(host.begin() + static_cast<std::ptrdiff_t>(number) + 1, host.end(), IsDigit))
     host = host.substr(0, number);
   return HostName(host).Short();
 }
@@ -102,9 +109,12 @@ std::optional<std::string> HostOfName(string_view name, string_view around) {
   return among_hosts && LooksLikeHost(name) ? std::optional(HostName(name).Short()) : std::nullopt;
 }
 
-bool IsNamedAsHost(string_view name) { return IsNumbered(name) && std::find(kHostStems.begin(), kHostStems.end(), Stem(name)) != kHostStems.end(); }
+bool IsNamedAsHost(string_view name) {
+  return IsNumbered(name) && std::find(kHostStems.begin(), kHostStems.end(), Stem(name)) != kHostStems.end();
+}
 
-/// Folders that look like hosts, and hold a file of one host or have a name that nothing else has; by the folder around.
+/// Folders that look like hosts, and hold a file of one host or have a name that nothing else has; by the folder
+/// around.
 std::map<std::string, std::set<std::string>> FoldersOfHosts(const std::vector<std::string>& paths) {
   std::map<std::string, std::set<std::string>> around;
   const auto add = [&](const std::string& folder) {
@@ -115,7 +125,8 @@ std::map<std::string, std::set<std::string>> FoldersOfHosts(const std::vector<st
     const std::size_t last = path.rfind('/');
     if (last != std::string::npos && IsOfOneHost(path)) add(path.substr(0, last));
     for (std::size_t end = last; end != std::string::npos && end > 0; end = path.rfind('/', end - 1))
-      if (IsNamedAsHost(string_view(path).substr(0, end).substr(PartAt(string_view(path).substr(0, end))))) add(path.substr(0, end));
+      if (IsNamedAsHost(string_view(path).substr(0, end).substr(PartAt(string_view(path).substr(0, end)))))
+        add(path.substr(0, end));
   }
   std::erase_if(around, [](const auto& entry) { return entry.second.size() < 2; });
   return around;
@@ -129,7 +140,9 @@ std::optional<std::string> BundleHost(string_view path) {
   const string_view inside = path.substr(at + kBundle.size());
   const std::size_t end = inside.find('/');
   if (end == string_view::npos) return std::nullopt;
-  if (std::any_of(kOfOthers.begin(), kOfOthers.end(), [&](string_view folder) { return inside.substr(end + 1).starts_with(folder); })) return std::nullopt;
+  if (std::any_of(kOfOthers.begin(), kOfOthers.end(),
+                  [&](string_view folder) { return inside.substr(end + 1).starts_with(folder); }))
+    return std::nullopt;
   return end > 0 ? std::optional(HostName(inside.substr(0, end)).Short()) : std::nullopt;
 }
 
@@ -138,7 +151,8 @@ std::optional<std::string> HostGiven(string_view path, const std::vector<GivenHo
   for (const GivenHost& one : given) {
     string_view folder = one.path;
     while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
-    const bool is_in = folder.empty() || path == folder || (path.starts_with(folder) && (path[folder.size()] == '/' || path[folder.size()] == ':'));
+    const bool is_in = folder.empty() || path == folder ||
+                       (path.starts_with(folder) && (path[folder.size()] == '/' || path[folder.size()] == ':'));
     if (is_in && (nearest == nullptr || one.path.size() >= nearest->path.size())) nearest = &one;
   }
   return nearest != nullptr ? std::optional(HostName(nearest->host).Short()) : std::nullopt;

@@ -13,8 +13,8 @@ namespace inquest {
 /// How such a host is known.
 inline constexpr std::string_view kByFolder = "folder of the file", kByOption = "given by --host";
 
-/// The host of `.../inquest-bundle/<host>/dmesg.txt`, as `inquest collect` writes it. Files that its user added, and dumps
-/// of a shared home folder, are of whoever wrote them, often of all hosts, and have none.
+/// The host of `.../inquest-bundle/<host>/dmesg.txt`, as `inquest collect` writes it. Files that its user added, and
+/// dumps of a shared home folder, are of whoever wrote them, often of all hosts, and have none.
 std::optional<std::string> BundleHost(std::string_view path);
 
 /// The host that the user gave a path: what names it most closely, the last of two alike.

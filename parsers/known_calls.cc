@@ -19,7 +19,8 @@ namespace {
   line.usual = end - message >= static_cast<std::ptrdiff_t>(2 * kWide) && line.bracket >= 16;
   if (!line.usual) return;
   // Thread and device, the last digits of the communicator, those of the stream.
-  line.speaker_hash = HighBits(Load64(line.text.data() + line.bracket - 8) * kFactors[0] + Load64(end - 42) * kFactors[1] + Load64(end - 8) * kFactors[2]);
+  line.speaker_hash = HighBits(Load64(line.text.data() + line.bracket - 8) * kFactors[0] +
+                               Load64(end - 42) * kFactors[1] + Load64(end - 8) * kFactors[2]);
 }
 
 void CallFolder::Look(Line& line) const {
@@ -33,7 +34,9 @@ template <class Code>
   const std::uint32_t hash = HashOfHead(text);
   for (std::size_t at = head_places_.Begin(hash); const std::uint32_t number = head_places_.Next(at, hash);) {
     Head& head = heads_[number - 1];
-    if (head.size == text.size() && Code::SameHead(head.text, text.data(), text.size()) && Code::AreHex(text.data() + head.digits_at, head.digits)) return &head;
+    if (head.size == text.size() && Code::SameHead(head.text, text.data(), text.size()) &&
+        Code::AreHex(text.data() + head.digits_at, head.digits))
+      return &head;
   }
   return nullptr;
 }
@@ -43,11 +46,14 @@ template <class Code>
   const char* prefix_end = line.text.data() + line.bracket;
   const char* end = line.text.data() + line.text.size();
   const std::size_t message_size = line.message().size();
-  for (std::size_t at = speaker_places_.Begin(line.speaker_hash); const std::uint32_t number = speaker_places_.Next(at, line.speaker_hash);) {
+  for (std::size_t at = speaker_places_.Begin(line.speaker_hash);
+       const std::uint32_t number = speaker_places_.Next(at, line.speaker_hash);) {
     Speaker& speaker = speakers_[number - 1];
     const std::size_t prefix_size = speaker.prefix_size;
     if (speaker.size > message_size || prefix_size > line.bracket) continue;
-    if (!Code::SameTail(speaker.text, end - speaker.size, speaker.size) || !Code::SamePrefix(speaker.prefix, prefix_end - prefix_size, prefix_size)) continue;
+    if (!Code::SameTail(speaker.text, end - speaker.size, speaker.size) ||
+        !Code::SamePrefix(speaker.prefix, prefix_end - prefix_size, prefix_size))
+      continue;
     if (prefix_size == line.bracket || !IsHostByte(*(prefix_end - prefix_size - 1))) return &speaker;
   }
   return nullptr;
@@ -74,15 +80,18 @@ bool CallFolder::IsKnownSpeaker(const Line& line) { return SpeakerOf<Portable>(l
 __attribute__((target("avx2"))) CallFolder::Known CallFolder::FindAvx2(const Line& line) { return Find<Avx2>(line); }
 
 // What lies between the places that are looked at, HeadOf and SpeakerOf compare: neither a known head nor a known tail
-// holds a line's end, what may differ in a head is no control byte, and in front of a thread's prefix stands nothing, or
-// what was looked at.
+// holds a line's end, what may differ in a head is no control byte, and in front of a thread's prefix stands nothing,
+// or what was looked at.
 template <class Code>
-[[gnu::always_inline]] inline void CallFolder::AddKnownLinesBy(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends) {
+[[gnu::always_inline]] inline void CallFolder::AddKnownLinesBy(std::string_view block, std::size_t at,
+                                                               std::uint32_t number, std::uint32_t piece,
+                                                               std::vector<std::uint32_t>& ends) {
   std::array<CallBatch::Call, kTogether> calls;
   std::array<std::uint32_t, kTogether> their_ends;
   std::size_t added = 0;
   const char* text = block.data() + at;
-  const char* last = block.data() + block.size() - std::min(block.size(), kGuessedPrefix + kNcclInfo.size() + kGuessedMessage);
+  const char* last =
+      block.data() + block.size() - std::min(block.size(), kGuessedPrefix + kNcclInfo.size() + kGuessedMessage);
   std::size_t bracket = 0;
   const auto flush = [&] {
     batch_.calls.insert(batch_.calls.end(), calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(added));
@@ -111,7 +120,8 @@ template <class Code>
     if (head == nullptr) break;
     line.piece = piece + static_cast<std::uint32_t>(added);
     Meet(*speaker, *head, line);
-    calls[added] = {speaker->number, head->number, Code::HexOf(message + head->digits_at, head->digits), number + static_cast<std::uint32_t>(added)};
+    calls[added] = {speaker->number, head->number, Code::HexOf(message + head->digits_at, head->digits),
+                    number + static_cast<std::uint32_t>(added)};
     their_ends[added] = static_cast<std::uint32_t>(end - block.data());
     text = end + 1;
     if (++added == kTogether) flush();
@@ -119,10 +129,13 @@ template <class Code>
   flush();
 }
 
-__attribute__((target("avx2,bmi"))) void CallFolder::AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends) {
+__attribute__((target("avx2,bmi"))) void CallFolder::AddKnownLinesAvx2(std::string_view block, std::size_t at,
+                                                                       std::uint32_t number, std::uint32_t piece,
+                                                                       std::vector<std::uint32_t>& ends) {
   AddKnownLinesBy<Avx2>(block, at, number, piece, ends);
 }
-INQUEST_AVX512 void CallFolder::AddKnownLinesAvx512(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece, std::vector<std::uint32_t>& ends) {
+INQUEST_AVX512 void CallFolder::AddKnownLinesAvx512(std::string_view block, std::size_t at, std::uint32_t number,
+                                                    std::uint32_t piece, std::vector<std::uint32_t>& ends) {
   AddKnownLinesBy<Avx512>(block, at, number, piece, ends);
 }
 #endif
@@ -136,12 +149,15 @@ CallLine CallFolder::Add(const Line& line) {
 #endif
   if (known.head == nullptr) return AddSlowly(line);
   Meet(*known.speaker, *known.head, line);
-  batch_.calls.push_back({known.speaker->number, known.head->number, Portable::HexOf(line.message().data() + known.head->digits_at, known.head->digits), line.number});
+  batch_.calls.push_back({known.speaker->number, known.head->number,
+                          Portable::HexOf(line.message().data() + known.head->digits_at, known.head->digits),
+                          line.number});
   return CallLine::kCall;
 }
 
-void CallFolder::AddKnownLines([[maybe_unused]] std::string_view block, [[maybe_unused]] std::size_t at, [[maybe_unused]] std::uint32_t number,
-                               [[maybe_unused]] std::uint32_t piece, [[maybe_unused]] std::vector<std::uint32_t>& ends) {
+void CallFolder::AddKnownLines([[maybe_unused]] std::string_view block, [[maybe_unused]] std::size_t at,
+                               [[maybe_unused]] std::uint32_t number, [[maybe_unused]] std::uint32_t piece,
+                               [[maybe_unused]] std::vector<std::uint32_t>& ends) {
 #if defined(__x86_64__)
   if (code_ == Code::kAvx512) return AddKnownLinesAvx512(block, at, number, piece, ends);
   if (code_ == Code::kAvx2) AddKnownLinesAvx2(block, at, number, piece, ends);

@@ -20,14 +20,19 @@ constexpr std::size_t kNone = string_view::npos;
 constexpr std::size_t kLongest = 160;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameChar(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_' || c == '-' || c == '/'; }
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_' || c == '-' || c == '/';
+}
 
-std::size_t CountIf(string_view text, bool (*is)(char)) { return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is) - text.begin()); }
+std::size_t CountIf(string_view text, bool (*is)(char)) {
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is) - text.begin());
+}
 
 std::optional<std::uint64_t> NumberOf(string_view digits) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return !digits.empty() && error == std::errc() && end == digits.data() + digits.size() ? std::optional(number) : std::nullopt;
+  return !digits.empty() && error == std::errc() && end == digits.data() + digits.size() ? std::optional(number)
+                                                                                         : std::nullopt;
 }
 
 /// Whether `text` begins with `words`, or is all that is left of it.
@@ -39,15 +44,19 @@ std::size_t WithOrWithoutBlank(string_view text, string_view words) {
 
 /// Words that say how bad it is, not whose it is.
 bool IsLevel(string_view word) {
-  static constexpr std::array<string_view, 14> kLevels = {"INFO", "WARNING", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL", "NOTICE", "TRACE", "E", "W", "I", "F", "D"};
+  static constexpr std::array<string_view, 14> kLevels = {
+      "INFO", "WARNING", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL", "NOTICE", "TRACE", "E", "W", "I", "F", "D"};
   return std::any_of(kLevels.begin(), kLevels.end(), [&](string_view level) {
-    return word.size() == level.size() && std::equal(word.begin(), word.end(), level.begin(), [](char a, char b) { return std::toupper(static_cast<unsigned char>(a)) == b; });
+    return word.size() == level.size() && std::equal(word.begin(), word.end(), level.begin(), [](char a, char b) {
+             return std::toupper(static_cast<unsigned char>(a)) == b;
+           });
   });
 }
 
 /// Sources name lines of their own in the same shape as grep does.
 bool IsSourceFile(string_view path) {
-  static constexpr std::array<string_view, 13> kSources = {".py", ".cc", ".cpp", ".cu", ".cuh", ".c", ".h", ".hpp", ".go", ".rs", ".java", ".ts", ".js"};
+  static constexpr std::array<string_view, 13> kSources = {".py",  ".cc", ".cpp", ".cu",   ".cuh", ".c", ".h",
+                                                           ".hpp", ".go", ".rs",  ".java", ".ts",  ".js"};
   return std::any_of(kSources.begin(), kSources.end(), [&](string_view ending) { return path.ends_with(ending); });
 }
 
@@ -86,7 +95,8 @@ std::size_t TakeWords(string_view text, std::size_t words) {
 }
 
 bool TakeNumber(string_view rest, FoundHead& found) {
-  const std::size_t blanks = std::min(rest.find_first_not_of(' '), rest.size()), digits = CountIf(rest.substr(blanks), IsDigit);
+  const std::size_t blanks = std::min(rest.find_first_not_of(' '), rest.size()),
+                    digits = CountIf(rest.substr(blanks), IsDigit);
   found.number = NumberOf(rest.substr(blanks, digits));
   if (!found.number) return false;
   const string_view behind = rest.substr(blanks + digits);
@@ -115,7 +125,9 @@ bool TakeFile(string_view rest, bool numbered, FoundHead& found) {
     }
     if (numbered || rest.substr(size, 1) != ":") return false;
   }
-  if (path.find_first_of("./") == kNone || IsSourceFile(path) || !std::any_of(path.begin(), path.end(), [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; })) return false;
+  if (path.find_first_of("./") == kNone || IsSourceFile(path) ||
+      !std::any_of(path.begin(), path.end(), [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }))
+    return false;
   found.who = path;
   found.size += size + 1;
   if (!numbered) return true;
@@ -128,24 +140,33 @@ bool TakeFile(string_view rest, bool numbered, FoundHead& found) {
 /// `trainer-0 pytorch | `, `[trainer-0 pytorch] `, `node07> `: up to three words and a mark.
 bool TakeMarked(string_view rest, string_view open, string_view close, FoundHead& found) {
   if (!rest.starts_with(open)) return false;
-  const std::size_t end = std::min(rest.substr(0, kLongest).find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/ ", open.size()), rest.size());
+  const std::size_t end = std::min(
+      rest.substr(0, kLongest)
+          .find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/ ", open.size()),
+      rest.size());
   string_view who = rest.substr(open.size(), end - open.size());
   std::size_t blanks = 0;
   while (who.ends_with(' ')) {
     who.remove_suffix(1);
     ++blanks;
   }
-  const std::size_t mark = WithOrWithoutBlank(rest.substr(open.size() + who.size() + (close[0] == ' ' ? blanks - std::min<std::size_t>(blanks, 1) : blanks)), close);
-  if (mark == 0 || who.empty() || std::count(who.begin(), who.end(), ' ') > 2 || IsLevel(who) || NumberOf(who)) return false;
+  const std::size_t mark = WithOrWithoutBlank(
+      rest.substr(open.size() + who.size() + (close[0] == ' ' ? blanks - std::min<std::size_t>(blanks, 1) : blanks)),
+      close);
+  if (mark == 0 || who.empty() || std::count(who.begin(), who.end(), ' ') > 2 || IsLevel(who) || NumberOf(who))
+    return false;
   found.who = who;
-  found.size += open.size() + who.size() + (close[0] == ' ' ? blanks - std::min<std::size_t>(blanks, 1) : blanks) + mark;
+  found.size +=
+      open.size() + who.size() + (close[0] == ' ' ? blanks - std::min<std::size_t>(blanks, 1) : blanks) + mark;
   return true;
 }
 
 /// `node07 train[41]: `, `node07 train: `.
 bool TakeProgram(string_view rest, string_view program, FoundHead& found) {
   const std::size_t host = CountIf(rest, IsNameChar);
-  if (host == 0 || IsLevel(rest.substr(0, host)) || rest.substr(host, 1) != " " || !rest.substr(host + 1).starts_with(program)) return false;
+  if (host == 0 || IsLevel(rest.substr(0, host)) || rest.substr(host, 1) != " " ||
+      !rest.substr(host + 1).starts_with(program))
+    return false;
   std::size_t at = host + 1 + program.size();
   if (rest.substr(at, 1) == "[") {
     const std::size_t digits = CountIf(rest.substr(at + 1), IsDigit);
@@ -185,26 +206,36 @@ bool TakeStructured(string_view rest, FoundHead& found) {
 
 bool TakeShape(string_view rest, const LineHead& head, FoundHead& found) {
   switch (head.shape) {
-    case Shape::kNone: return true;
-    case Shape::kNumber: return TakeNumber(rest, found);
-    case Shape::kFile: return TakeFile(rest, false, found);
-    case Shape::kFileNumber: return TakeFile(rest, true, found);
+    case Shape::kNone:
+      return true;
+    case Shape::kNumber:
+      return TakeNumber(rest, found);
+    case Shape::kFile:
+      return TakeFile(rest, false, found);
+    case Shape::kFileNumber:
+      return TakeFile(rest, true, found);
     case Shape::kStep: {
-      const bool is = rest.size() >= 3 && IsDigit(rest[0]) && IsDigit(rest[1]) && (rest[2] == 'O' || rest[2] == 'E') && (rest.size() == 3 || rest[3] == ' ' || rest[3] == '+');
+      const bool is = rest.size() >= 3 && IsDigit(rest[0]) && IsDigit(rest[1]) && (rest[2] == 'O' || rest[2] == 'E') &&
+                      (rest.size() == 3 || rest[3] == ' ' || rest[3] == '+');
       found.size += std::min<std::size_t>(4, rest.size());
       return is;
     }
-    case Shape::kBar: return TakeMarked(rest, "", " | ", found) || TakeMarked(rest, "", " \xe2\x80\xba ", found);
-    case Shape::kBracket: return TakeMarked(rest, "[", "] ", found);
-    case Shape::kArrow: return TakeMarked(rest, "", "> ", found);
+    case Shape::kBar:
+      return TakeMarked(rest, "", " | ", found) || TakeMarked(rest, "", " \xe2\x80\xba ", found);
+    case Shape::kBracket:
+      return TakeMarked(rest, "[", "] ", found);
+    case Shape::kArrow:
+      return TakeMarked(rest, "", "> ", found);
     case Shape::kWords: {
       const std::size_t size = TakeWords(rest, head.constant.size());
       found.who = rest.substr(0, rest.substr(0, size).find_last_not_of(' ') + 1);
       found.size += size;
       return size > 0 && !IsDigit(rest[0]) && found.who.find_first_of("-/") != kNone;
     }
-    case Shape::kProgram: return TakeProgram(rest, head.constant, found);
-    case Shape::kStructured: return TakeStructured(rest, found);
+    case Shape::kProgram:
+      return TakeProgram(rest, head.constant, found);
+    case Shape::kStructured:
+      return TakeStructured(rest, found);
     case Shape::kConstant: {
       const std::size_t size = WithOrWithoutBlank(rest, head.constant);
       found.size += size;
@@ -249,15 +280,19 @@ std::string CommonProgram(const std::vector<std::string>& lines) {
     if (rest.size() == line.size() || host == kNone) continue;
     rest.remove_prefix(host + 1);
     const std::size_t size = CountIf(rest, IsNameChar);
-    if (size > 0 && (rest.substr(size, 1) == "[" || rest.substr(size, 1) == ":")) ++counts[std::string(rest.substr(0, size))];
+    if (size > 0 && (rest.substr(size, 1) == "[" || rest.substr(size, 1) == ":"))
+      ++counts[std::string(rest.substr(0, size))];
   }
-  const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == counts.end() ? std::string() : most->first;
 }
 
 /// What says by its name what its lines are.
 bool IsDaemon(string_view program) {
-  static constexpr std::array<string_view, 16> kDaemons = {"kernel", "slurm", "systemd", "nv", "nvidia", "dockerd", "containerd", "kubelet", "sshd", "rasdaemon", "mce", "opensm", "ibacm", "dbus", "cron", "CRON"};
+  static constexpr std::array<string_view, 16> kDaemons = {
+      "kernel", "slurm",     "systemd", "nv",     "nvidia", "dockerd", "containerd", "kubelet",
+      "sshd",   "rasdaemon", "mce",     "opensm", "ibacm",  "dbus",    "cron",       "CRON"};
   return std::any_of(kDaemons.begin(), kDaemons.end(), [&](string_view daemon) { return program.starts_with(daemon); });
 }
 
@@ -268,7 +303,8 @@ bool IsSyslog(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     FoundHead found;
     const string_view rest = string_view(line).substr(TakeTime(line, found));
-    const std::size_t host = CountIf(rest, IsNameChar), program = CountIf(rest.substr(std::min(host + 1, rest.size())), IsNameChar);
+    const std::size_t host = CountIf(rest, IsNameChar),
+                      program = CountIf(rest.substr(std::min(host + 1, rest.size())), IsNameChar);
     const string_view behind = rest.substr(std::min(host + 1 + program, rest.size()));
     if (host == 0 || program == 0 || (!behind.starts_with(':') && !behind.starts_with('['))) continue;
     ++programs;
@@ -284,9 +320,7 @@ bool HasOrdinal(string_view name) {
 }
 
 /// `> `, `    `: nothing that could be of the text.
-bool IsDecoration(string_view constant) {
-  return constant.find_first_not_of("> \t") == kNone;
-}
+bool IsDecoration(string_view constant) { return constant.find_first_not_of("> \t") == kNone; }
 
 }  // namespace
 
@@ -299,18 +333,24 @@ std::optional<FoundHead> FindHead(string_view line, const LineHead& head) {
 
 std::vector<LineHead> PossibleHeads(const std::vector<std::string>& lines) {
   std::vector<LineHead> heads = {{false, Shape::kNumber}, {false, Shape::kFileNumber}, {true, Shape::kStructured}};
-  if (const std::string program = CommonProgram(lines); !program.empty() && !IsDaemon(program)) heads.push_back({true, Shape::kProgram, program});
+  if (const std::string program = CommonProgram(lines); !program.empty() && !IsDaemon(program))
+    heads.push_back({true, Shape::kProgram, program});
   heads.push_back({true, Shape::kStep});
   for (const bool time : {false, true}) {
     if (time) heads.push_back({true, Shape::kNone});
-    for (const Shape shape : {Shape::kFile, Shape::kBar, Shape::kBracket, Shape::kArrow}) heads.push_back({time, shape});
+    for (const Shape shape : {Shape::kFile, Shape::kBar, Shape::kBracket, Shape::kArrow})
+      heads.push_back({time, shape});
     const std::string common = CommonStart(lines, time);
     // Not further than the blanks that are of the text: a mark ends what was put in front.
-    if (const std::size_t indent = std::min(common.find_first_not_of(' '), common.size()); indent > 0) heads.push_back({time, Shape::kConstant, common.substr(0, indent)});
+    if (const std::size_t indent = std::min(common.find_first_not_of(' '), common.size()); indent > 0)
+      heads.push_back({time, Shape::kConstant, common.substr(0, indent)});
     for (std::size_t at = 0; at < common.size(); ++at) {
-      const bool blank = common[at] == ' ' && (at == 0 || common[at - 1] != ' ' || at + 1 == common.size() || common[at + 1] != ' ');
+      const bool blank =
+          common[at] == ' ' && (at == 0 || common[at - 1] != ' ' || at + 1 == common.size() || common[at + 1] != ' ');
       if (!blank && common.substr(at + 1, 1) == " ") continue;
-      if (blank || common[at] == '>' || common[at] == '|' || common[at] == ']' || common[at] == '\t' || common[at] == '+') heads.push_back({time, Shape::kConstant, common.substr(0, at + 1)});
+      if (blank || common[at] == '>' || common[at] == '|' || common[at] == ']' || common[at] == '\t' ||
+          common[at] == '+')
+        heads.push_back({time, Shape::kConstant, common.substr(0, at + 1)});
     }
     for (const char* blanks : {"   ", "  ", " "}) heads.push_back({time, Shape::kWords, blanks});
   }
@@ -341,30 +381,45 @@ HeadFit FitOf(const std::vector<std::string>& lines, const LineHead& head) {
     it->second = *found->number;
   }
   // What two lines have in common may be what they say; numbers, and what a syslog server writes, show by themselves.
-  const bool shows = head.shape == Shape::kNumber || head.shape == Shape::kFileNumber || head.shape == Shape::kStructured || head.shape == Shape::kStep;
+  const bool shows = head.shape == Shape::kNumber || head.shape == Shape::kFileNumber ||
+                     head.shape == Shape::kStructured || head.shape == Shape::kStep;
   if (found_count < kFewestSure && !shows) return HeadFit::kNone;
   if (found_count == 0 || (names.size() > 1 && names.size() * 3 > found_count)) return HeadFit::kNone;
   const bool numbered = head.shape == Shape::kNumber || head.shape == Shape::kFileNumber;
   if (numbered && rising * 20 < found_count * 19) return HeadFit::kNone;
   // srun's task labels
-  if (head.shape == Shape::kFile && behind_blank * 10 > found_count * 9) return HeadFit::kNone;  // a name and what it says
-  if (head.shape == Shape::kNumber && lines[0].find(':') < 8 && behind_blank * 10 > found_count * 9) return HeadFit::kNone;
+  if (head.shape == Shape::kFile && behind_blank * 10 > found_count * 9)
+    return HeadFit::kNone;  // a name and what it says
+  if (head.shape == Shape::kNumber && lines[0].find(':') < 8 && behind_blank * 10 > found_count * 9)
+    return HeadFit::kNone;
   if (missing > 0 || names.size() > 1) return HeadFit::kShape;
-  if (numbered) return found_count >= kFewestSure || counting + 1 == found_count ? (found_count > 1 ? HeadFit::kSure : HeadFit::kShape) : HeadFit::kShape;
+  if (numbered)
+    return found_count >= kFewestSure || counting + 1 == found_count
+               ? (found_count > 1 ? HeadFit::kSure : HeadFit::kShape)
+               : HeadFit::kShape;
   if (found_count < kFewestSure) return HeadFit::kShape;
   const string_view name = names.empty() ? string_view() : *names.begin();
   switch (head.shape) {
     case Shape::kStep:
     case Shape::kStructured:
-    case Shape::kProgram: return HeadFit::kSure;
-    case Shape::kNone: return found_count >= kFewestTimes && (without_date == found_count ? !IsSyslog(lines) : bracketed == found_count) ? HeadFit::kSure : HeadFit::kShape;
+    case Shape::kProgram:
+      return HeadFit::kSure;
+    case Shape::kNone:
+      return found_count >= kFewestTimes && (without_date == found_count ? !IsSyslog(lines) : bracketed == found_count)
+                 ? HeadFit::kSure
+                 : HeadFit::kShape;
     case Shape::kBar:
     case Shape::kBracket:
     case Shape::kArrow:
-    case Shape::kFile: return head.time ? HeadFit::kShape : HeadFit::kSure;
-    case Shape::kWords: return (head.time ? name.find('/') != kNone : found_count >= kFewestWords || HasOrdinal(name)) ? HeadFit::kSure : HeadFit::kShape;
-    case Shape::kConstant: return !head.time && IsDecoration(head.constant) ? HeadFit::kSure : HeadFit::kShape;
-    default: return HeadFit::kShape;
+    case Shape::kFile:
+      return head.time ? HeadFit::kShape : HeadFit::kSure;
+    case Shape::kWords:
+      return (head.time ? name.find('/') != kNone : found_count >= kFewestWords || HasOrdinal(name)) ? HeadFit::kSure
+                                                                                                     : HeadFit::kShape;
+    case Shape::kConstant:
+      return !head.time && IsDecoration(head.constant) ? HeadFit::kSure : HeadFit::kShape;
+    default:
+      return HeadFit::kShape;
   }
 }
 

@@ -27,7 +27,8 @@ struct LineHead {
   };
   bool time = false;
   Shape shape = Shape::kNone;
-  std::string constant = {};  ///< kConstant: the bytes; kProgram: the program; kWords: as many blanks as there are words
+  std::string constant =
+      {};  ///< kConstant: the bytes; kProgram: the program; kWords: as many blanks as there are words
 };
 
 /// One line's. Views are of the line.

@@ -49,11 +49,14 @@ bool IsNotebook(string_view head) {
   const std::size_t first = head.find_first_not_of(kBlank);
   if (first == string_view::npos || head[first] != '{') return false;
   NotebookReader reader("", true, [](char*, std::size_t) { return std::size_t{0}; });
-  for (head.remove_prefix(first); !head.empty() && !reader.known_ && !reader.broken_ && !reader.done_; head.remove_prefix(std::min<std::size_t>(head.size(), 512))) reader.Take(head.substr(0, 512));
+  for (head.remove_prefix(first); !head.empty() && !reader.known_ && !reader.broken_ && !reader.done_;
+       head.remove_prefix(std::min<std::size_t>(head.size(), 512)))
+    reader.Take(head.substr(0, 512));
   return reader.known_;
 }
 
-NotebookReader::NotebookReader(std::string head, bool ended, Read read) : read_(std::move(read)), ended_(ended), raw_(std::move(head)) {}
+NotebookReader::NotebookReader(std::string head, bool ended, Read read)
+    : read_(std::move(read)), ended_(ended), raw_(std::move(head)) {}
 
 std::size_t NotebookReader::Fill(char* to, std::size_t room) {
   std::size_t filled = 0;
@@ -110,15 +113,33 @@ void NotebookReader::Take(string_view bytes) {
 std::size_t NotebookReader::TakeOutside(string_view bytes) {
   const char byte = bytes[0];
   switch (byte) {
-    case ' ': case '\t': case '\r': return std::min(bytes.find_first_not_of(" \t\r"), bytes.size());
-    case '\n': EndLine(); return 1;
-    case '{': case '[': Open(byte == '{'); return broken_ ? 0 : 1;
-    case '}': case ']': Close(byte == '}'); return broken_ ? 0 : 1;
-    case ',': key_next_ = !levels_.empty() && levels_.back().object; break;
-    case ':': key_next_ = false; break;
-    case '"': BeginString(); break;
+    case ' ':
+    case '\t':
+    case '\r':
+      return std::min(bytes.find_first_not_of(" \t\r"), bytes.size());
+    case '\n':
+      EndLine();
+      return 1;
+    case '{':
+    case '[':
+      Open(byte == '{');
+      return broken_ ? 0 : 1;
+    case '}':
+    case ']':
+      Close(byte == '}');
+      return broken_ ? 0 : 1;
+    case ',':
+      key_next_ = !levels_.empty() && levels_.back().object;
+      break;
+    case ':':
+      key_next_ = false;
+      break;
+    case '"':
+      BeginString();
+      break;
     default: {
-      const bool scalar = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || string_view("+-.EINTF").find(byte) != string_view::npos;
+      const bool scalar = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+                          string_view("+-.EINTF").find(byte) != string_view::npos;
       if (!scalar) broken_ = true;
     }
   }
@@ -163,15 +184,24 @@ void NotebookReader::Close(bool object) {
 NotebookReader::Place NotebookReader::Inner() const {
   if (levels_.empty()) return Place::kNotebook;
   switch (levels_.back().place) {
-    case Place::kNotebook: return key_ == "cells" ? Place::kCells : key_ == "worksheets" ? Place::kSheets : Place::kOther;
-    case Place::kSheets: return Place::kNotebook;
-    case Place::kCells: return Place::kCell;
-    case Place::kCell: return key_ == "outputs" ? Place::kOutputs : Place::kOther;
-    case Place::kOutputs: return Place::kOutput;
-    case Place::kOutput: return key_ == "text" || key_ == "traceback" ? Place::kText : key_ == "data" ? Place::kData : Place::kOther;
-    case Place::kData: return key_ == "text/plain" ? Place::kText : Place::kOther;
-    case Place::kText: return Place::kText;
-    case Place::kOther: break;
+    case Place::kNotebook:
+      return key_ == "cells" ? Place::kCells : key_ == "worksheets" ? Place::kSheets : Place::kOther;
+    case Place::kSheets:
+      return Place::kNotebook;
+    case Place::kCells:
+      return Place::kCell;
+    case Place::kCell:
+      return key_ == "outputs" ? Place::kOutputs : Place::kOther;
+    case Place::kOutputs:
+      return Place::kOutput;
+    case Place::kOutput:
+      return key_ == "text" || key_ == "traceback" ? Place::kText : key_ == "data" ? Place::kData : Place::kOther;
+    case Place::kData:
+      return key_ == "text/plain" ? Place::kText : Place::kOther;
+    case Place::kText:
+      return Place::kText;
+    case Place::kOther:
+      break;
   }
   return Place::kOther;
 }
@@ -200,7 +230,8 @@ void NotebookReader::EndString() {
   high_ = 0;
   if (token == Token::kKey) {
     const Place place = levels_.empty() ? Place::kOther : levels_.back().place;
-    known_ = known_ || (place == Place::kNotebook && levels_.size() == 1 && key_ == "nbformat") || (place == Place::kCell && key_ == "cell_type");
+    known_ = known_ || (place == Place::kNotebook && levels_.size() == 1 && key_ == "nbformat") ||
+             (place == Place::kCell && key_ == "cell_type");
   } else if (token == Token::kText) {
     if (breaks_ > 0) --breaks_;
     PutBreaks();
@@ -244,15 +275,19 @@ bool NotebookReader::TakeEscape(char byte) {
   }
   if (escape_.size() < 6) return false;
   std::uint32_t code = 0xFFFD;
-  if (const auto [end, error] = std::from_chars(escape_.data() + 2, escape_.data() + 6, code, 16); error != std::errc() || end != escape_.data() + 6) code = '?';
+  if (const auto [end, error] = std::from_chars(escape_.data() + 2, escape_.data() + 6, code, 16);
+      error != std::errc() || end != escape_.data() + 6)
+    code = '?';
   PutCode(code);
   return true;
 }
 
 void NotebookReader::PutCode(std::uint32_t code) {
   const bool first = code >= 0xD800 && code < 0xDC00, second = code >= 0xDC00 && code < 0xE000;
-  if (second && high_ != 0) code = 0x10000 + ((high_ & 0x3FF) << 10 | (code & 0x3FF));
-  else if (second) code = 0xFFFD;
+  if (second && high_ != 0)
+    code = 0x10000 + ((high_ & 0x3FF) << 10 | (code & 0x3FF));
+  else if (second)
+    code = 0xFFFD;
   if (first) {
     high_ = code;
     return;
@@ -262,7 +297,9 @@ void NotebookReader::PutCode(std::uint32_t code) {
 }
 
 void NotebookReader::Put(string_view text) {
-  const auto keep = [&](std::string& in, std::size_t most) { in.append(text.substr(0, most - std::min(most, in.size()))); };
+  const auto keep = [&](std::string& in, std::size_t most) {
+    in.append(text.substr(0, most - std::min(most, in.size())));
+  };
   if (token_ == Token::kKey) return keep(key_, kLongestKey);
   if (token_ == Token::kErrorName) return keep(error_name_, kLongestKey);
   if (token_ == Token::kErrorValue) return keep(error_value_, kLongestError);

@@ -33,7 +33,8 @@ struct Format {
   Component component = Component::kAny;
   /// Literals, one of which is in every record of ours; rare in other text, five bytes or more.
   std::span<const std::string_view> marks;
-  /// Lines behind a marked one of ours that are offered as well: the rows of a table, the frames of a stack. At most kMostFollow.
+  /// Lines behind a marked one of ours that are offered as well: the rows of a table, the frames of a stack. At most
+  /// kMostFollow.
   std::uint32_t follow = 0;
   std::unique_ptr<Parser> (*make)();
 };

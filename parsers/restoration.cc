@@ -24,7 +24,8 @@ string_view WithoutReturn(string_view line) { return line.ends_with('\r') ? line
 
 /// Characters of UTF-8.
 std::size_t Width(string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 // ---- what shows that a line is read as it was printed ------------------------------------------------------------
@@ -33,13 +34,16 @@ bool IsException(string_view text) {
   const std::size_t end = text.find(": ");
   if (end == kNone || end > 96 || end < 5) return false;
   const string_view name = text.substr(0, end);
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_'; });
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_';
+  });
   return plain && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt"));
 }
 
 /// `[E405 07:10:00`, `[E1129 10:22:33`.
 bool IsC10Head(string_view text) {
-  return text.size() > 12 && text[0] == '[' && string_view("EWIF").find(text[1]) != kNone && IsDigit(text[2]) && IsDigit(text[3]) && IsDigit(text[4]);
+  return text.size() > 12 && text[0] == '[' && string_view("EWIF").find(text[1]) != kNone && IsDigit(text[2]) &&
+         IsDigit(text[3]) && IsDigit(text[4]);
 }
 
 /// `node07:4123:4177`
@@ -52,32 +56,53 @@ bool IsProcess(string_view word) {
 
 /// Whether something that only begins a line begins this one.
 bool IsBeginning(string_view text) {
-  static constexpr std::array<string_view, 19> kHeads = {"Traceback (most recent call last)", "  File \"", "terminate called", "Fatal Python error", "Exception raised from", "frame #", "srun: ", "slurmstepd: ", "Segmentation fault", "Process ",
-                                                         "*** ", "NCCL version ", "[rank", "[default", "Current thread ", "Thread 0x", "During handling of", "The above exception", "Root Cause"};
+  static constexpr std::array<string_view, 19> kHeads = {"Traceback (most recent call last)",
+                                                         "  File \"",
+                                                         "terminate called",
+                                                         "Fatal Python error",
+                                                         "Exception raised from",
+                                                         "frame #",
+                                                         "srun: ",
+                                                         "slurmstepd: ",
+                                                         "Segmentation fault",
+                                                         "Process ",
+                                                         "*** ",
+                                                         "NCCL version ",
+                                                         "[rank",
+                                                         "[default",
+                                                         "Current thread ",
+                                                         "Thread 0x",
+                                                         "During handling of",
+                                                         "The above exception",
+                                                         "Root Cause"};
   for (const string_view head : kHeads)
     if (text.starts_with(head)) return true;
   if (IsException(text) || IsC10Head(text)) return true;
   if (text.substr(0, 160).find(" NCCL ") != kNone && IsProcess(text.substr(0, text.find(' ')))) return true;
   // E0405 07:10:00.123000 41 torch/...
-  return text.size() > 14 && string_view("EWIF").find(text[0]) != kNone && std::all_of(text.begin() + 1, text.begin() + 5, IsDigit) && text[5] == ' ' && IsDigit(text[6]);
+  return text.size() > 14 && string_view("EWIF").find(text[0]) != kNone &&
+         std::all_of(text.begin() + 1, text.begin() + 5, IsDigit) && text[5] == ' ' && IsDigit(text[6]);
 }
 
 /// Whether an envelope's reader knows the line's front, or nothing is in front of it.
 bool IsRead(string_view line, std::string& scratch) {
   if (line.empty()) return false;
   const Peeled peeled = Peel(line, scratch);
-  return IsBeginning(peeled.text) || peeled.origin.rank || peeled.origin.local_rank || (peeled.origin.pid && !peeled.origin.host);
+  return IsBeginning(peeled.text) || peeled.origin.rank || peeled.origin.local_rank ||
+         (peeled.origin.pid && !peeled.origin.host);
 }
 
 // ---- the sample --------------------------------------------------------------------------------------------------
 
 /// Lines of the head: the first, the last, and those in between that a change would hide most.
 std::vector<std::string> Sample(string_view head, bool whole) {
-  static constexpr std::array<string_view, 3> kTelling = {"Traceback (most recent call last)", "] NCCL WARN ", "[Rank "};
+  static constexpr std::array<string_view, 3> kTelling = {"Traceback (most recent call last)", "] NCCL WARN ",
+                                                          "[Rank "};
   if (const std::size_t last = head.rfind('\n'); !whole && last != kNone) head = head.substr(0, last + 1);
   std::set<std::size_t> begins;
   std::size_t at = 0;
-  for (; at < head.size() && begins.size() < kFirstLines; at = std::min(head.find('\n', at), head.size() - 1) + 1) begins.insert(at);
+  for (; at < head.size() && begins.size() < kFirstLines; at = std::min(head.find('\n', at), head.size() - 1) + 1)
+    begins.insert(at);
   const std::size_t first_end = at;
   std::size_t last_begin = head.size();
   for (std::size_t i = 0; i < kLastLines && last_begin > first_end; ++i) {
@@ -87,16 +112,21 @@ std::vector<std::string> Sample(string_view head, bool whole) {
   }
   for (const string_view words : kTelling) {
     std::size_t found = first_end;
-    for (std::size_t i = 0; i < kTellingLines && (found = head.substr(0, last_begin).find(words, found)) != kNone; ++i, ++found) begins.insert(head.rfind('\n', found) + 1);
+    for (std::size_t i = 0; i < kTellingLines && (found = head.substr(0, last_begin).find(words, found)) != kNone;
+         ++i, ++found)
+      begins.insert(head.rfind('\n', found) + 1);
   }
   std::vector<std::string> lines;
-  for (const std::size_t begin : begins) lines.emplace_back(WithoutReturn(head.substr(begin, std::min(head.find('\n', begin), head.size()) - begin)).substr(0, kLongestSampled));
+  for (const std::size_t begin : begins)
+    lines.emplace_back(WithoutReturn(head.substr(begin, std::min(head.find('\n', begin), head.size()) - begin))
+                           .substr(0, kLongestSampled));
   return lines;
 }
 
 std::vector<std::string> Filled(const std::vector<std::string>& lines) {
   std::vector<std::string> out;
-  std::copy_if(lines.begin(), lines.end(), std::back_inserter(out), [](const std::string& line) { return line.find_first_not_of(" \t") != kNone; });
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(out),
+               [](const std::string& line) { return line.find_first_not_of(" \t") != kNone; });
   return out;
 }
 
@@ -110,7 +140,8 @@ std::string WithoutEscapes(string_view text, EscapeSpelling spelling) {
 
 std::optional<Change> FindEscapes(const std::vector<std::string>& lines) {
   constexpr std::size_t kEnough = 4;
-  for (const EscapeSpelling spelling : {EscapeSpelling::kCaret, EscapeSpelling::kOctal, EscapeSpelling::kSlash, EscapeSpelling::kGone, EscapeSpelling::kC1}) {
+  for (const EscapeSpelling spelling : {EscapeSpelling::kCaret, EscapeSpelling::kOctal, EscapeSpelling::kSlash,
+                                        EscapeSpelling::kGone, EscapeSpelling::kC1}) {
     std::size_t count = 0;
     for (const std::string& line : lines) {
       if (line.starts_with('{')) continue;  // JSON spells ESC in a way of its own
@@ -125,7 +156,8 @@ std::optional<Change> FindEscapes(const std::vector<std::string>& lines) {
   return std::nullopt;
 }
 
-constexpr std::array<std::pair<string_view, string_view>, 6> kEntities = {{{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&#39;", "'"}, {"&#x27;", "'"}, {"&amp;", "&"}}};
+constexpr std::array<std::pair<string_view, string_view>, 6> kEntities = {
+    {{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&#39;", "'"}, {"&#x27;", "'"}, {"&amp;", "&"}}};
 
 /// Copied from the source of a page: all marks are spelt out, and none is there as it is.
 std::optional<Change> FindEntities(const std::vector<std::string>& lines) {
@@ -150,18 +182,23 @@ bool IsUsualWidth(std::size_t width) {
   return std::find(kUsual.begin(), kUsual.end(), width) != kUsual.end();
 }
 
-/// Whether one line may go on in the other: nothing that begins a sentence, a label, a rule or an indented block follows.
+/// Whether one line may go on in the other: nothing that begins a sentence, a label, a rule or an indented block
+/// follows.
 bool MayGoOn(string_view line, string_view next) {
   if (line.ends_with(' ')) return next[0] != ' ';
   if (next.size() > 1 && next[0] == next[1] && !IsDigit(next[0])) return next[0] >= 'a' && next[0] <= 'z';
-  return (next[0] >= 'a' && next[0] <= 'z') || IsDigit(next[0]) || string_view(" )]},.:;_-/'\"%&@$!?\\<(=").find(next[0]) != kNone;
+  return (next[0] >= 'a' && next[0] <= 'z') || IsDigit(next[0]) ||
+         string_view(" )]},.:;_-/'\"%&@$!?\\<(=").find(next[0]) != kNone;
 }
 
 /// `====`, and the border of a table.
-bool EndsARow(string_view line) { return line.ends_with('|') || line.ends_with('+') || std::all_of(line.begin(), line.end(), [&](char c) { return c == line[0]; }); }
+bool EndsARow(string_view line) {
+  return line.ends_with('|') || line.ends_with('+') ||
+         std::all_of(line.begin(), line.end(), [&](char c) { return c == line[0]; });
+}
 
-/// Lines are cut where none is longer than a width that several have, and what follows one of those begins as no other line
-/// does. Lines that are equally long by themselves begin alike; a table's end alike.
+/// Lines are cut where none is longer than a width that several have, and what follows one of those begins as no other
+/// line does. Lines that are equally long by themselves begin alike; a table's end alike.
 std::optional<Change> FindWidth(const std::vector<std::string>& lines) {
   constexpr std::size_t kNarrowest = 40, kWidest = 400, kEnough = 3, kEnoughOfAny = 8, kNarrowestOfAny = 60, kInner = 6;
   std::size_t widest = 0;
@@ -174,7 +211,8 @@ std::optional<Change> FindWidth(const std::vector<std::string>& lines) {
   Change change{.kind = Change::Kind::kWidth};
   change.width = widest;
   for (std::size_t i = 0; i < lines.size(); ++i)
-    if ((i == 0 || widths[i - 1] < widest) && lines[i].find_first_not_of(' ') < kInner) change.beginnings.push_back(BeginningOf(lines[i]));
+    if ((i == 0 || widths[i - 1] < widest) && lines[i].find_first_not_of(' ') < kInner)
+      change.beginnings.push_back(BeginningOf(lines[i]));
   std::sort(change.beginnings.begin(), change.beginnings.end());
   change.beginnings.erase(std::unique(change.beginnings.begin(), change.beginnings.end()), change.beginnings.end());
   std::size_t cut = 0, begins = 0, ruled = 0, may_go_on = 0;
@@ -183,13 +221,15 @@ std::optional<Change> FindWidth(const std::vector<std::string>& lines) {
     ++cut;
     if (EndsARow(lines[i])) ++ruled;
     const std::string& next = lines[i + 1];
-    if (next.empty() || IsBeginning(next) || std::binary_search(change.beginnings.begin(), change.beginnings.end(), BeginningOf(next)))
+    if (next.empty() || IsBeginning(next) ||
+        std::binary_search(change.beginnings.begin(), change.beginnings.end(), BeginningOf(next)))
       ++begins;
     else if (MayGoOn(lines[i], next))
       ++may_go_on;
   }
   const bool usual = IsUsualWidth(widest);
-  const bool enough = usual ? cut >= kEnough || (cut > 0 && may_go_on == cut) : cut >= kEnoughOfAny && widest >= kNarrowestOfAny && may_go_on * 10 >= cut * 7;
+  const bool enough = usual ? cut >= kEnough || (cut > 0 && may_go_on == cut)
+                            : cut >= kEnoughOfAny && widest >= kNarrowestOfAny && may_go_on * 10 >= cut * 7;
   return enough && begins * 4 <= cut && ruled * 2 <= cut ? std::optional(change) : std::nullopt;
 }
 
@@ -232,11 +272,17 @@ std::optional<Change> FindHeads(const std::vector<std::string>& sample) {
   for (const LineHead& head : PossibleHeads(lines)) {
     const HeadFit fit = FitOf(lines, head);
     if (fit == HeadFit::kNone) continue;
-    if (before < 0) most = before = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return IsRead(line, scratch); });
+    if (before < 0)
+      most = before =
+          std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return IsRead(line, scratch); });
     std::ptrdiff_t after = 0;
     for (const std::string& line : lines)
-      if (const auto found = FindHead(line, head)) after += IsRead(string_view(line).substr(found->size), scratch) ? 1 : 0;
-    if ((after <= most || after < 1) && (best || fit != HeadFit::kSure || (after < before && head.shape != LineHead::Shape::kNumber && head.shape != LineHead::Shape::kFileNumber))) continue;
+      if (const auto found = FindHead(line, head))
+        after += IsRead(string_view(line).substr(found->size), scratch) ? 1 : 0;
+    if ((after <= most || after < 1) &&
+        (best || fit != HeadFit::kSure ||
+         (after < before && head.shape != LineHead::Shape::kNumber && head.shape != LineHead::Shape::kFileNumber)))
+      continue;
     most = after;
     best = Change{.kind = Change::Kind::kHead};
     best->head = head;
@@ -245,7 +291,8 @@ std::optional<Change> FindHeads(const std::vector<std::string>& sample) {
 }
 
 void Replace(std::string& text, string_view words, string_view by) {
-  for (std::size_t at = text.find(words); at != kNone; at = text.find(words, at + by.size())) text.replace(at, words.size(), by);
+  for (std::size_t at = text.find(words); at != kNone; at = text.find(words, at + by.size()))
+    text.replace(at, words.size(), by);
 }
 
 }  // namespace
@@ -267,7 +314,9 @@ std::optional<Restoration> Restoration::Find(string_view head, bool whole) {
   while (found.changes_.size() <= kMostChanges) {
     std::optional<Change> change = FindObjects(lines, found.exported_);
     if (!change) change = FindEscapes(lines);
-    if (!change && std::none_of(found.changes_.begin(), found.changes_.end(), [](const Change& one) { return one.kind == Change::Kind::kEntities; })) change = FindEntities(lines);
+    if (!change && std::none_of(found.changes_.begin(), found.changes_.end(),
+                                [](const Change& one) { return one.kind == Change::Kind::kEntities; }))
+      change = FindEntities(lines);
     if (!change && !found.joins()) change = FindWidth(lines);
     if (!change) change = FindHeads(lines);
     if (!change) break;
@@ -319,7 +368,8 @@ bool Restoration::Undo(const Change& change, RestoredLine& line) {
     case Change::Kind::kEntities:
       for (const auto& [spelt, meant] : kEntities) Replace(line.text, spelt, meant);
       return true;
-    case Change::Kind::kWidth: return true;
+    case Change::Kind::kWidth:
+      return true;
     case Change::Kind::kObjects: {
       std::optional<ExportedLines::Line> read = exported_.Read(line.text);
       if (!read) return true;
@@ -341,7 +391,8 @@ bool Restoration::Undo(const Change& change, RestoredLine& line) {
       line.text = WithoutEscapes(*text, EscapeSpelling::kByte);
       return true;
     }
-    case Change::Kind::kData: return false;
+    case Change::Kind::kData:
+      return false;
     case Change::Kind::kHead: {
       const auto found = FindHead(line.text, change.head);
       if (!found) return true;

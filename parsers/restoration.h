@@ -1,5 +1,6 @@
-// What somebody did to all lines of a log after it was written, found in its head, and undone line by line: colour that was spelt
-// out, lines cut at the width of a terminal, objects of a collector, numbers of `grep -n`, times, names of pods and files.
+// What somebody did to all lines of a log after it was written, found in its head, and undone line by line: colour that
+// was spelt out, lines cut at the width of a terminal, objects of a collector, numbers of `grep -n`, times, names of
+// pods and files.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ struct Change {
   enum class Kind { kEscapes, kEntities, kWidth, kObjects, kArray, kData, kHead };
   Kind kind = Kind::kHead;
   EscapeSpelling spelling = EscapeSpelling::kByte;
-  std::size_t width = 0;                   ///< kWidth: columns
+  std::size_t width = 0;                     ///< kWidth: columns
   std::vector<std::string> beginnings = {};  ///< kWidth: how lines begin that no other goes on in, sorted
   LineHead head = {};
   bool hosts = false, writers = false;  ///< kObjects, kHead: they name several, and so tell who wrote a line
@@ -31,9 +32,10 @@ struct RestoredLine {
   RestoredHead head;
 };
 
-// The outermost change is found first, undone in a sample of the lines, and then the next is looked for in what is left. A
-// change is believed if nearly all lines have its shape *and* something is read better without it: a rank's tag, a traceback,
-// NCCL's prefix, which were hidden behind it. So what a program prints by itself in front of its own lines stays.
+// The outermost change is found first, undone in a sample of the lines, and then the next is looked for in what is
+// left. A change is believed if nearly all lines have its shape *and* something is read better without it: a rank's
+// tag, a traceback, NCCL's prefix, which were hidden behind it. So what a program prints by itself in front of its own
+// lines stays.
 class Restoration {
  public:
   /// `head`: the first bytes of the input; `whole`: there are no others. nullopt: nothing was done to it.

@@ -88,7 +88,8 @@ void RestoredReader::TakeLine(std::string_view line, bool terminated) {
   taken_ += bytes;
   RestoredLine next{std::string(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line), {}};
   const bool is_line = restoration_.Begin(next);
-  const bool goes_on = is_line && open_ && line_.text.size() + next.text.size() <= kLineCap && restoration_.GoesOn(last_, next.text);
+  const bool goes_on =
+      is_line && open_ && line_.text.size() + next.text.size() <= kLineCap && restoration_.GoesOn(last_, next.text);
   if (!is_line || goes_on) {
     if (terminated) {
       if (removed_.lines.empty() || removed_.lines.back().line != lines_) removed_.lines.push_back({lines_, 0});
@@ -115,7 +116,8 @@ void RestoredReader::TakeLine(std::string_view line, bool terminated) {
 std::string RestoredReader::HeadOf(const RestoredHead& head) {
   if (head.empty()) return {};
   std::string out(1, kRestoredHead);
-  if (!head.writer.empty() && (writers_.size() < kMostWriters || writers_.contains(head.writer))) out += fmt::format("{}", writers_.try_emplace(head.writer, writers_.size()).first->second);
+  if (!head.writer.empty() && (writers_.size() < kMostWriters || writers_.contains(head.writer)))
+    out += fmt::format("{}", writers_.try_emplace(head.writer, writers_.size()).first->second);
   if (!head.time.empty() || !head.host.empty()) out.append("\t").append(head.time);
   if (!head.host.empty()) out.append("\t").append(head.host);
   return out += kRestoredHead;
@@ -126,8 +128,8 @@ void RestoredReader::Flush() {
   Emit(std::exchange(line_, {}), open_terminated_);
 }
 
-// The text must not become longer than the input: its bytes are accounted for by what was removed. A head is left out where
-// it would be, which only what repeats it over the lines of one text can do.
+// The text must not become longer than the input: its bytes are accounted for by what was removed. A head is left out
+// where it would be, which only what repeats it over the lines of one text can do.
 void RestoredReader::Emit(RestoredLine line, bool terminated) {
   restoration_.End(line);
   const std::string head = HeadOf(line.head);

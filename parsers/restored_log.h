@@ -12,7 +12,8 @@
 
 namespace inquest {
 
-/// In front of a line, between two form feeds, what its heads said: number of the writer, time and host, tabs between them.
+/// In front of a line, between two form feeds, what its heads said: number of the writer, time and host, tabs between
+/// them.
 inline constexpr char kRestoredHead = '\f';
 
 class RestoredReader {
@@ -37,17 +38,17 @@ class RestoredReader {
   Restoration restoration_;
   Read read_;
   bool ended_;
-  std::string raw_;          ///< [at_, end) of it is read and not taken
+  std::string raw_;  ///< [at_, end) of it is read and not taken
   std::size_t at_ = 0;
-  bool in_long_ = false;     ///< the next byte is of a line that is longer than the cap, and that is left as it is
-  bool open_ = false;        ///< `line_` may go on
+  bool in_long_ = false;  ///< the next byte is of a line that is longer than the cap, and that is left as it is
+  bool open_ = false;     ///< `line_` may go on
   bool open_terminated_ = false;
   RestoredLine line_;
-  std::string last_;         ///< the physical line that `line_` ends in
+  std::string last_;                            ///< the physical line that `line_` ends in
   std::map<std::string, std::size_t> writers_;  ///< their numbers: a head must be no longer than what it stands for
-  std::string text_;         ///< made, and not given from given_ on
+  std::string text_;                            ///< made, and not given from given_ on
   std::size_t given_ = 0;
-  std::uint64_t lines_ = 0;  ///< of the text, begun
+  std::uint64_t lines_ = 0;                        ///< of the text, begun
   std::uint64_t taken_ = 0, made_ = 0, told_ = 0;  ///< bytes of the input and of the text; those told to be removed
   Removed removed_;
 };

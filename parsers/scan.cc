@@ -36,7 +36,8 @@ bool MayBeDocument(std::string_view text) {
   if (text.starts_with("<?") || text.starts_with("<!")) return true;
   if (!text.starts_with('{') && !text.starts_with('[')) return false;
   const std::size_t inner = text.find_first_not_of(kBlank, 1);
-  if (inner == std::string_view::npos || std::string_view("{\"}").find(text[inner]) == std::string_view::npos) return false;
+  if (inner == std::string_view::npos || std::string_view("{\"}").find(text[inner]) == std::string_view::npos)
+    return false;
   const std::string_view line = text.substr(0, text.find('\n'));
   const bool closed = line[line.find_last_not_of(kBlank)] == '}';
   return text[0] == '[' || !closed || text.find_first_not_of(kBlank, line.size()) == std::string_view::npos;
@@ -64,7 +65,11 @@ void PassOver(const InputForm& form, BlockYield& yield) {
 class Pipeline {
  public:
   Pipeline(SourceReader& reader, const Sieve& sieve, const ScanOptions& options, unsigned threads, EventSink& sink)
-      : reader_(reader), sieve_(sieve), block_bytes_(BlockBytes(options)), threads_(threads), assembler_(sieve.first_mark_id(), options.hosts, sink) {}
+      : reader_(reader),
+        sieve_(sieve),
+        block_bytes_(BlockBytes(options)),
+        threads_(threads),
+        assembler_(sieve.first_mark_id(), options.hosts, sink) {}
 
   Result<std::vector<InputRead>> Run() {
     if (threads_ <= 1) {
@@ -176,18 +181,26 @@ unsigned ThreadsFor(const std::vector<Input>& inputs, const ScanOptions& options
   unsigned threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   std::uint64_t bytes = 0;
   for (const Input& input : inputs) bytes += input.size_bytes == 0 ? ~0ULL >> 16 : input.size_bytes;
-  return static_cast<unsigned>(std::min<std::uint64_t>(threads, bytes / (kBlocksWorthAThread * options.block_bytes) + 1));
+  return static_cast<unsigned>(
+      std::min<std::uint64_t>(threads, bytes / (kBlocksWorthAThread * options.block_bytes) + 1));
 }
 
 std::optional<Error> DamageThatLeftNothing(const std::vector<InputRead>& reads) {
-  const auto damaged = std::find_if(reads.begin(), reads.end(), [](const InputRead& read) { return !read.problem.empty(); });
-  if (damaged == reads.end() || std::any_of(reads.begin(), reads.end(), [](const InputRead& read) { return read.tally.bytes > 0; })) return std::nullopt;
-  return Error{damaged->problem, "nothing could be read of it; check that you may, fetch it again, or unpack by hand what there is (zcat, tar -x)", damaged->path};
+  const auto damaged =
+      std::find_if(reads.begin(), reads.end(), [](const InputRead& read) { return !read.problem.empty(); });
+  if (damaged == reads.end() ||
+      std::any_of(reads.begin(), reads.end(), [](const InputRead& read) { return read.tally.bytes > 0; }))
+    return std::nullopt;
+  return Error{
+      damaged->problem,
+      "nothing could be read of it; check that you may, fetch it again, or unpack by hand what there is (zcat, tar -x)",
+      damaged->path};
 }
 
 }  // namespace
 
-Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve, const ScanOptions& options, EventSink& sink) {
+Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve,
+                                          const ScanOptions& options, EventSink& sink) {
   const std::size_t block_bytes = BlockBytes(options);
   SourceReader reader(inputs, block_bytes, options.progress_bytes, options.expansion);
   auto reads = Pipeline(reader, sieve, options, ThreadsFor(inputs, options), sink).Run();

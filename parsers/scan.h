@@ -22,14 +22,15 @@ struct Input {
   bool found = false;            ///< in a folder that was given: one that cannot be read does not end the scan
 };
 
-/// Files and folders (recursively, without hidden ones, sockets and the like) in path order, each once. A folder that may
-/// not be entered stands as an input, which cannot be read. Folders that hold no file, and nothing else, are an error.
+/// Files and folders (recursively, without hidden ones, sockets and the like) in path order, each once. A folder that
+/// may not be entered stands as an input, which cannot be read. Folders that hold no file, and nothing else, are an
+/// error.
 Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths);
 
 /// What a compressed file or an archive may expand to before the rest of it is left unread.
 struct ExpansionLimits {
   std::uint64_t bytes = 64ULL << 30;
-  std::uint64_t ratio = 1000;               ///< to one packed byte, once more than `dense_bytes` came out
+  std::uint64_t ratio = 1000;  ///< to one packed byte, once more than `dense_bytes` came out
   std::uint64_t dense_bytes = 100ULL << 20;
   std::uint64_t members = 100'000;
 };
@@ -40,7 +41,7 @@ struct GivenHost {
 };
 
 struct ScanOptions {
-  unsigned threads = 0;                  ///< 0: every core
+  unsigned threads = 0;  ///< 0: every core
   std::size_t block_bytes = 1024 * 1024;
   std::atomic<std::uint64_t>* progress_bytes = nullptr;  ///< bytes read so far, for a progress line
   ExpansionLimits expansion = {};
@@ -49,18 +50,19 @@ struct ScanOptions {
 
 /// What was read of one input: a file, or a member of an archive, whose bytes are counted as they come out.
 struct InputRead {
-  std::string path;     ///< `bundle.tar.zst:node07/dmesg.txt` for a member
-  std::string problem;  ///< why it was not read whole; empty: it was
+  std::string path;                        ///< `bundle.tar.zst:node07/dmesg.txt` for a member
+  std::string problem;                     ///< why it was not read whole; empty: it was
   std::optional<Known<std::string>> host;  ///< of the folder it is in, or given
   Tally tally;
-  std::vector<std::string> kinds;  ///< names of the formats seen, sorted
+  std::vector<std::string> kinds;   ///< names of the formats seen, sorted
   const InputForm* form = nullptr;  ///< what it is, where it is known to be no log
 };
 
 /// Scans every input and hands events to `sink` in input, then line order. Any number of threads gives the same calls.
 /// Archives are opened, and their members are inputs in the archive's order. What can be read of a damaged one is; an
 /// error is only an unreadable file that was given by its path, or damage that left nothing at all.
-Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve, const ScanOptions& options, EventSink& sink);
+Result<std::vector<InputRead>> ScanInputs(const std::vector<Input>& inputs, const Sieve& sieve,
+                                          const ScanOptions& options, EventSink& sink);
 
 /// The same over text in memory, for tests. `pieces` are read one by one, as a pipe would give them.
 InputRead ScanText(std::string_view text, const Sieve& sieve, const ScanOptions& options, EventSink& sink);

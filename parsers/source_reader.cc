@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 #include <filesystem>
 #include <tuple>
+#include <utility>
 
 #include "parsers/binary_form.h"
 #include "parsers/block.h"
@@ -32,7 +32,8 @@ std::size_t LastTerminator(std::string_view text) {
 }
 
 Error ReadError(const std::string& path, int code) {
-  return Error{std::strerror(code), code == EACCES ? "run as a user who may read it, or copy it" : "check the path", path};
+  return Error{std::strerror(code), code == EACCES ? "run as a user who may read it, or copy it" : "check the path",
+               path};
 }
 
 // A folder's own order is the file system's accident; the path order is the same everywhere.
@@ -75,9 +76,14 @@ Result<std::vector<Input>> ListInputs(const std::vector<std::string>& paths) {
       inputs.push_back({file, error ? 0 : static_cast<std::uint64_t>(size), true});
     }
   }
-  if (inputs.empty() && !empty_folder.empty()) return Error{"there is no file in it", "give the folder that holds the job's logs; hidden files are passed over", empty_folder};
-  std::sort(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return std::tie(a.path, a.found) < std::tie(b.path, b.found); });
-  inputs.erase(std::unique(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.path == b.path; }), inputs.end());
+  if (inputs.empty() && !empty_folder.empty())
+    return Error{"there is no file in it", "give the folder that holds the job's logs; hidden files are passed over",
+                 empty_folder};
+  std::sort(inputs.begin(), inputs.end(),
+            [](const Input& a, const Input& b) { return std::tie(a.path, a.found) < std::tie(b.path, b.found); });
+  inputs.erase(
+      std::unique(inputs.begin(), inputs.end(), [](const Input& a, const Input& b) { return a.path == b.path; }),
+      inputs.end());
   return inputs;
 }
 
@@ -85,10 +91,12 @@ BlockBuffer::BlockBuffer(std::size_t block_bytes) : capacity_(block_bytes), byte
   std::memset(bytes_.get() + block_bytes, 0, kPadding);
 }
 
-SourceReader::SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress, const ExpansionLimits& limits)
+SourceReader::SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes,
+                           std::atomic<std::uint64_t>* progress, const ExpansionLimits& limits)
     : inputs_(&inputs), block_bytes_(block_bytes), progress_(progress), limits_(limits) {}
 
-SourceReader::SourceReader(std::string_view text, std::size_t block_bytes) : memory_(text), block_bytes_(block_bytes), path_("text"), open_(true), first_(true) {}
+SourceReader::SourceReader(std::string_view text, std::size_t block_bytes)
+    : memory_(text), block_bytes_(block_bytes), path_("text"), open_(true), first_(true) {}
 
 SourceReader::~SourceReader() { Close(); }
 
@@ -270,8 +278,10 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   const std::size_t carried = carry_.size();
   carry_.clear();
   auto filled = Fill(buffer.data() + carried, buffer.capacity() - carried);
-  if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled})) filled = OpenArchive(buffer, *filled);
-  if (filled && first_ && (form_ = UnreadForm(path_, {buffer.data(), *filled})) != nullptr) filled = PassOver(buffer, *filled);
+  if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled}))
+    filled = OpenArchive(buffer, *filled);
+  if (filled && first_ && (form_ = UnreadForm(path_, {buffer.data(), *filled})) != nullptr)
+    filled = PassOver(buffer, *filled);
   const bool new_text = first_ && form_ == nullptr;
   if (filled && new_text && IsUtf16({buffer.data(), *filled})) filled = OpenUtf16(buffer, *filled);
   if (filled && new_text && IsNotebook({buffer.data(), *filled})) {
@@ -282,8 +292,10 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   }
   const bool may_be_wrapped = new_text && !notebook_;
   if (filled && may_be_wrapped)
-    if (auto restoration = Restoration::Find({buffer.data(), *filled}, eof_)) filled = OpenRestored(std::move(*restoration), buffer, *filled);
-  if (filled && may_be_wrapped && (!restored_ || !restored_->drops_lines()) && IsContainerLog({buffer.data(), *filled})) filled = OpenContainer(buffer, *filled);
+    if (auto restoration = Restoration::Find({buffer.data(), *filled}, eof_))
+      filled = OpenRestored(std::move(*restoration), buffer, *filled);
+  if (filled && may_be_wrapped && (!restored_ || !restored_->drops_lines()) && IsContainerLog({buffer.data(), *filled}))
+    filled = OpenContainer(buffer, *filled);
   if (!filled) return filled.error();
   std::size_t size = carried + *filled;
 

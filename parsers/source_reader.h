@@ -34,24 +34,25 @@ class BlockBuffer {
 
 /// A block of one input: whole lines, but for a line longer than a block, which is cut.
 struct Block {
-  std::uint64_t number = 0;   ///< from 0, over all inputs
+  std::uint64_t number = 0;  ///< from 0, over all inputs
   std::uint32_t input = 0;
-  std::string_view text;      ///< in the buffer it was read into
-  std::uint64_t offset = 0;   ///< of the text in its input's
-  bool cut_head = false;      ///< begins inside a line that was cut
+  std::string_view text;             ///< in the buffer it was read into
+  std::uint64_t offset = 0;          ///< of the text in its input's
+  bool cut_head = false;             ///< begins inside a line that was cut
   bool first = false, last = false;  ///< of its input
-  bool container = false; ///< of an input that something wrapped, and that is read as what it wrapped
-  const InputForm* form = nullptr;  ///< of its input, where `first`: what that is, where it is known to be no log
-  Removed removed;       ///< of the input, since the block before
+  bool container = false;            ///< of an input that something wrapped, and that is read as what it wrapped
+  const InputForm* form = nullptr;   ///< of its input, where `first`: what that is, where it is known to be no log
+  Removed removed;                   ///< of the input, since the block before
   bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
-  std::string path;     ///< of its input, where `first`
-  std::string problem;  ///< of its input, where `last`: why it is not whole
+  std::string path;       ///< of its input, where `first`
+  std::string problem;    ///< of its input, where `last`: why it is not whole
 };
 
 /// Not thread-safe: workers take turns, each reading into its own buffer, so that the bytes are in its own cache.
 class SourceReader {
  public:
-  SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress, const ExpansionLimits& limits = {});
+  SourceReader(const std::vector<Input>& inputs, std::size_t block_bytes, std::atomic<std::uint64_t>* progress,
+               const ExpansionLimits& limits = {});
   ~SourceReader();
   /// A reader over bytes in memory, as one input.
   SourceReader(std::string_view text, std::size_t block_bytes);
@@ -80,19 +81,19 @@ class SourceReader {
   std::atomic<std::uint64_t>* progress_ = nullptr;
   ExpansionLimits limits_;
   int file_ = -1;
-  std::unique_ptr<ArchiveSource> archive_;  ///< of `file_`, if that is one
-  std::optional<Utf16Reader> utf16_;        ///< of the input that is open, if it is in that
-  std::optional<RestoredReader> restored_;  ///< of the same, if it went through other hands
+  std::unique_ptr<ArchiveSource> archive_;    ///< of `file_`, if that is one
+  std::optional<Utf16Reader> utf16_;          ///< of the input that is open, if it is in that
+  std::optional<RestoredReader> restored_;    ///< of the same, if it went through other hands
   std::optional<ContainerReader> container_;  ///< of the same, if a container runtime wrote it
   std::optional<NotebookReader> notebook_;    ///< of the same, if it is one: nothing else was done to it
-  std::optional<Error> read_error_;         ///< what kept either from reading on
-  std::string path_;                        ///< of the input that is open
-  std::string problem_;                     ///< why it is not whole, where it is no archive
-  const InputForm* form_ = nullptr;         ///< what it is, where it is no log
-  Removed passed_over_;                     ///< of what is not read
-  bool found_ = false;                      ///< it is of a folder that was given
-  std::size_t next_path_ = 0;               ///< into `inputs_`
-  std::uint32_t begun_ = 0;                 ///< inputs that gave a block; an archive gives many
+  std::optional<Error> read_error_;           ///< what kept either from reading on
+  std::string path_;                          ///< of the input that is open
+  std::string problem_;                       ///< why it is not whole, where it is no archive
+  const InputForm* form_ = nullptr;           ///< what it is, where it is no log
+  Removed passed_over_;                       ///< of what is not read
+  bool found_ = false;                        ///< it is of a folder that was given
+  std::size_t next_path_ = 0;                 ///< into `inputs_`
+  std::uint32_t begun_ = 0;                   ///< inputs that gave a block; an archive gives many
   bool open_ = false, first_ = false, cut_ = false, eof_ = false;
   std::uint64_t number_ = 0, offset_ = 0;
   std::string carry_;  ///< the unfinished line at the end of the block before

@@ -53,12 +53,15 @@ void Structure::Mark(std::size_t begin, std::size_t end) {
 #if defined(__x86_64__)
 namespace {
 
-__attribute__((target("avx2"))) inline __m256i Load(const char* at) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)); }
+__attribute__((target("avx2"))) inline __m256i Load(const char* at) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+}
 
 __attribute__((target("avx2"))) inline std::uint32_t Telling(const char* at) {
   const __m256i bytes = Load(at);
   const __m256i control = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes);
-  const __m256i bracket = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(']')), _mm256_cmpeq_epi8(Load(at + 2), _mm256_set1_epi8('N')));
+  const __m256i bracket = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(']')),
+                                           _mm256_cmpeq_epi8(Load(at + 2), _mm256_set1_epi8('N')));
   return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(control, bracket)));
 }
 
@@ -72,7 +75,9 @@ __attribute__((target("avx2,bmi,popcnt"))) void Structure::MarkAvx2(std::size_t 
     const char* at = block_.data() + begin;
     const std::uint64_t first = Telling(at) | static_cast<std::uint64_t>(Telling(at + 32)) << 32;
     const std::uint64_t second = first & (first - 1), third = second & (second - 1);
-    const auto place = [begin](std::uint64_t bits) { return static_cast<std::uint32_t>(begin) + static_cast<std::uint32_t>(std::countr_zero(bits)); };
+    const auto place = [begin](std::uint64_t bits) {
+      return static_cast<std::uint32_t>(begin) + static_cast<std::uint32_t>(std::countr_zero(bits));
+    };
     mark[0] = place(first);
     mark[1] = place(second);
     std::uint32_t* more = mark + 2;
@@ -160,12 +165,14 @@ void Structure::Find(std::size_t bytes) {
 }
 
 std::uint32_t Structure::line(std::size_t piece) const {
-  const auto before = std::lower_bound(returns_.begin(), returns_.end(), static_cast<std::uint32_t>(piece)) - returns_.begin();
+  const auto before =
+      std::lower_bound(returns_.begin(), returns_.end(), static_cast<std::uint32_t>(piece)) - returns_.begin();
   return static_cast<std::uint32_t>(piece) - static_cast<std::uint32_t>(before);
 }
 
 std::size_t Structure::PieceAt(std::uint32_t offset) const {
-  return static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(size_), offset) - ends_.begin());
+  return static_cast<std::size_t>(
+      std::lower_bound(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(size_), offset) - ends_.begin());
 }
 
 }  // namespace inquest

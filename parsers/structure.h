@@ -12,8 +12,8 @@
 namespace inquest {
 
 /// A block cut into pieces, numbered from 0: lines, or parts of one that a progress bar overwrote ('\r' ends a piece;
-/// "\r\n" ends it once). It is cut from its head on, a stretch at a time, or a line at a time by who knows the line; size()
-/// and the like speak of what is cut. Its memory is reused from block to block.
+/// "\r\n" ends it once). It is cut from its head on, a stretch at a time, or a line at a time by who knows the line;
+/// size() and the like speak of what is cut. Its memory is reused from block to block.
 class Structure {
  public:
   explicit Structure(Code code = BestCode());
@@ -44,7 +44,9 @@ class Structure {
   /// The piece that holds the byte at `offset`.
   std::size_t PieceAt(std::uint32_t offset) const;
 
-  struct Bracket { std::uint32_t offset = 0, piece = 0; };
+  struct Bracket {
+    std::uint32_t offset = 0, piece = 0;
+  };
   /// Places of `]` in what the last Find() cut, where `] NCCL INFO ` may stand, in order; most of them do.
   std::span<const Bracket> brackets() const { return {brackets_.data(), bracket_count_}; }
   /// Pieces that hold control bytes that no text has (NUL and its like, not tab, ESC, BS, FF), in order, each once.
@@ -61,7 +63,8 @@ class Structure {
 
   Code code_;
   std::string_view block_;
-  // Longer than what is in use, so that the fast path writes without asking whether there is room, or anything to write.
+  // Longer than what is in use, so that the fast path writes without asking whether there is room, or anything to
+  // write.
   std::vector<std::uint32_t> marks_;  ///< of one stretch: places of bytes that are looked at one by one
   std::vector<std::uint32_t> ends_;   ///< of terminators: '\n', or '\r' that no '\n' follows
   std::vector<Bracket> brackets_;

@@ -24,10 +24,11 @@ constexpr int kMaxRetries = 1 << 20;
 
 constexpr std::array kZips = {string_view("PK\x03\x04", 4), string_view("PK\x05\x06", 4)};  // the second has no members
 constexpr std::array kCompressed = {
-    string_view("\x1f\x8b\x08", 3),                                          // gzip
-    string_view("\x28\xb5\x2f\xfd", 4),                                      // zstd
-    string_view("\xfd\x37\x7a\x58\x5a\x00", 6),                              // xz
-    string_view("\x04\x22\x4d\x18", 4), string_view("\x02\x21\x4c\x18", 4),  // lz4, and its old frame
+    string_view("\x1f\x8b\x08", 3),              // gzip
+    string_view("\x28\xb5\x2f\xfd", 4),          // zstd
+    string_view("\xfd\x37\x7a\x58\x5a\x00", 6),  // xz
+    string_view("\x04\x22\x4d\x18", 4),
+    string_view("\x02\x21\x4c\x18", 4),  // lz4, and its old frame
 };
 
 bool BeginsWithOneOf(string_view head, std::span<const string_view> magics) {
@@ -64,7 +65,9 @@ bool IsTar(string_view head) {
 
 /// What libarchive is told to expect. Left to itself it takes text for an mtree, and zeros for a tar.
 enum class Holds : std::uint8_t { kFiltered, kOneFile, kTar, kZip };
-Holds ContentOf(string_view head) { return IsTar(head) ? Holds::kTar : BeginsWithOneOf(head, kZips) ? Holds::kZip : Holds::kOneFile; }
+Holds ContentOf(string_view head) {
+  return IsTar(head) ? Holds::kTar : BeginsWithOneOf(head, kZips) ? Holds::kZip : Holds::kOneFile;
+}
 
 /// As in folders, what begins with a dot is left out; macOS puts such files beside every other.
 bool IsHidden(string_view name) {
@@ -103,8 +106,9 @@ class Layer final : public Unpacker {
   Layer(std::unique_ptr<ByteStream> from, Holds holds) : from_(std::move(from)), handle_(::archive_read_new()) {
     // By name, not "all": that would run external programs for some filters.
     if (holds == Holds::kFiltered)
-      for (const auto support : {::archive_read_support_filter_gzip, ::archive_read_support_filter_zstd, ::archive_read_support_filter_xz,
-                                 ::archive_read_support_filter_bzip2, ::archive_read_support_filter_lz4})
+      for (const auto support :
+           {::archive_read_support_filter_gzip, ::archive_read_support_filter_zstd, ::archive_read_support_filter_xz,
+            ::archive_read_support_filter_bzip2, ::archive_read_support_filter_lz4})
         support(handle_);
     if (holds == Holds::kTar) ::archive_read_support_format_tar(handle_);
     if (holds == Holds::kZip) ::archive_read_support_format_zip_streamable(handle_);
@@ -162,7 +166,9 @@ class Layer final : public Unpacker {
     return filled;
   }
 
-  bool is_single() const override { return ::archive_format(handle_) == ARCHIVE_FORMAT_RAW || ::archive_format(handle_) == ARCHIVE_FORMAT_EMPTY; }
+  bool is_single() const override {
+    return ::archive_format(handle_) == ARCHIVE_FORMAT_RAW || ::archive_format(handle_) == ARCHIVE_FORMAT_EMPTY;
+  }
 
   /// What is wrong below explains what is wrong here.
   std::string TakeProblem() override {
@@ -230,7 +236,8 @@ class Layer final : public Unpacker {
 
   void Note() {
     const char* text = ::archive_error_string(handle_);
-    problem_ = encrypted_ ? "encrypted: unpack it with its password and give the folder" : fmt::format("cut or corrupt: {}", text == nullptr ? "no reason given" : text);
+    problem_ = encrypted_ ? "encrypted: unpack it with its password and give the folder"
+                          : fmt::format("cut or corrupt: {}", text == nullptr ? "no reason given" : text);
   }
   void Fail() {
     Note();
@@ -248,7 +255,8 @@ class Layer final : public Unpacker {
 
 class Decompressed final : public ByteStream {
  public:
-  Decompressed(std::unique_ptr<ByteStream> from, std::function<bool(std::size_t)> spend) : layer_(std::move(from), Holds::kFiltered), spend_(std::move(spend)) {}
+  Decompressed(std::unique_ptr<ByteStream> from, std::function<bool(std::size_t)> spend)
+      : layer_(std::move(from), Holds::kFiltered), spend_(std::move(spend)) {}
   std::optional<string_view> Next() override {
     if (!std::exchange(begun_, true)) layer_.NextMember();
     const auto block = layer_.Next();
@@ -268,7 +276,8 @@ bool IsArchive(string_view head) { return IsCompressed(head) || ContentOf(head) 
 
 std::unique_ptr<Unpacker> Unpacker::Open(std::unique_ptr<ByteStream> bytes, std::function<bool(std::size_t)> spend) {
   auto peeked = std::make_unique<Peeked>(std::move(bytes));
-  if (IsCompressed(peeked->head())) peeked = std::make_unique<Peeked>(std::make_unique<Decompressed>(std::move(peeked), std::move(spend)));
+  if (IsCompressed(peeked->head()))
+    peeked = std::make_unique<Peeked>(std::make_unique<Decompressed>(std::move(peeked), std::move(spend)));
   const Holds holds = ContentOf(peeked->head());
   return std::make_unique<Layer>(std::move(peeked), holds);
 }

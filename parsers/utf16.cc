@@ -58,7 +58,11 @@ std::optional<Order> OrderOf(std::string_view head) {
 bool IsUtf16(std::string_view head) { return OrderOf(head).has_value(); }
 
 Utf16Reader::Utf16Reader(std::string head, bool whole, Read read)
-    : read_(std::move(read)), raw_(std::move(head)), at_(HasMark(raw_) ? 2 : 0), big_endian_(OrderOf(raw_) == Order::kBig), whole_(whole) {}
+    : read_(std::move(read)),
+      raw_(std::move(head)),
+      at_(HasMark(raw_) ? 2 : 0),
+      big_endian_(OrderOf(raw_) == Order::kBig),
+      whole_(whole) {}
 
 bool Utf16Reader::Have(std::size_t bytes) {
   if (raw_.size() - at_ >= bytes) return true;

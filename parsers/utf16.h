@@ -8,7 +8,8 @@
 
 namespace inquest {
 
-/// Whether bytes are UTF-16, of either order: they begin with its mark, or every second one of most is NUL, as of Latin letters.
+/// Whether bytes are UTF-16, of either order: they begin with its mark, or every second one of most is NUL, as of Latin
+/// letters.
 bool IsUtf16(std::string_view head);
 
 // By hand: iconv loads its converters from files that a node need not have.
@@ -30,9 +31,9 @@ class Utf16Reader {
   char32_t Unit() const;
 
   Read read_;
-  std::string raw_;       ///< read, and not turned from at_ on
+  std::string raw_;  ///< read, and not turned from at_ on
   std::size_t at_ = 0;
-  std::string character_; ///< the last one turned, in UTF-8: what of it did not fit stays
+  std::string character_;  ///< the last one turned, in UTF-8: what of it did not fit stays
   bool big_endian_ = false, whole_ = false;
 };
 

@@ -1,4 +1,5 @@
-// What a text is that no program printed: a program's source, or a document that quotes messages, by the look of its lines.
+// What a text is that no program printed: a program's source, or a document that quotes messages, by the look of its
+// lines.
 #include "parsers/writing.h"
 
 #include <algorithm>
@@ -47,25 +48,56 @@ bool IsException(string_view line) {
   const std::size_t end = line.substr(0, 96).find(": ");
   if (end == kNowhere) return false;
   const string_view name = line.substr(0, end);
-  return std::all_of(name.begin(), name.end(), [](char c) { return IsOfName(c) || c == '.'; }) && (name.ends_with("Error") || name.ends_with("Exception"));
+  return std::all_of(name.begin(), name.end(), [](char c) { return IsOfName(c) || c == '.'; }) &&
+         (name.ends_with("Error") || name.ends_with("Exception"));
 }
 
 /// Of a line without the blanks at its end. Exceptions are listed in comments too, indented.
 bool IsPrinted(string_view whole) {
-  static constexpr std::array<string_view, 24> kHeads = {"Traceback (most", "File \"", "frame #", "srun: ", "slurmstepd: ", "terminate called", "NVRM: ", "[rank", "[default", "[INFO", "[WARN", "[ERROR",
-                                                         "[E ", "[W ", "Epoch", "epoch ", "epoch:", "Step ", "step ", "step:", "iteration", "{'", "Process SpawnProcess", "Fatal Python error"};
-  static constexpr std::array<string_view, 7> kLevels = {"INFO", "WARNING", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL"};
+  static constexpr std::array<string_view, 24> kHeads = {"Traceback (most",
+                                                         "File \"",
+                                                         "frame #",
+                                                         "srun: ",
+                                                         "slurmstepd: ",
+                                                         "terminate called",
+                                                         "NVRM: ",
+                                                         "[rank",
+                                                         "[default",
+                                                         "[INFO",
+                                                         "[WARN",
+                                                         "[ERROR",
+                                                         "[E ",
+                                                         "[W ",
+                                                         "Epoch",
+                                                         "epoch ",
+                                                         "epoch:",
+                                                         "Step ",
+                                                         "step ",
+                                                         "step:",
+                                                         "iteration",
+                                                         "{'",
+                                                         "Process SpawnProcess",
+                                                         "Fatal Python error"};
+  static constexpr std::array<string_view, 7> kLevels = {"INFO",  "WARNING",  "WARN", "ERROR",
+                                                         "DEBUG", "CRITICAL", "FATAL"};
   const string_view line = Trimmed(whole);
   if (BeginsWithOneOf(line, kHeads)) return true;
   for (const string_view level : kLevels)
-    if (line.starts_with(level) && line.size() > level.size() && string_view(" :]|").find(line[level.size()]) != kNowhere) return true;
+    if (line.starts_with(level) && line.size() > level.size() &&
+        string_view(" :]|").find(line[level.size()]) != kNowhere)
+      return true;
   const string_view inner = line.substr(std::min(line.find_first_not_of("[(<{|> "), line.size()));
   if (!inner.empty() && (IsDigit(inner[0]) || IsLetter(inner[0])) && ParseTime(inner)) return true;
-  if (inner.size() > 5 && string_view("EWIF").find(inner[0]) != kNowhere && std::all_of(inner.begin() + 1, inner.begin() + 4, IsDigit) && inner.substr(4, 3).find(' ') != kNowhere) return true;
+  if (inner.size() > 5 && string_view("EWIF").find(inner[0]) != kNowhere &&
+      std::all_of(inner.begin() + 1, inner.begin() + 4, IsDigit) && inner.substr(4, 3).find(' ') != kNowhere)
+    return true;
   if (line[0] == '(' && line.substr(0, 64).find("pid=") != kNowhere) return true;
-  if (const std::size_t tag = IsDigit(line[0]) ? line.find(": ") : kNowhere; tag < 5 && std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(tag), IsDigit)) return true;
+  if (const std::size_t tag = IsDigit(line[0]) ? line.find(": ") : kNowhere;
+      tag < 5 && std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(tag), IsDigit))
+    return true;
   const string_view head = line.substr(0, 160);
-  return (line.size() == whole.size() && IsException(line)) || head.find("%|") != kNowhere || head.find("] NCCL ") != kNowhere || head.find(":0:") != kNowhere;
+  return (line.size() == whole.size() && IsException(line)) || head.find("%|") != kNowhere ||
+         head.find("] NCCL ") != kNowhere || head.find(":0:") != kNowhere;
 }
 
 // ---- source ------------------------------------------------------------------------------------------------------
@@ -74,13 +106,62 @@ struct Keyword {
   string_view word;
   bool opens = false;  ///< counts only where the line ends as one of source
 };
-constexpr std::array kKeywords = {
-    Keyword{"#include"}, Keyword{"#define"}, Keyword{"#if"}, Keyword{"#endif"}, Keyword{"#else"}, Keyword{"#pragma"}, Keyword{"//"}, Keyword{"/*"}, Keyword{"\"\"\""}, Keyword{"'''"}, Keyword{"#!"},
-    Keyword{"return"}, Keyword{"raise "}, Keyword{"def ", true}, Keyword{"class ", true}, Keyword{"elif ", true}, Keyword{"else", true}, Keyword{"try", true}, Keyword{"except", true}, Keyword{"finally", true},
-    Keyword{"if", true}, Keyword{"for", true}, Keyword{"while", true}, Keyword{"with ", true}, Keyword{"assert ", true}, Keyword{"static ", true}, Keyword{"const ", true}, Keyword{"void ", true}, Keyword{"int ", true},
-    Keyword{"struct ", true}, Keyword{"template", true}, Keyword{"namespace ", true}, Keyword{"using ", true}, Keyword{"public", true}, Keyword{"private", true}, Keyword{"func ", true}, Keyword{"package "},
-    Keyword{"fn ", true}, Keyword{"let ", true}, Keyword{"var ", true}, Keyword{"async ", true}, Keyword{"await ", true}, Keyword{"case ", true}, Keyword{"switch", true}, Keyword{"break;"}, Keyword{"continue;"},
-    Keyword{"self."}, Keyword{"yield"}, Keyword{"#SBATCH"}, Keyword{"fi"}, Keyword{"done"}, Keyword{"auto ", true}, Keyword{"extern ", true}, Keyword{"typedef ", true}, Keyword{"@@ -"}, Keyword{"diff --git"}};
+constexpr std::array kKeywords = {Keyword{"#include"},
+                                  Keyword{"#define"},
+                                  Keyword{"#if"},
+                                  Keyword{"#endif"},
+                                  Keyword{"#else"},
+                                  Keyword{"#pragma"},
+                                  Keyword{"//"},
+                                  Keyword{"/*"},
+                                  Keyword{"\"\"\""},
+                                  Keyword{"'''"},
+                                  Keyword{"#!"},
+                                  Keyword{"return"},
+                                  Keyword{"raise "},
+                                  Keyword{"def ", true},
+                                  Keyword{"class ", true},
+                                  Keyword{"elif ", true},
+                                  Keyword{"else", true},
+                                  Keyword{"try", true},
+                                  Keyword{"except", true},
+                                  Keyword{"finally", true},
+                                  Keyword{"if", true},
+                                  Keyword{"for", true},
+                                  Keyword{"while", true},
+                                  Keyword{"with ", true},
+                                  Keyword{"assert ", true},
+                                  Keyword{"static ", true},
+                                  Keyword{"const ", true},
+                                  Keyword{"void ", true},
+                                  Keyword{"int ", true},
+                                  Keyword{"struct ", true},
+                                  Keyword{"template", true},
+                                  Keyword{"namespace ", true},
+                                  Keyword{"using ", true},
+                                  Keyword{"public", true},
+                                  Keyword{"private", true},
+                                  Keyword{"func ", true},
+                                  Keyword{"package "},
+                                  Keyword{"fn ", true},
+                                  Keyword{"let ", true},
+                                  Keyword{"var ", true},
+                                  Keyword{"async ", true},
+                                  Keyword{"await ", true},
+                                  Keyword{"case ", true},
+                                  Keyword{"switch", true},
+                                  Keyword{"break;"},
+                                  Keyword{"continue;"},
+                                  Keyword{"self."},
+                                  Keyword{"yield"},
+                                  Keyword{"#SBATCH"},
+                                  Keyword{"fi"},
+                                  Keyword{"done"},
+                                  Keyword{"auto ", true},
+                                  Keyword{"extern ", true},
+                                  Keyword{"typedef ", true},
+                                  Keyword{"@@ -"},
+                                  Keyword{"diff --git"}};
 constexpr std::size_t kImport = kKeywords.size(), kDecorator = kImport + 1, kKinds = kImport + 2;
 
 /// The place of the keyword that the line begins with.
@@ -93,14 +174,18 @@ std::optional<std::size_t> KeywordOf(string_view line) {
     if (ended && (word.size() > 4 || needs_end || !IsLetter(word[0]) || line.size() == word.size())) return i;
   }
   const std::size_t words = static_cast<std::size_t>(std::count(line.begin(), line.end(), ' '));
-  if ((line.starts_with("import ") && (words == 1 || line.find(" as ") != kNowhere || line.find(',') != kNowhere)) || (line.starts_with("from ") && line.find(" import ") != kNowhere)) return kImport;
-  if (line.size() > 2 && line[0] == '@' && IsLetter(line[1]) && line.substr(0, line.find('(')).find(' ') == kNowhere) return kDecorator;
+  if ((line.starts_with("import ") && (words == 1 || line.find(" as ") != kNowhere || line.find(',') != kNowhere)) ||
+      (line.starts_with("from ") && line.find(" import ") != kNowhere))
+    return kImport;
+  if (line.size() > 2 && line[0] == '@' && IsLetter(line[1]) && line.substr(0, line.find('(')).find(' ') == kNowhere)
+    return kDecorator;
   return std::nullopt;
 }
 
 /// `name = value`, `name(...)`: so look lines of source, and dumps of a configuration.
 bool IsStatement(string_view line) {
-  if (line.size() > 1 && (line.back() == ';' || line.back() == '{' || line.back() == '\\') && !IsDigit(line[0])) return true;
+  if (line.size() > 1 && (line.back() == ';' || line.back() == '{' || line.back() == '\\') && !IsDigit(line[0]))
+    return true;
   if (line.size() > 3 && line[0] == '{' && line.ends_with("},")) return true;
   std::size_t end = 0;
   while (end < line.size() && (IsOfName(line[end]) || string_view(".[]\"'*&:>-").find(line[end]) != kNowhere)) ++end;
@@ -128,31 +213,41 @@ std::string WithoutMarks(string_view line) {
   return out;
 }
 
-bool IsOneOf(string_view word, std::span<const string_view> sorted) { return std::binary_search(sorted.begin(), sorted.end(), word); }
+bool IsOneOf(string_view word, std::span<const string_view> sorted) {
+  return std::binary_search(sorted.begin(), sorted.end(), word);
+}
 
 enum class Voice : std::uint8_t { kNone, kOthers, kOwn };
 /// Whether it is a sentence, and whether one who speaks of himself wrote it.
 Voice VoiceOf(string_view line) {
-  static constexpr std::array<string_view, 37> kFunctionWords = {"a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "for", "from", "has", "have", "i", "if", "in", "is", "it",
-                                                                 "may", "my", "not", "of", "on", "or", "should", "so", "that", "the", "this", "to", "use", "we", "when", "will", "with", "you"};
+  static constexpr std::array<string_view, 37> kFunctionWords = {
+      "a",    "an",   "and", "are",  "as", "at",  "be",  "but",  "by",   "can",  "for", "from", "has",
+      "have", "i",    "if",  "in",   "is", "it",  "may", "my",   "not",  "of",   "on",  "or",   "should",
+      "so",   "that", "the", "this", "to", "use", "we",  "when", "will", "with", "you"};
   constexpr std::size_t kShortest = 25, kFewestWords = 6;
   const std::string text = WithoutMarks(line);
   // Chinese, Japanese and Korean put no blanks between words; three bytes a character, the first of which says so.
   constexpr std::ptrdiff_t kShortestOfSigns = 8;
-  const auto signs = std::count_if(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0xE3 && static_cast<unsigned char>(c) <= 0xED; });
+  const auto signs = std::count_if(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0xE3 && static_cast<unsigned char>(c) <= 0xED;
+  });
   if (signs >= kShortestOfSigns) return text.find("\xe6\x88\x91") == kNowhere ? Voice::kOthers : Voice::kOwn;
   if (text.size() < kShortest) return Voice::kNone;
   std::size_t words = 0, plain = 0, function = 0;
   bool own = false;
-  for (std::size_t at = text.find_first_not_of(' '); at != kNowhere; at = text.find_first_not_of(' ', std::min(text.find(' ', at), text.size()))) {
+  for (std::size_t at = text.find_first_not_of(' '); at != kNowhere;
+       at = text.find_first_not_of(' ', std::min(text.find(' ', at), text.size()))) {
     string_view word = string_view(text).substr(at, text.find(' ', at) - at);
     ++words;
     const std::size_t begin = word.find_first_not_of("\"'(*_`["), end = word.find_last_not_of("\"')*_`],.:;!?");
     word = begin == kNowhere || end == kNowhere || end < begin ? string_view() : word.substr(begin, end + 1 - begin);
-    if (word.empty() || !IsLetter(word[0]) || !std::all_of(word.begin(), word.end(), [](char c) { return IsLetter(c) || c == '-' || c == '\''; })) continue;
+    if (word.empty() || !IsLetter(word[0]) ||
+        !std::all_of(word.begin(), word.end(), [](char c) { return IsLetter(c) || c == '-' || c == '\''; }))
+      continue;
     ++plain;
     std::string lower(word);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     own = own || word == "I" || word == "I'm" || word == "I've" || lower == "my";
     function += IsOneOf(lower, kFunctionWords) ? 1 : 0;
   }
@@ -160,22 +255,42 @@ Voice VoiceOf(string_view line) {
   return !sentence ? Voice::kNone : own ? Voice::kOwn : Voice::kOthers;
 }
 
-enum class DocumentMark : std::uint8_t { kHeading, kUnderline, kFence, kBullet, kNumber, kLink, kDirective, kTag, kCode, kBold, kCount };
+enum class DocumentMark : std::uint8_t {
+  kHeading,
+  kUnderline,
+  kFence,
+  kBullet,
+  kNumber,
+  kLink,
+  kDirective,
+  kTag,
+  kCode,
+  kBold,
+  kCount
+};
 using DocumentMarks = std::bitset<static_cast<std::size_t>(DocumentMark::kCount)>;
 
 DocumentMarks MarksOf(string_view line, string_view before) {
   DocumentMarks marks;
-  const auto set = [&](DocumentMark mark, bool there) { if (there) marks.set(static_cast<std::size_t>(mark)); };
+  const auto set = [&](DocumentMark mark, bool there) {
+    if (there) marks.set(static_cast<std::size_t>(mark));
+  };
   const std::size_t hashes = std::min(line.find_first_not_of('#'), line.size());
-  set(DocumentMark::kHeading, hashes > 0 && hashes < 7 && line.size() > hashes + 1 && line[hashes] == ' ' && IsLetter(line[hashes + 1]));
-  set(DocumentMark::kUnderline, line.size() > 3 && string_view("=-~^*").find(line[0]) != kNowhere && line.find_first_not_of(line[0]) == kNowhere && before.size() <= line.size() + 2 && line.size() <= before.size() + 2);
+  set(DocumentMark::kHeading,
+      hashes > 0 && hashes < 7 && line.size() > hashes + 1 && line[hashes] == ' ' && IsLetter(line[hashes + 1]));
+  set(DocumentMark::kUnderline, line.size() > 3 && string_view("=-~^*").find(line[0]) != kNowhere &&
+                                    line.find_first_not_of(line[0]) == kNowhere && before.size() <= line.size() + 2 &&
+                                    line.size() <= before.size() + 2);
   set(DocumentMark::kFence, line.starts_with("```") || line.starts_with("~~~"));
-  set(DocumentMark::kBullet, line.size() > 3 && string_view("-*+").find(line[0]) != kNowhere && line[1] == ' ' && (IsLetter(line[2]) || line[2] == '[' || line[2] == '`' || line[2] == '*'));
+  set(DocumentMark::kBullet, line.size() > 3 && string_view("-*+").find(line[0]) != kNowhere && line[1] == ' ' &&
+                                 (IsLetter(line[2]) || line[2] == '[' || line[2] == '`' || line[2] == '*'));
   const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
   set(DocumentMark::kNumber, digits > 0 && digits < 3 && line.substr(digits).starts_with(". "));
-  set(DocumentMark::kLink, line.find("](") != kNowhere || line.find("`_") != kNowhere || line.find("href=") != kNowhere);
+  set(DocumentMark::kLink,
+      line.find("](") != kNowhere || line.find("`_") != kNowhere || line.find("href=") != kNowhere);
   set(DocumentMark::kDirective, line.starts_with(".. "));
-  set(DocumentMark::kTag, line.size() > 3 && line[0] == '<' && (IsLetter(line[1]) || line[1] == '/' || line[1] == '!') && line.find('>') != kNowhere);
+  set(DocumentMark::kTag, line.size() > 3 && line[0] == '<' &&
+                              (IsLetter(line[1]) || line[1] == '/' || line[1] == '!') && line.find('>') != kNowhere);
   const std::size_t tick = line.find('`');
   set(DocumentMark::kCode, tick != kNowhere && line.find('`', tick + 1) != kNowhere);
   const std::size_t bold = line.find("**");
@@ -185,37 +300,51 @@ DocumentMarks MarksOf(string_view line, string_view before) {
 
 /// A heading of the forms in which failures are reported.
 bool IsOfIssue(string_view line) {
-  static constexpr std::array<string_view, 16> kBegin = {"to reproduce", "steps to reproduce", "expected behavio", "your current environment", "system info", "environment info", "what happened", "bug description",
-                                                         "actual behavio", "additional context", "reproduction", "issue type", "your question", "describe the bug", "the output of", "versions"};
+  static constexpr std::array<string_view, 16> kBegin = {
+      "to reproduce",   "steps to reproduce", "expected behavio", "your current environment",
+      "system info",    "environment info",   "what happened",    "bug description",
+      "actual behavio", "additional context", "reproduction",     "issue type",
+      "your question",  "describe the bug",   "the output of",    "versions"};
   constexpr std::size_t kLongest = 80;
   if (line.size() > kLongest) return false;
   std::string lower(line.substr(std::min(line.find_first_not_of("#*> \t"), line.size())));
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return BeginsWithOneOf(lower, kBegin) || lower.find("describe the bug") != std::string::npos || lower.find("how to reproduce") != std::string::npos;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return BeginsWithOneOf(lower, kBegin) || lower.find("describe the bug") != std::string::npos ||
+         lower.find("how to reproduce") != std::string::npos;
 }
 
 // ---- data --------------------------------------------------------------------------------------------------------
 
 /// JSON without a word of when, how bad or by whom: no record of anything.
 bool IsJsonData(string_view text) {
-  static constexpr std::array<string_view, 31> kOfRecords = {"\"time", "\"@timestamp", "\"ts\"", "\"date", "\"_time", "Time\"", "\"level\"", "\"severity\"", "\"status\"", "Status\"", "\"state\"", "\"State",
-                                                             "\"exit", "\"reason\"", "\"message\"", "\"msg\"", "\"log\"", "\"line\"", "\"error", "\"kind\"", "\"event", "\"Event", "\"output", "\"rank", "\"pid\"",
-                                                             "\"step", "_steps", "\"epoch", "\"loss", "\"iter", "_time\""};
+  static constexpr std::array<string_view, 31> kOfRecords = {
+      "\"time",     "\"@timestamp", "\"ts\"",    "\"date",   "\"_time", "Time\"",     "\"level\"",   "\"severity\"",
+      "\"status\"", "Status\"",     "\"state\"", "\"State",  "\"exit",  "\"reason\"", "\"message\"", "\"msg\"",
+      "\"log\"",    "\"line\"",     "\"error",   "\"kind\"", "\"event", "\"Event",    "\"output",    "\"rank",
+      "\"pid\"",    "\"step",       "_steps",    "\"epoch",  "\"loss",  "\"iter",     "_time\""};
   text = Trimmed(text.substr(std::min(text.find_first_not_of("\n\r\t "), text.size())));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text = Trimmed(text.substr(0, text.size() - 1));
   if (text.size() < 2 || (text[0] != '{' && text[0] != '[') || (text.back() != '}' && text.back() != ']')) return false;
   const std::size_t inner = text.find_first_not_of(" \t\r\n", 1);
-  if (string_view("{[\"}]").find(text[inner]) == kNowhere || (text[0] == '[' && text[inner] != '{' && text[inner] != '"')) return false;
-  return std::none_of(kOfRecords.begin(), kOfRecords.end(), [&](string_view key) { return text.find(key) != kNowhere; });
+  if (string_view("{[\"}]").find(text[inner]) == kNowhere ||
+      (text[0] == '[' && text[inner] != '{' && text[inner] != '"'))
+    return false;
+  return std::none_of(kOfRecords.begin(), kOfRecords.end(),
+                      [&](string_view key) { return text.find(key) != kNowhere; });
 }
 
 /// `key:`, `key: value`
 bool IsYamlKey(string_view line) {
-  const std::size_t end = static_cast<std::size_t>(std::find_if_not(line.begin(), line.end(), [](char c) { return IsOfName(c) || c == '-' || c == '.' || c == '/'; }) - line.begin());
+  const std::size_t end = static_cast<std::size_t>(
+      std::find_if_not(line.begin(), line.end(),
+                       [](char c) { return IsOfName(c) || c == '-' || c == '.' || c == '/'; }) -
+      line.begin());
   return end > 0 && end < line.size() && line[end] == ':' && (end + 1 == line.size() || line[end + 1] == ' ');
 }
 
-/// Keys, and lists of quoted texts below them: rules, alerts, tables of messages. What tools print of a state has tabs, or no such list.
+/// Keys, and lists of quoted texts below them: rules, alerts, tables of messages. What tools print of a state has tabs,
+/// or no such list.
 bool IsYaml(string_view text) {
   constexpr std::size_t kFewestQuoted = 2, kLongEnough = 16;
   std::size_t lines = 0, keys = 0, items = 0, quoted = 0;
@@ -263,13 +392,17 @@ struct Shares {
     }
     return code;
   }
-  bool EndsPrinted(std::size_t last) const { return std::find(lines.end() - static_cast<std::ptrdiff_t>(std::min(last, lines.size())), lines.end(), Kind::kPrinted) != lines.end(); }
+  bool EndsPrinted(std::size_t last) const {
+    return std::find(lines.end() - static_cast<std::ptrdiff_t>(std::min(last, lines.size())), lines.end(),
+                     Kind::kPrinted) != lines.end();
+  }
 };
 
 /// Comments of scripts, brackets alone, names in a list: any text has them.
 bool IsNeutral(string_view line) {
   if (line[0] == '#' && !line.starts_with("#!")) return true;
-  return line.find_first_not_of("{}[]();,*/\\\"'") == kNowhere || (line.back() == ',' && std::all_of(line.begin(), line.end() - 1, IsOfName));
+  return line.find_first_not_of("{}[]();,*/\\\"'") == kNowhere ||
+         (line.back() == ',' && std::all_of(line.begin(), line.end() - 1, IsOfName));
 }
 
 std::vector<string_view> FilledLines(string_view text) {
@@ -277,7 +410,8 @@ std::vector<string_view> FilledLines(string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const string_view line = text.substr(0, end);
-    if (const std::size_t last = line.find_last_not_of(" \t\r\f"); last != kNowhere) lines.push_back(line.substr(0, last + 1));
+    if (const std::size_t last = line.find_last_not_of(" \t\r\f"); last != kNowhere)
+      lines.push_back(line.substr(0, last + 1));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
@@ -306,7 +440,10 @@ Shares SharesOf(std::span<const string_view> all, std::size_t most) {
     // Every rank prints the same sentence; a document says a thing once.
     const Voice voice = code || !seen.insert(all[i]).second ? Voice::kNone : VoiceOf(Trimmed(all[i]));
     shares.own_voice += voice == Voice::kOwn ? 1 : 0;
-    shares.lines.push_back(code ? Kind::kCode : voice != Voice::kNone ? Kind::kProse : IsNeutral(line) ? Kind::kNeutral : Kind::kOther);
+    shares.lines.push_back(code                    ? Kind::kCode
+                           : voice != Voice::kNone ? Kind::kProse
+                           : IsNeutral(line)       ? Kind::kNeutral
+                                                   : Kind::kOther);
   }
   return shares;
 }
@@ -317,7 +454,10 @@ bool BeginsPatch(string_view line) {
   constexpr std::size_t kHash = 40;
   if (BeginsWithOneOf(line, kHeads)) return true;
   const std::size_t hash = line.starts_with("commit ") ? 7 : line.starts_with("From ") ? 5 : kNowhere;
-  return hash != kNowhere && line.size() >= hash + kHash && std::all_of(line.begin() + static_cast<std::ptrdiff_t>(hash), line.begin() + static_cast<std::ptrdiff_t>(hash + kHash), [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
+  return hash != kNowhere && line.size() >= hash + kHash &&
+         std::all_of(line.begin() + static_cast<std::ptrdiff_t>(hash),
+                     line.begin() + static_cast<std::ptrdiff_t>(hash + kHash),
+                     [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 bool IsSource(const Shares& shares, bool patch) {
@@ -326,23 +466,31 @@ bool IsSource(const Shares& shares, bool patch) {
   if (shares.keywords.count() < kFewestKeywords || shares.issue || shares.BeginsPrinted()) return false;
   if (patch) return !shares.EndsPrinted(6) && shares.Count(Kind::kPrinted) * 8 <= telling;
   if (shares.CodeAtEnd() < kFewestAtEnd) return false;
-  return code * 10 >= telling * 3 && (code + shares.Count(Kind::kProse)) * 2 >= telling && shares.Count(Kind::kPrinted) * 8 <= telling;
+  return code * 10 >= telling * 3 && (code + shares.Count(Kind::kProse)) * 2 >= telling &&
+         shares.Count(Kind::kPrinted) * 8 <= telling;
 }
 
 bool BeginsPage(string_view line) {
   std::string lower(line.substr(0, 14));
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return lower.starts_with("<!doctype html") || lower.starts_with("<html");
 }
 
 bool IsDocument(const Shares& shares, bool page) {
   constexpr std::size_t kFewestSentences = 12, kLong = 60, kManyMarks = 4, kManyHeadings = 8, kLast = 5;
-  const std::size_t telling = shares.lines.size() - shares.Count(Kind::kNeutral), prose = shares.Count(Kind::kProse), printed = shares.Count(Kind::kPrinted);
+  const std::size_t telling = shares.lines.size() - shares.Count(Kind::kNeutral), prose = shares.Count(Kind::kProse),
+                    printed = shares.Count(Kind::kPrinted);
   if (page && prose >= 2 && printed <= prose) return true;
   const bool fenced = shares.marks.test(static_cast<std::size_t>(DocumentMark::kFence));
   // All headings and lists, and hardly a sentence: a handbook.
-  if (fenced && shares.headings >= kManyHeadings && shares.marks.count() >= kManyMarks && shares.marked * 4 >= telling && printed * 4 <= shares.marked && shares.own_voice == 0 && !shares.issue && !shares.BeginsPrinted() && !shares.EndsPrinted(kLast)) return true;
-  if (prose < kFewestSentences || prose * (shares.marks.count() < kManyMarks ? 5 : 8) < telling || shares.marks.count() < 2 || shares.issue || shares.BeginsPrinted() || shares.EndsPrinted(kLast)) return false;
+  if (fenced && shares.headings >= kManyHeadings && shares.marks.count() >= kManyMarks &&
+      shares.marked * 4 >= telling && printed * 4 <= shares.marked && shares.own_voice == 0 && !shares.issue &&
+      !shares.BeginsPrinted() && !shares.EndsPrinted(kLast))
+    return true;
+  if (prose < kFewestSentences || prose * (shares.marks.count() < kManyMarks ? 5 : 8) < telling ||
+      shares.marks.count() < 2 || shares.issue || shares.BeginsPrinted() || shares.EndsPrinted(kLast))
+    return false;
   if (prose >= kLong) return printed <= prose;
   return printed * 2 <= prose && shares.own_voice * 6 <= prose;
 }
@@ -354,11 +502,15 @@ const InputForm* FormOfText(string_view text) {
   const std::vector<string_view> lines = FilledLines(text);
   if (lines.size() < kFewestLines) return nullptr;
   // Most texts are logs, and say so at either end or in a few lines.
-  if (std::any_of(lines.begin(), lines.begin() + kFirstLines, IsPrinted) || std::any_of(lines.end() - kLastLines, lines.end(), IsPrinted)) return nullptr;
+  if (std::any_of(lines.begin(), lines.begin() + kFirstLines, IsPrinted) ||
+      std::any_of(lines.end() - kLastLines, lines.end(), IsPrinted))
+    return nullptr;
   const Shares first = SharesOf(lines, kFirstLook);
   if ((first.Count(Kind::kCode) + first.Count(Kind::kProse) + first.marked) * 8 < first.lines.size()) return nullptr;
   const Shares shares = SharesOf(lines, kMostLines);
-  return IsSource(shares, BeginsPatch(lines[0])) ? &kSource : IsDocument(shares, BeginsPage(lines[0])) ? &kDocument : nullptr;
+  return IsSource(shares, BeginsPatch(lines[0]))    ? &kSource
+         : IsDocument(shares, BeginsPage(lines[0])) ? &kDocument
+                                                    : nullptr;
 }
 
 }  // namespace inquest

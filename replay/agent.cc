@@ -1,9 +1,10 @@
-// One loop over the coordinator and the ranks. Whatever takes long is done by threads of LocalNode, so that a beat that is missing means something.
+// One loop over the coordinator and the ranks. Whatever takes long is done by threads of LocalNode, so that a beat that
+// is missing means something.
 #include "replay/agent.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,7 +30,8 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kTick{100}, kBeat{250}, kRetry{200}, kGreetingLimit{5000}, kFarewell{10'000};
 /// While ranks live the coordinator speaks four times a second; without a word for this long it is gone.
 constexpr milliseconds kSilence{5000};
-constexpr std::size_t kLogPiece = 256 * 1024, kLogHead = 2U << 20U, kLogTail = 2U << 20U, kUnsentReports = 1U << 20U, kUnsentLogs = 32U << 20U, kSocketsAFrame = 1000;
+constexpr std::size_t kLogPiece = 256 * 1024, kLogHead = 2U << 20U, kLogTail = 2U << 20U, kUnsentReports = 1U << 20U,
+                      kUnsentLogs = 32U << 20U, kSocketsAFrame = 1000;
 
 class Agent {
  public:
@@ -50,7 +52,8 @@ class Agent {
         std::visit([&](auto& m) { Hear(m); }, *message);
       }
       if (end_) break;
-      if (channel_->state() == Channel::State::kClosed) return {3, fmt::format("the coordinator at {} was lost: {}", Master(), channel_->why_closed())};
+      if (channel_->state() == Channel::State::kClosed)
+        return {3, fmt::format("the coordinator at {} was lost: {}", Master(), channel_->why_closed())};
       // Where the coordinator is behind, the ranks wait in their sockets, as they do where it is on their own host.
       if (channel_->unsent() < kUnsentReports) {
         for (NodeEvent& event : node_.Take()) Tell(event);
@@ -59,7 +62,9 @@ class Agent {
         Send(AgentBeat{Clock::now()});
         next_beat_ = Clock::now() + kBeat;
       }
-      if (!living_.empty() && Clock::now() - heard_ > kSilence) return {3, fmt::format("the coordinator at {} was lost: it said nothing for {:.0f} s", Master(), std::chrono::duration<double>(kSilence).count())};
+      if (!living_.empty() && Clock::now() - heard_ > kSilence)
+        return {3, fmt::format("the coordinator at {} was lost: it said nothing for {:.0f} s", Master(),
+                               std::chrono::duration<double>(kSilence).count())};
       if (const auto left = Left()) return *left;
     }
     AwaitPrinted();
@@ -76,7 +81,8 @@ class Agent {
     pollfd owner{setup_.owner, POLLIN, 0};
     if (setup_.owner >= 0 && ::poll(&owner, 1, 0) > 0) {
       char byte = 0;
-      if ((owner.revents & POLLIN) == 0 || ::read(setup_.owner, &byte, 1) <= 0) return AgentEnd{3, "the inquest that started this one is gone"};
+      if ((owner.revents & POLLIN) == 0 || ::read(setup_.owner, &byte, 1) <= 0)
+        return AgentEnd{3, "the inquest that started this one is gone"};
     }
     return std::nullopt;
   }
@@ -108,24 +114,35 @@ class Agent {
           if (const auto left = Left()) return left;
         }
         if (channel_->state() == Channel::State::kOpen) break;
-        if (channel_->refused()) return AgentEnd{3, fmt::format("{}: {}; every node needs the same one", Master(), channel_->why_closed())};
+        if (channel_->refused())
+          return AgentEnd{3, fmt::format("{}: {}; every node needs the same one", Master(), channel_->why_closed())};
         why = channel_->state() == Channel::State::kClosed ? channel_->why_closed() : "it does not answer";
       }
       if (Clock::now() >= last)
-        return AgentEnd{3, fmt::format("node {} found no coordinator at {} within {:.1f} s: {}", setup_.index, Master(), std::chrono::duration<double>(setup_.join).count(), why)};
+        return AgentEnd{3, fmt::format("node {} found no coordinator at {} within {:.1f} s: {}", setup_.index, Master(),
+                                       std::chrono::duration<double>(setup_.join).count(), why)};
       if (const auto left = Left()) return left;
       std::this_thread::sleep_for(kRetry);
     }
-    Send(AgentHello{.index = setup_.index, .count = setup_.count, .host = setup_.host, .net = NetOfThisThread(), .address = OwnAddressOf(channel_->fd()), .version = setup_.version, .local_rank = setup_.local_rank});
+    Send(AgentHello{.index = setup_.index,
+                    .count = setup_.count,
+                    .host = setup_.host,
+                    .net = NetOfThisThread(),
+                    .address = OwnAddressOf(channel_->fd()),
+                    .version = setup_.version,
+                    .local_rank = setup_.local_rank});
     return std::nullopt;
   }
 
   void Await() {
-    pollfd ready[] = {{channel_->fd(), static_cast<short>(channel_->has_unsent() ? POLLIN | POLLOUT : POLLIN), 0}, {channel_->unsent() < kUnsentReports ? node_.fd() : -1, POLLIN, 0}, {setup_.owner, POLLIN, 0}};
+    pollfd ready[] = {{channel_->fd(), static_cast<short>(channel_->has_unsent() ? POLLIN | POLLOUT : POLLIN), 0},
+                      {channel_->unsent() < kUnsentReports ? node_.fd() : -1, POLLIN, 0},
+                      {setup_.owner, POLLIN, 0}};
     (void)::poll(ready, std::size(ready), static_cast<int>(kTick.count()));
   }
 
-  // ---- what the coordinator says --------------------------------------------------------------------------------------
+  // ---- what the coordinator says
+  // --------------------------------------------------------------------------------------
   void Hear(const ProbeOrder& order) {
     const Result<EngineProbe> found = setup_.probe(order.engine, order.options);
     Send(found ? ProbeAnswer{*found, "", ""} : ProbeAnswer{{}, found.error().message, found.error().hint});
@@ -152,7 +169,8 @@ class Agent {
   void Hear(const CoordinatorBeat&) {}
   void Hear(const Farewell& farewell) { end_ = AgentEnd{farewell.status, farewell.complaint}; }
 
-  // ---- what it is told ------------------------------------------------------------------------------------------------
+  // ---- what it is told
+  // ------------------------------------------------------------------------------------------------
   void Tell(NodeEvent& event) {
     if (const auto* spawned = std::get_if<RankSpawned>(&event.what)) living_.insert(spawned->rank);
     if (const auto* ended = std::get_if<RankEnded>(&event.what)) {
@@ -173,7 +191,9 @@ class Agent {
     }
     for (std::size_t begin = 0; begin < saw.sockets.size(); begin += kSocketsAFrame) {
       NodeSaw one = part();
-      one.sockets.assign(saw.sockets.begin() + static_cast<std::ptrdiff_t>(begin), saw.sockets.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kSocketsAFrame, saw.sockets.size())));
+      one.sockets.assign(
+          saw.sockets.begin() + static_cast<std::ptrdiff_t>(begin),
+          saw.sockets.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kSocketsAFrame, saw.sockets.size())));
       Send(Report{run_, {at, std::move(one)}});
     }
     for (auto& [name, text] : saw.texts) {
@@ -184,7 +204,8 @@ class Agent {
     saw = NodeSaw{.id = saw.id, .ranks = {}, .sockets = {}, .texts = {}, .more = false};
   }
 
-  // ---- logs -----------------------------------------------------------------------------------------------------------
+  // ---- logs
+  // -----------------------------------------------------------------------------------------------------------
   void MakeLogFolder() {
     std::string name = setup_.scratch + "/inquest-replay-XXXXXX";
     if (::mkdtemp(name.data()) != nullptr) log_folder_ = name;

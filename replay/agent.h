@@ -16,15 +16,15 @@ struct AgentSetup {
   std::string master;        ///< host name or address of the coordinator
   std::uint16_t port = 0;
   std::string token;
-  std::string host;          ///< what to call this one
-  std::string version;       ///< of inquest
+  std::string host;     ///< what to call this one
+  std::string version;  ///< of inquest
   std::optional<int> local_rank = {};
   std::chrono::milliseconds join{60'000};  ///< for the coordinator to be there
   NodeSetup local;
   ProbeEngine probe;
-  std::string scratch;       ///< an existing folder; what libraries log waits there for being sent, and is then removed
+  std::string scratch;  ///< an existing folder; what libraries log waits there for being sent, and is then removed
   std::function<bool()> interrupted = {};
-  int owner = -1;            ///< a descriptor at whose end the agent ends; -1: none
+  int owner = -1;  ///< a descriptor at whose end the agent ends; -1: none
 };
 
 struct AgentEnd {
@@ -32,8 +32,8 @@ struct AgentEnd {
   std::string complaint;  ///< why it ended, if not in order
 };
 
-/// Returns when the coordinator has said so and closed the connection, is gone, or says nothing for some seconds of a run; no worker is left then. To be
-/// called from a thread that outlives it: when that dies, so do the workers.
+/// Returns when the coordinator has said so and closed the connection, is gone, or says nothing for some seconds of a
+/// run; no worker is left then. To be called from a thread that outlives it: when that dies, so do the workers.
 AgentEnd RunAgent(const AgentSetup& setup);
 
 }  // namespace inquest

@@ -47,7 +47,9 @@ void Fields(Archive& archive, LookAround& m) {
   archive("dump_signal", m.order.dump_signal);
 }
 template <class Archive>
-void Fields(Archive& archive, KillRanks& m) { archive("ranks", m.ranks); }
+void Fields(Archive& archive, KillRanks& m) {
+  archive("ranks", m.ranks);
+}
 template <class Archive>
 void Fields(Archive&, CoordinatorBeat&) {}
 template <class Archive>
@@ -140,7 +142,9 @@ void Fields(Archive& archive, NodeSaw& e) {
   archive("texts", e.texts);
 }
 template <class Archive>
-void Fields(Archive& archive, NodeLost& e) { archive("why", e.why); }
+void Fields(Archive& archive, NodeLost& e) {
+  archive("why", e.why);
+}
 
 template <class Archive>
 void Fields(Archive& archive, Report& m) {
@@ -154,7 +158,9 @@ void Fields(Archive& archive, LogPiece& m) {
   archive("text", m.text);
 }
 template <class Archive>
-void Fields(Archive& archive, AgentBeat& m) { archive("at", m.at); }
+void Fields(Archive& archive, AgentBeat& m) {
+  archive("at", m.at);
+}
 
 std::string Encode(const ToAgent& message) { return wire::EncodeAny(message); }
 std::string Encode(const ToCoordinator& message) { return wire::EncodeAny(message); }

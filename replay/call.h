@@ -12,7 +12,18 @@ namespace inquest {
 
 /// The values are NCCL's ncclDataType_t.
 enum class Datatype : std::uint8_t {
-  kInt8, kUint8, kInt32, kUint32, kInt64, kUint64, kFloat16, kFloat32, kFloat64, kBfloat16, kFloat8E4M3, kFloat8E5M2
+  kInt8,
+  kUint8,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBfloat16,
+  kFloat8E4M3,
+  kFloat8E5M2
 };
 struct DatatypeRow {
   Datatype type;
@@ -46,7 +57,16 @@ inline constexpr std::array<std::string_view, 5> kRedOps = {"sum", "prod", "max"
 constexpr std::string_view Name(RedOp op) { return kRedOps[static_cast<std::size_t>(op)]; }
 
 enum class Operation : std::uint8_t {
-  kBroadcast, kAllReduce, kReduce, kAllGather, kReduceScatter, kAllToAll, kGather, kScatter, kSendRecv, kBarrier
+  kBroadcast,
+  kAllReduce,
+  kReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kGather,
+  kScatter,
+  kSendRecv,
+  kBarrier
 };
 
 /// Fields that an operation does not use stay at their defaults, so that calls compare with ==.
@@ -55,9 +75,10 @@ struct Call {
   std::uint64_t count = 0;  ///< elements, as NCCL counts them for that operation; see ReplayOp
   Datatype datatype = Datatype::kFloat32;
   RedOp redop = RedOp::kSum;
-  int root = 0;             ///< of send/recv: the rank that sends
-  int peer = 0;             ///< of send/recv: the rank that receives
-  std::vector<std::uint64_t> splits = {};  ///< all-to-all: elements to each rank, alike on all ranks; empty: `count` each
+  int root = 0;  ///< of send/recv: the rank that sends
+  int peer = 0;  ///< of send/recv: the rank that receives
+  std::vector<std::uint64_t> splits =
+      {};  ///< all-to-all: elements to each rank, alike on all ranks; empty: `count` each
   bool in_place = false;
   bool operator==(const Call&) const = default;
 };

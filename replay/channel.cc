@@ -1,11 +1,12 @@
-// Bytes in, payloads out; what arrives is never trusted, and nothing is kept of it before its sender has proved the token.
+// Bytes in, payloads out; what arrives is never trusted, and nothing is kept of it before its sender has proved the
+// token.
 #include "replay/channel.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
@@ -23,7 +24,8 @@ constexpr std::size_t kLengthBytes = 4;
 template <class Number>
 std::string BigEndian(Number number) {
   std::string bytes;
-  for (int shift = static_cast<int>(sizeof(Number)) * 8 - 8; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 255U);
+  for (int shift = static_cast<int>(sizeof(Number)) * 8 - 8; shift >= 0; shift -= 8)
+    bytes += static_cast<char>(number >> shift & 255U);
   return bytes;
 }
 
@@ -54,7 +56,8 @@ std::optional<std::string> FrameReader::Next() {
   }
   if (bytes_.size() < kLengthBytes + length + kDigestBytes) return std::nullopt;
   const std::string_view covered = std::string_view(bytes_).substr(0, kLengthBytes + length);
-  broken_ = !SameBytes(FrameMac(key_, number_++, covered), std::string_view(bytes_).substr(covered.size(), kDigestBytes));
+  broken_ =
+      !SameBytes(FrameMac(key_, number_++, covered), std::string_view(bytes_).substr(covered.size(), kDigestBytes));
   if (broken_) return std::nullopt;
   std::string payload(covered.substr(kLengthBytes));
   bytes_.erase(0, covered.size() + kDigestBytes);
@@ -63,7 +66,8 @@ std::optional<std::string> FrameReader::Next() {
 
 // ---- handshake ------------------------------------------------------------------------------------------------------
 
-Handshake::Handshake(Side side, std::string token, std::string nonce) : side_(side), token_(std::move(token)), own_nonce_(std::move(nonce)) {}
+Handshake::Handshake(Side side, std::string token, std::string nonce)
+    : side_(side), token_(std::move(token)), own_nonce_(std::move(nonce)) {}
 
 std::string Handshake::Mac(std::string_view what) const {
   std::string text(what);
@@ -71,7 +75,9 @@ std::string Handshake::Mac(std::string_view what) const {
   return Hmac(token_, text + nonces_);
 }
 
-std::string Handshake::KeyFrom(Side side) const { return Mac(side == Side::kCoordinator ? "key from coordinator" : "key from agent"); }
+std::string Handshake::KeyFrom(Side side) const {
+  return Mac(side == Side::kCoordinator ? "key from coordinator" : "key from agent");
+}
 
 std::string Handshake::Opening() const { return side_ == Side::kCoordinator ? std::string(kMagic) + own_nonce_ : ""; }
 
@@ -81,7 +87,8 @@ Handshake::State Handshake::Take(std::string& bytes, std::string& answer) {
   if (side_ == Side::kCoordinator) {
     if (bytes.size() < kProofBytes) return State::kGoing;
     nonces_ = own_nonce_ + bytes.substr(kMagic.size(), kDigestBytes);
-    if (!SameBytes(Mac("agent proof"), std::string_view(bytes).substr(kOpeningBytes, kDigestBytes))) return State::kRefused;
+    if (!SameBytes(Mac("agent proof"), std::string_view(bytes).substr(kOpeningBytes, kDigestBytes)))
+      return State::kRefused;
     bytes.erase(0, kProofBytes);
     answer += Mac("coordinator proof");
     return State::kDone;
@@ -111,7 +118,8 @@ void TuneSocket(int fd) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 4000);
 }
 
-Channel::Channel(OwnedFd socket, Side side, std::string token) : socket_(std::move(socket)), handshake_(side, std::move(token), RandomBytes()) {
+Channel::Channel(OwnedFd socket, Side side, std::string token)
+    : socket_(std::move(socket)), handshake_(side, std::move(token), RandomBytes()) {
   TuneSocket(socket_.get());
   unsent_ = handshake_.Opening();
   Flush();
@@ -126,10 +134,15 @@ void Channel::Close(std::string why) {
 
 void Channel::Greet(std::string& bytes) {
   switch (handshake_.Take(bytes, unsent_)) {
-    case Handshake::State::kGoing: return;
-    case Handshake::State::kStranger: return Close("the other end is no inquest replay of this version");
-    case Handshake::State::kRefused: refused_ = true; return Close("the job tokens differ");
-    case Handshake::State::kDone: break;
+    case Handshake::State::kGoing:
+      return;
+    case Handshake::State::kStranger:
+      return Close("the other end is no inquest replay of this version");
+    case Handshake::State::kRefused:
+      refused_ = true;
+      return Close("the job tokens differ");
+    case Handshake::State::kDone:
+      break;
   }
   const bool coordinates = !handshake_.Opening().empty();
   writer_.emplace(handshake_.KeyFrom(coordinates ? Side::kCoordinator : Side::kAgent));
@@ -145,13 +158,16 @@ std::vector<std::string> Channel::Work() {
   std::array<char, 64 * 1024> piece;
   for (std::size_t reads = 0; state_ != State::kClosed && reads < kMostReads; ++reads) {
     // A stranger gets no more memory than a greeting takes.
-    const std::size_t room = state_ == State::kOpen ? piece.size() : kProofBytes - std::min(greeting_.size(), kProofBytes - 1);
+    const std::size_t room =
+        state_ == State::kOpen ? piece.size() : kProofBytes - std::min(greeting_.size(), kProofBytes - 1);
     const ssize_t got = ::recv(socket_.get(), piece.data(), room, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     if (got <= 0) {
       refused_ = state_ == State::kGreeting && handshake_.has_proved();
-      Close(refused_ ? "the coordinator refused the job token" : got == 0 ? "its connection was closed" : fmt::format("its connection failed: {}", std::strerror(errno)));
+      Close(refused_   ? "the coordinator refused the job token"
+            : got == 0 ? "its connection was closed"
+                       : fmt::format("its connection failed: {}", std::strerror(errno)));
       break;
     }
     const std::string_view bytes(piece.data(), static_cast<std::size_t>(got));
@@ -179,7 +195,8 @@ void Channel::Send(std::string_view payload) {
 void Channel::Flush() {
   std::size_t sent = 0;
   while (state_ != State::kClosed && sent < unsent_.size()) {
-    const ssize_t took = ::send(socket_.get(), unsent_.data() + sent, unsent_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t took =
+        ::send(socket_.get(), unsent_.data() + sent, unsent_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (took < 0 && errno == EINTR) continue;
     if (took < 0 && errno != EAGAIN) break;  // the next read says why
     if (took < 0) break;

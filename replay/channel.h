@@ -1,11 +1,12 @@
-// A connection between coordinator and agent: proof of the job token, then framed messages that cannot be forged, repeated or reordered.
+// A connection between coordinator and agent: proof of the job token, then framed messages that cannot be forged,
+// repeated or reordered.
 //
 // Handshake, C the coordinator and A the agent; all lengths are fixed:
 //   C -> A   "inquest replay 1", nonce of C (32 bytes)
 //   A -> C   "inquest replay 1", nonce of A, HMAC-SHA256(token, "agent proof" nonces)
 //   C -> A   HMAC-SHA256(token, "coordinator proof" nonces)
-// Frame: length of the payload (4 bytes, big endian), payload, HMAC-SHA256(key, number of the frame (8 bytes) length payload); each direction has a
-// key of its own, HMAC-SHA256(token, its name nonces). Nothing is encrypted.
+// Frame: length of the payload (4 bytes, big endian), payload, HMAC-SHA256(key, number of the frame (8 bytes) length
+// payload); each direction has a key of its own, HMAC-SHA256(token, its name nonces). Nothing is encrypted.
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,8 @@
 
 namespace inquest {
 
-inline constexpr std::size_t kFrameBytes = 4U << 20U;   ///< of a payload, at most
-inline constexpr std::size_t kUnsentBytes = 64U << 20U; ///< a peer that lets more than this pile up is cut off
+inline constexpr std::size_t kFrameBytes = 4U << 20U;    ///< of a payload, at most
+inline constexpr std::size_t kUnsentBytes = 64U << 20U;  ///< a peer that lets more than this pile up is cut off
 
 enum class Side : std::uint8_t { kCoordinator, kAgent };
 
@@ -53,7 +54,12 @@ class FrameReader {
 /// One side's part of the handshake, over bytes.
 class Handshake {
  public:
-  enum class State : std::uint8_t { kGoing, kDone, kStranger, kRefused };  ///< kStranger: no inquest of this version; kRefused: another token
+  enum class State : std::uint8_t {
+    kGoing,
+    kDone,
+    kStranger,
+    kRefused
+  };  ///< kStranger: no inquest of this version; kRefused: another token
   Handshake(Side side, std::string token, std::string nonce);
   /// Takes what it needs from the front of `bytes`; what it answers is appended to `answer`.
   State Take(std::string& bytes, std::string& answer);
@@ -101,7 +107,8 @@ class Channel {
   bool refused_ = false;
 };
 
-/// No delay, and the kernel asks an idle peer for a sign of life: one that is cut off is given up within about four seconds.
+/// No delay, and the kernel asks an idle peer for a sign of life: one that is cut off is given up within about four
+/// seconds.
 void TuneSocket(int fd);
 
 }  // namespace inquest

@@ -1,11 +1,11 @@
 // getaddrinfo, and sockets that do not block.
 #include "replay/connect.h"
 
-#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
@@ -25,7 +25,9 @@ int SocketError(int fd) {
 
 std::string TextOf(const sockaddr_storage& address, socklen_t length) {
   std::array<char, NI_MAXHOST> text{};
-  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+    return "";
   const std::string host = text.data();
   constexpr std::string_view kMapped = "::ffff:";
   return host.starts_with(kMapped) && host.find('.') != std::string::npos ? host.substr(kMapped.size()) : host;
@@ -69,13 +71,15 @@ Result<OwnedFd> ListenOn(std::uint16_t port) {
     four.sin_family = AF_INET;
     four.sin_port = htons(port);
     if (family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    const bool bound = family == AF_INET6 ? ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&six), sizeof six) == 0
-                                          : ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&four), sizeof four) == 0;
+    const bool bound = family == AF_INET6
+                           ? ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&six), sizeof six) == 0
+                           : ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&four), sizeof four) == 0;
     if (bound && ::listen(socket.get(), kBacklog) == 0) return socket;
     why = std::strerror(errno);
     if (errno == EADDRINUSE) break;
   }
-  return Error{fmt::format("port {} cannot be listened at: {}", port, why), "name another with --master HOST:PORT, the same on every node", ""};
+  return Error{fmt::format("port {} cannot be listened at: {}", port, why),
+               "name another with --master HOST:PORT, the same on every node", ""};
 }
 
 std::uint16_t PortOf(int fd) {

@@ -1,9 +1,10 @@
-// Who connects is a stranger until it has proved the token: it gets a fixed few bytes of memory, one of a few places, and five seconds.
+// Who connects is a stranger until it has proved the token: it gets a fixed few bytes of memory, one of a few places,
+// and five seconds.
 #include "replay/crew.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
@@ -47,7 +48,10 @@ struct Crew::State {
 
   std::string NameOf(int index) const {
     const auto place = static_cast<std::size_t>(index);
-    const std::string name = index == 0 ? setup.host : place - 1 < nodes.size() && nodes[place - 1] ? nodes[place - 1]->hello().host : place < setup.names.size() ? setup.names[place] : "";
+    const std::string name = index == 0                                     ? setup.host
+                             : place - 1 < nodes.size() && nodes[place - 1] ? nodes[place - 1]->hello().host
+                             : place < setup.names.size()                   ? setup.names[place]
+                                                                            : "";
     return name.empty() ? fmt::format("node {}", index) : fmt::format("node {} ({})", index, name);
   }
 
@@ -72,14 +76,22 @@ struct Crew::State {
     const std::string who = fmt::format("node {} ({})", hello->index, hello->host.empty() ? peer.address : hello->host);
     if (hello->version != setup.version || hello->wire != kWireVersion) {
       const bool same = hello->version == setup.version;
-      return Error{fmt::format("{} has inquest {}{}, {} has inquest {}{}", NameOf(0), setup.version, same ? fmt::format(" (wire {})", kWireVersion) : "", who, hello->version,
+      return Error{fmt::format("{} has inquest {}{}, {} has inquest {}{}", NameOf(0), setup.version,
+                               same ? fmt::format(" (wire {})", kWireVersion) : "", who, hello->version,
                                same ? fmt::format(" (wire {})", hello->wire) : ""),
                    "install the same inquest on every node", ""};
     }
-    if (hello->count != setup.count) return Error{fmt::format("{} was started as one of {} nodes, {} as one of {}", who, hello->count, NameOf(0), setup.count), "start all of them alike", ""};
-    if (hello->index < 1 || hello->index >= setup.count) return Error{fmt::format("{} has a number that none of {} nodes has", who, setup.count), "nodes are counted from 0", ""};
+    if (hello->count != setup.count)
+      return Error{
+          fmt::format("{} was started as one of {} nodes, {} as one of {}", who, hello->count, NameOf(0), setup.count),
+          "start all of them alike", ""};
+    if (hello->index < 1 || hello->index >= setup.count)
+      return Error{fmt::format("{} has a number that none of {} nodes has", who, setup.count),
+                   "nodes are counted from 0", ""};
     std::unique_ptr<RemoteNode>& place = nodes[static_cast<std::size_t>(hello->index) - 1];
-    if (place) return Error{fmt::format("two nodes came as node {}: {} and {}", hello->index, place->hello().host, who), "every node needs a number of its own", ""};
+    if (place)
+      return Error{fmt::format("two nodes came as node {}: {} and {}", hello->index, place->hello().host, who),
+                   "every node needs a number of its own", ""};
     place = std::make_unique<RemoteNode>(std::move(peer.channel), std::move(*hello), peer.address);
     return std::nullopt;
   }
@@ -112,7 +124,9 @@ struct Crew::State {
       if (!node) continue;
       (void)node->channel().Work();
       if (node->channel().state() == Channel::State::kClosed)
-        return Error{fmt::format("{} was lost before all were there: {}", NameOf(node->hello().index), node->channel().why_closed()), "", ""};
+        return Error{fmt::format("{} was lost before all were there: {}", NameOf(node->hello().index),
+                                 node->channel().why_closed()),
+                     "", ""};
     }
     return std::nullopt;
   }
@@ -130,9 +144,15 @@ struct Crew::State {
     }
     if (more > 0) who += fmt::format(" and {} more", more);
     std::string hint = fmt::format("start the same command there; it must reach this host at port {}", port);
-    for (const auto& [address, times] : refused) hint += fmt::format("; {} connected {} and did not know the job token", address, times == 1 ? "once" : fmt::format("{} times", times));
-    for (const auto& [address, times] : foreign) hint += fmt::format("; what connected {} from {} was no inquest of this version", times == 1 ? "once" : fmt::format("{} times", times), address);
-    return {fmt::format("{} of {} never came within {:.1f} s", who, setup.count, std::chrono::duration<double>(limit).count()), hint, ""};
+    for (const auto& [address, times] : refused)
+      hint += fmt::format("; {} connected {} and did not know the job token", address,
+                          times == 1 ? "once" : fmt::format("{} times", times));
+    for (const auto& [address, times] : foreign)
+      hint += fmt::format("; what connected {} from {} was no inquest of this version",
+                          times == 1 ? "once" : fmt::format("{} times", times), address);
+    return {fmt::format("{} of {} never came within {:.1f} s", who, setup.count,
+                        std::chrono::duration<double>(limit).count()),
+            hint, ""};
   }
 
   std::optional<Error> Join(milliseconds limit) {
@@ -145,7 +165,8 @@ struct Crew::State {
       if (auto error = HearStrangers()) return error;
       if (auto error = LookForLost()) return error;
       if (Complete()) break;
-      if (setup.interrupted && setup.interrupted()) return Error{"interrupted while waiting for the other nodes", "", ""};
+      if (setup.interrupted && setup.interrupted())
+        return Error{"interrupted while waiting for the other nodes", "", ""};
       if (const std::string why = setup.hopeless ? setup.hopeless() : ""; !why.empty()) return Error{why, "", ""};
       if (Clock::now() >= last) return Missing(limit);
     }
@@ -165,7 +186,11 @@ struct Crew::State {
     members = {own};
     for (const auto& node : nodes) {
       const bool here = IsLoopbackAddress(node->address()) && node->hello().net == own.net;
-      members.push_back({node->hello().host, node->hello().net, here ? own.address : node->hello().address.empty() ? node->address() : node->hello().address, node->hello().local_rank, node->hello().version});
+      members.push_back({node->hello().host, node->hello().net,
+                         here                            ? own.address
+                         : node->hello().address.empty() ? node->address()
+                                                         : node->hello().address,
+                         node->hello().local_rank, node->hello().version});
     }
   }
 };
@@ -207,17 +232,23 @@ std::vector<Node*> Crew::Nodes(Node* own) const {
   return nodes;
 }
 
-Result<std::vector<EngineProbe>> Crew::Probe(const std::string& engine, const std::map<std::string, std::string>& options, const std::optional<EngineProbe>& own) {
+Result<std::vector<EngineProbe>> Crew::Probe(const std::string& engine,
+                                             const std::map<std::string, std::string>& options,
+                                             const std::optional<EngineProbe>& own) {
   for (const auto& node : state_->nodes) node->Send(ProbeOrder{engine, options});
   std::vector<EngineProbe> found = {own.value_or(EngineProbe())};
   for (const auto& node : state_->nodes) {
     const auto answer = node->AwaitProbe(kProbeLimit);
     const std::string who = state_->NameOf(node->hello().index);
-    if (!answer) return Error{fmt::format("{} does not say what it has of {}", who, engine), node->channel().why_closed(), ""};
-    if (!answer->missing.empty()) return Error{fmt::format("{}: {}", who, answer->missing), answer->hint, fmt::format("engine {}", engine)};
+    if (!answer)
+      return Error{fmt::format("{} does not say what it has of {}", who, engine), node->channel().why_closed(), ""};
+    if (!answer->missing.empty())
+      return Error{fmt::format("{}: {}", who, answer->missing), answer->hint, fmt::format("engine {}", engine)};
     const std::size_t first = own ? 0 : 1;
     if (found.size() > first && NameAndVersion(answer->found.version) != NameAndVersion(found[first].version))
-      return Error{fmt::format("{} has {}, {} has {}", state_->NameOf(static_cast<int>(first)), found[first].version, who, answer->found.version), "every node needs the same version of it", fmt::format("engine {}", engine)};
+      return Error{fmt::format("{} has {}, {} has {}", state_->NameOf(static_cast<int>(first)), found[first].version,
+                               who, answer->found.version),
+                   "every node needs the same version of it", fmt::format("engine {}", engine)};
     found.push_back(answer->found);
   }
   return found;

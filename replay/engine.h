@@ -34,7 +34,8 @@ struct SessionSetup {
   int rank = 0, nranks = 1;
   Call call;
   std::map<std::string, std::string> options;  ///< of the engine: `interface`, `library`, `device`; the plan fills them
-  std::chrono::milliseconds patience{};        ///< longer than every deadline: the library must not give up before the supervisor does
+  std::chrono::milliseconds
+      patience{};  ///< longer than every deadline: the library must not give up before the supervisor does
 };
 
 /// How far a step is.
@@ -53,19 +54,19 @@ struct WrongData {
 
 /// What an engine is made of on one host.
 struct EngineProbe {
-  std::string version;             ///< in its own words: `NCCL 2.28.9 of /usr/lib/libnccl.so.2, 8 GPUs`
-  std::string tests;               ///< what a pass of it shows
-  std::optional<int> nccl = {};    ///< NCCL's own number of the version: 22809
+  std::string version;           ///< in its own words: `NCCL 2.28.9 of /usr/lib/libnccl.so.2, 8 GPUs`
+  std::string tests;             ///< what a pass of it shows
+  std::optional<int> nccl = {};  ///< NCCL's own number of the version: 22809
 };
 
 /// One rank's use of an engine. All but async_error and Abort are called from the worker's main thread.
 class Session {
  public:
   virtual ~Session() = default;
-  /// Begins the step that ends in `step.phase`; returns soon, whatever the library does: a call that blocks belongs in a
-  /// thread. Called for kLibsLoaded to kWarmedUp; then for each iteration kDescriptorAgreed (fill the buffers; the worker
-  /// compares afterwards), kEnqueued, kStarted, kCompleted, kVerified; at the end kFinalized. A step that means nothing to
-  /// the engine is done at once.
+  /// Begins the step that ends in `step.phase`; returns soon, whatever the library does: a call that blocks belongs in
+  /// a thread. Called for kLibsLoaded to kWarmedUp; then for each iteration kDescriptorAgreed (fill the buffers; the
+  /// worker compares afterwards), kEnqueued, kStarted, kCompleted, kVerified; at the end kFinalized. A step that means
+  /// nothing to the engine is done at once.
   virtual StepState Begin(const Step& step) = 0;
   /// Asks the step that was begun last. Never waits.
   virtual StepState Poll() = 0;

@@ -19,9 +19,12 @@ struct KindRow {
   std::string_view name;
   Kind kind;
 };
-constexpr KindRow kKinds[] = {{"hang", Kind::kHang},   {"delay", Kind::kDelay}, {"stop", Kind::kStop},       {"kill", Kind::kKill},
-                              {"exit", Kind::kExit},   {"count", Kind::kAlter}, {"op", Kind::kAlter},        {"root", Kind::kAlter},
-                              {"dtype", Kind::kAlter}, {"redop", Kind::kAlter}, {"corrupt", Kind::kCorrupt}, {"abort-hangs", Kind::kAbortHangs}, {"unchecked", Kind::kUnchecked}};
+constexpr KindRow kKinds[] = {
+    {"hang", Kind::kHang},          {"delay", Kind::kDelay},     {"stop", Kind::kStop},
+    {"kill", Kind::kKill},          {"exit", Kind::kExit},       {"count", Kind::kAlter},
+    {"op", Kind::kAlter},           {"root", Kind::kAlter},      {"dtype", Kind::kAlter},
+    {"redop", Kind::kAlter},        {"corrupt", Kind::kCorrupt}, {"abort-hangs", Kind::kAbortHangs},
+    {"unchecked", Kind::kUnchecked}};
 
 template <class Number>
 std::optional<Number> NumberOf(std::string_view text) {
@@ -97,7 +100,8 @@ Result<std::vector<Fault>> ParseFaults(std::string_view text, const Plan& plan) 
   while (!text.empty()) {
     const std::string_view one = TakeUntil(text, ';');
     const auto fault = FaultOf(one, plan);
-    if (!fault) return Error{fmt::format("bad fault '{}'", one), "RANK:KIND[@PHASE[#ITERATION]][=VALUE], see docs/replay.md", ""};
+    if (!fault)
+      return Error{fmt::format("bad fault '{}'", one), "RANK:KIND[@PHASE[#ITERATION]][=VALUE], see docs/replay.md", ""};
     faults.push_back(*fault);
   }
   return faults;

@@ -1,10 +1,11 @@
 // Each variant is run in fresh processes until the answer is clear.
 //
-// The baseline comes first. Where it passes every time, nothing is left to isolate, and that is a finding. Where it breaks,
-// a variant that breaks too is out after its first broken run; one that passes has to pass as often as makes chance
-// unlikely: three times where the baseline always broke, all repeats where it broke now and then. A variant for which NCCL
-// used the very same transports as in the baseline has tested nothing and decides nothing. Of the variants that pass the
-// most special one names the path: with shared memory off as well as peer-to-peer says less than peer-to-peer alone.
+// The baseline comes first. Where it passes every time, nothing is left to isolate, and that is a finding. Where it
+// breaks, a variant that breaks too is out after its first broken run; one that passes has to pass as often as makes
+// chance unlikely: three times where the baseline always broke, all repeats where it broke now and then. A variant for
+// which NCCL used the very same transports as in the baseline has tested nothing and decides nothing. Of the variants
+// that pass the most special one names the path: with shared memory off as well as peer-to-peer says less than
+// peer-to-peer alone.
 #include "replay/isolate.h"
 
 #include <fmt/format.h>
@@ -26,7 +27,9 @@ constexpr std::size_t kMostCards = 8;
 constexpr int kMostSets = 40;
 constexpr std::string_view kOneCard = "hca ";
 
-bool Broke(RunVerdict verdict) { return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kCouldNotRun; }
+bool Broke(RunVerdict verdict) {
+  return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kCouldNotRun;
+}
 
 Plan Applied(Plan plan, const Variant& variant) {
   for (const auto& [name, value] : variant.env) plan.env.insert_or_assign(std::string(name), std::string(value));
@@ -36,13 +39,16 @@ Plan Applied(Plan plan, const Variant& variant) {
 
 class Isolation {
  public:
-  Isolation(const Plan& plan, const IsolationSetup& setup) : plan_(plan), setup_(setup), variants_(VariantsFor(plan, setup.inherited, setup.nccl)) {}
+  Isolation(const Plan& plan, const IsolationSetup& setup)
+      : plan_(plan), setup_(setup), variants_(VariantsFor(plan, setup.inherited, setup.nccl)) {}
 
   IsolationOutcome Run() {
     for (const Variant* variant : variants_) {
       if (out_.interrupted) break;
       // Where the baseline passes, or there is no GPU path to switch, the others say nothing.
-      if (variant != variants_.front() && (Baseline().broken == 0 || (plan_.engine != "nccl" && variant->engine.empty()))) break;
+      if (variant != variants_.front() &&
+          (Baseline().broken == 0 || (plan_.engine != "nccl" && variant->engine.empty())))
+        break;
       if (variant->engine == plan_.engine) continue;
       Try(std::string(variant->id), Applied(plan_, *variant));
       if (variant == variants_.front() && setup_.cards) cards_ = setup_.cards();
@@ -98,15 +104,20 @@ class Isolation {
   }
 
   /// NLVS, protocols and the moment of connecting do not show in the channels' lines.
-  static bool MovesTransport(std::string_view id) { return id == "net-only" || id == "socket" || id == "p2p-off" || id == "shm-off" || id == "gdr-off"; }
+  static bool MovesTransport(std::string_view id) {
+    return id == "net-only" || id == "socket" || id == "p2p-off" || id == "shm-off" || id == "gdr-off";
+  }
 
-  bool IsClear(const VariantOutcome& tried) const { return tried.broken == 0 && tried.runs >= Wanted() && !tried.changed_nothing; }
+  bool IsClear(const VariantOutcome& tried) const {
+    return tried.broken == 0 && tried.runs >= Wanted() && !tried.changed_nothing;
+  }
 
   /// One RDMA port at a time, where there are several and the baseline went over them, as far as it says.
   void TryCards() {
     const auto& used = Baseline().used;
     if (cards_.size() < 2 || plan_.engine != "nccl") return;
-    if (!used.empty() && std::ranges::none_of(used, [](const std::string& via) { return via.starts_with("NET/IB"); })) return;
+    if (!used.empty() && std::ranges::none_of(used, [](const std::string& via) { return via.starts_with("NET/IB"); }))
+      return;
     for (std::size_t i = 0; i < std::min(cards_.size(), kMostCards) && !out_.interrupted; ++i) {
       Plan plan = plan_;
       plan.env["NCCL_IB_HCA"] = "=" + cards_[i];  // exactly this one
@@ -123,7 +134,8 @@ class Isolation {
       tried.ranks = ranks;
       const Plan plan = SubsetOf(plan_, ranks);
       for (int pass = 0; pass < Wanted() && !tried.broken; ++pass) {
-        if (setup_.progress) setup_.progress(fmt::format("{} of {} ranks, from rank {}", ranks.size(), plan_.ranks.value, ranks.front()));
+        if (setup_.progress)
+          setup_.progress(fmt::format("{} of {} ranks, from rank {}", ranks.size(), plan_.ranks.value, ranks.front()));
         const RunOutcome run = setup_.run(plan);
         ++part_runs_;
         if (run.verdict == RunVerdict::kInterrupted) {
@@ -168,8 +180,10 @@ class Isolation {
       return;
     }
     if (base.broken == 0) {
-      out_.finding = fmt::format("Passes {} of {}: the machines can do this collective now. Then it was the program (ranks that did not make the same calls), something passing, or a node that is no longer among these.",
-                                 base.runs, base.runs);
+      out_.finding = fmt::format(
+          "Passes {} of {}: the machines can do this collective now. Then it was the program (ranks that did not make "
+          "the same calls), something passing, or a node that is no longer among these.",
+          base.runs, base.runs);
       return;
     }
     out_.finding = fmt::format("Breaks {} of {}", base.broken, base.runs);
@@ -212,25 +226,32 @@ class Isolation {
       if (tried.broken > 0) broken.push_back(std::string_view(tried.id).substr(kOneCard.size()));
       if (IsClear(tried)) well.push_back(std::string_view(tried.id).substr(kOneCard.size()));
     }
-    const std::string left = cards_.size() > kMostCards ? fmt::format(" (the first {} of {} RDMA ports were tried)", kMostCards, cards_.size()) : "";
+    const std::string left = cards_.size() > kMostCards
+                                 ? fmt::format(" (the first {} of {} RDMA ports were tried)", kMostCards, cards_.size())
+                                 : "";
     if (broken.empty() && well.empty()) return "";
     if (broken.empty()) return fmt::format("Each RDMA port alone passes{}.", left);
     if (well.empty()) return fmt::format("Each RDMA port alone breaks too{}.", left);
-    return fmt::format("It breaks with {} {} alone, and passes with {} alone{}: {} card, cable or switch port.", broken.size() == 1 ? "RDMA port" : "each of the RDMA ports", fmt::join(broken, ", "),
+    return fmt::format("It breaks with {} {} alone, and passes with {} alone{}: {} card, cable or switch port.",
+                       broken.size() == 1 ? "RDMA port" : "each of the RDMA ports", fmt::join(broken, ", "),
                        fmt::join(well, ", "), left, broken.size() == 1 ? "its" : "their");
   }
 
   std::string Parts() const {
     if (!parts_) return "";
-    const std::string runs = fmt::format("found in {} runs of parts of the ranks{}", part_runs_, parts_->is_whole ? "" : ", then given up: there may be a smaller one");
-    if (static_cast<int>(parts_->smallest.size()) == plan_.ranks.value) return fmt::format("No smaller part of the ranks breaks; {}.", runs);
+    const std::string runs = fmt::format("found in {} runs of parts of the ranks{}", part_runs_,
+                                         parts_->is_whole ? "" : ", then given up: there may be a smaller one");
+    if (static_cast<int>(parts_->smallest.size()) == plan_.ranks.value)
+      return fmt::format("No smaller part of the ranks breaks; {}.", runs);
     const std::string ranks = fmt::format("{}", fmt::join(parts_->smallest, ", "));
     if (parts_->smallest.size() == 1) return fmt::format("Rank {} breaks all by itself; {}.", ranks, runs);
-    return fmt::format("Alone, {} {} break; {}.", parts_->smallest.size() == 2 ? "the pair of ranks" : "ranks", ranks, runs);
+    return fmt::format("Alone, {} {} break; {}.", parts_->smallest.size() == 2 ? "the pair of ranks" : "ranks", ranks,
+                       runs);
   }
 
   std::string NothingHelps() const {
-    if (const VariantOutcome* cpu = Find("cpu"); cpu != nullptr && cpu->broken > 0) return ", and on CPUs over TCP too: the hosts or their IP network, before anything of the GPUs.";
+    if (const VariantOutcome* cpu = Find("cpu"); cpu != nullptr && cpu->broken > 0)
+      return ", and on CPUs over TCP too: the hosts or their IP network, before anything of the GPUs.";
     if (plan_.engine == "gloo") return ": the hosts or their IP network; the GPUs were not used.";
     return ", whatever part of the transport is switched off: rather a GPU, the driver or NCCL itself than one path.";
   }
@@ -243,14 +264,16 @@ class Isolation {
     if (broken.empty()) return "Every pair alone passes.";
     if (broken.size() == out_.pairs.size()) return "Every pair alone breaks too.";
     const auto rank = broken.size() > 1 ? CommonRank() : std::nullopt;
-    return fmt::format("Alone, {}: {}{}.", broken.size() == 1 ? "this pair breaks" : "these pairs break", fmt::join(broken, ", "), rank ? fmt::format("; rank {} is in each", *rank) : "");
+    return fmt::format("Alone, {}: {}{}.", broken.size() == 1 ? "this pair breaks" : "these pairs break",
+                       fmt::join(broken, ", "), rank ? fmt::format("; rank {} is in each", *rank) : "");
   }
 
   /// The one rank that is in every broken pair; nullopt: none, or more than one.
   std::optional<int> CommonRank() const {
     std::optional<int> common;
     for (int rank = 0; rank < plan_.ranks.value; ++rank) {
-      const bool in_all = std::ranges::all_of(out_.pairs, [&](const PairOutcome& pair) { return !pair.broken || pair.from == rank || pair.to == rank; });
+      const bool in_all = std::ranges::all_of(
+          out_.pairs, [&](const PairOutcome& pair) { return !pair.broken || pair.from == rank || pair.to == rank; });
       if (in_all && common) return std::nullopt;
       if (in_all) common = rank;
     }

@@ -17,10 +17,10 @@ namespace inquest {
 struct VariantOutcome {
   std::string id;
   int runs = 0, broken = 0, could_not_run = 0;
-  std::set<std::string> used;     ///< `P2P/IPC`, `NET/Socket`, of NCCL's own lines; empty: not known
-  bool changed_nothing = false;   ///< it used the same as the baseline
+  std::set<std::string> used;                ///< `P2P/IPC`, `NET/Socket`, of NCCL's own lines; empty: not known
+  bool changed_nothing = false;              ///< it used the same as the baseline
   RunVerdict verdict = RunVerdict::kPassed;  ///< of its last broken run
-  std::string sentence;           ///< of that
+  std::string sentence;                      ///< of that
 };
 
 /// A send from one rank to another, alone.
@@ -34,7 +34,7 @@ struct PairOutcome {
 struct SubsetOutcome {
   std::vector<int> ranks;  ///< of the plan, ascending
   bool broken = false;
-  std::string sentence;    ///< by the subset's own numbers
+  std::string sentence;  ///< by the subset's own numbers
 };
 
 struct IsolationOutcome {
@@ -54,8 +54,8 @@ struct IsolationSetup {
   std::function<std::set<std::string>()> used;
   /// The RDMA ports that they say it had to choose from: `mlx5_0:1`. May be empty.
   std::function<std::vector<std::string>()> cards = {};
-  Environment inherited = {};         ///< what workers inherit: settings of NCCL that are not the plan's
-  std::optional<int> nccl = {};       ///< version, as ncclGetVersion gives it
+  Environment inherited = {};    ///< what workers inherit: settings of NCCL that are not the plan's
+  std::optional<int> nccl = {};  ///< version, as ncclGetVersion gives it
   std::function<void(std::string_view what)> progress;  ///< may be empty
 };
 

@@ -1,5 +1,6 @@
-// What outranks what: a node that is gone explains all that its ranks and their peers did; a death or a frozen process explains the errors and waits of the others; a mismatch is known before anyone waits; a link that
-// holds bytes explains ranks that wait in the same step; only then is the rank that lags the one to look at.
+// What outranks what: a node that is gone explains all that its ranks and their peers did; a death or a frozen process
+// explains the errors and waits of the others; a mismatch is known before anyone waits; a link that holds bytes
+// explains ranks that wait in the same step; only then is the rank that lags the one to look at.
 #include "replay/judgement.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,9 @@ using std::string;
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-string Ranks(const std::vector<int>& ranks) { return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", FoldRanks(ranks)); }
+string Ranks(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", FoldRanks(ranks));
+}
 string Capital(string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
   return text;
@@ -42,8 +45,11 @@ string Others(const RunOutcome& run, const std::vector<int>& but) {
       found->second.push_back(rank.rank);
   }
   string text;
-  for (const auto& [step, ranks] : steps) text += fmt::format("{} {} wait{} in {}", text.empty() ? ";" : ",", Ranks(ranks), ranks.size() == 1 ? "s" : "", Text(step));
-  if (!done.empty()) text += fmt::format("{} {} {} done", text.empty() ? ";" : ",", Ranks(done), done.size() == 1 ? "is" : "are");
+  for (const auto& [step, ranks] : steps)
+    text += fmt::format("{} {} wait{} in {}", text.empty() ? ";" : ",", Ranks(ranks), ranks.size() == 1 ? "s" : "",
+                        Text(step));
+  if (!done.empty())
+    text += fmt::format("{} {} {} done", text.empty() ? ";" : ",", Ranks(done), done.size() == 1 ? "is" : "are");
   return text;
 }
 
@@ -54,14 +60,17 @@ string On(const RunOutcome& run, const RankOutcome& rank) {
 }
 
 /// `in completed #1`; `after started #1` where it had come through that and begun nothing else.
-string Where(const RankOutcome& rank) { return fmt::format("{} {}", rank.last == rank.doing ? "after" : "in", Text(rank.doing)); }
+string Where(const RankOutcome& rank) {
+  return fmt::format("{} {}", rank.last == rank.doing ? "after" : "in", Text(rank.doing));
+}
 
 /// The last line that says something.
 string LastWords(const string& output) {
   std::size_t end = output.size();
   while (end > 0) {
     const std::size_t begin = output.rfind('\n', end - 1);
-    const string line = output.substr(begin == string::npos ? 0 : begin + 1, end - (begin == string::npos ? 0 : begin + 1));
+    const string line =
+        output.substr(begin == string::npos ? 0 : begin + 1, end - (begin == string::npos ? 0 : begin + 1));
     if (line.find_first_not_of(" \t\r\n") != string::npos) return line.substr(0, 300);
     if (begin == string::npos) break;
     end = begin;
@@ -70,9 +79,12 @@ string LastWords(const string& output) {
 }
 
 Judgement OfDeath(const RunOutcome& run, const RankOutcome& dead) {
-  string how = dead.signal ? fmt::format("was killed by signal {} ({})", *dead.signal, ::strsignal(*dead.signal)) : fmt::format("exited with {}", dead.exit_code.value_or(0));
-  string sentence = fmt::format("Rank {}{} {} {}{}.", dead.rank, On(run, dead), how, Where(dead), Others(run, {dead.rank}));
-  if (const string words = LastWords(dead.output); !words.empty()) sentence += fmt::format(" Its last words: {}", words);
+  string how = dead.signal ? fmt::format("was killed by signal {} ({})", *dead.signal, ::strsignal(*dead.signal))
+                           : fmt::format("exited with {}", dead.exit_code.value_or(0));
+  string sentence =
+      fmt::format("Rank {}{} {} {}{}.", dead.rank, On(run, dead), how, Where(dead), Others(run, {dead.rank}));
+  if (const string words = LastWords(dead.output); !words.empty())
+    sentence += fmt::format(" Its last words: {}", words);
   return {RunVerdict::kRankDied, sentence, {{.rank = dead.rank, .to = {}}}};
 }
 
@@ -84,7 +96,9 @@ Judgement OfLostNode(const RunOutcome& run, std::size_t node) {
     ranks.push_back(rank.rank);
     judgement.blamed.push_back({.rank = rank.rank, .to = {}});
   }
-  judgement.sentence = fmt::format("{} was lost with {}: {}{}.", Capital(run.nodes[node].name), ranks.empty() ? "no rank on it" : Ranks(ranks), run.nodes[node].lost, Others(run, ranks));
+  judgement.sentence =
+      fmt::format("{} was lost with {}: {}{}.", Capital(run.nodes[node].name),
+                  ranks.empty() ? "no rank on it" : Ranks(ranks), run.nodes[node].lost, Others(run, ranks));
   return judgement;
 }
 
@@ -96,7 +110,8 @@ Judgement OfMismatch(const RunOutcome& run, const Plan& plan) {
       agree.push_back(rank.rank);
       continue;
     }
-    judgement.sentence += fmt::format("{}ank {}{} asked for {}", judgement.sentence.empty() ? "R" : ", r", rank.rank, On(run, rank), Difference(*rank.asked, CallOf(plan)));
+    judgement.sentence += fmt::format("{}ank {}{} asked for {}", judgement.sentence.empty() ? "R" : ", r", rank.rank,
+                                      On(run, rank), Difference(*rank.asked, CallOf(plan)));
     judgement.blamed.push_back({.rank = rank.rank, .to = {}});
   }
   judgement.sentence += agree.empty() ? "." : fmt::format("; {} asked for {}.", Ranks(agree), Describe(CallOf(plan)));
@@ -106,8 +121,9 @@ Judgement OfMismatch(const RunOutcome& run, const Plan& plan) {
 Judgement OfWrongData(const RunOutcome& run, const RankOutcome& rank) {
   const WrongData& data = *rank.wrong_data;
   return {RunVerdict::kWrongData,
-          fmt::format("Rank {}{} got wrong data in #{}: element {} is {}, not {}; {} element{} wrong.", rank.rank, On(run, rank), rank.doing.iteration, data.first, data.got,
-                      data.wanted, data.elements, data.elements == 1 ? " is" : "s are"),
+          fmt::format("Rank {}{} got wrong data in #{}: element {} is {}, not {}; {} element{} wrong.", rank.rank,
+                      On(run, rank), rank.doing.iteration, data.first, data.got, data.wanted, data.elements,
+                      data.elements == 1 ? " is" : "s are"),
           {{.rank = rank.rank, .to = {}}}};
 }
 
@@ -131,15 +147,19 @@ std::optional<int> PeerOf(const RankOutcome& rank, const RunOutcome& run) {
 /// The first to fail, but for one that fails at nearly the same moment and says who it could not reach.
 const RankOutcome& Telling(const RunOutcome& run, const RankOutcome& first) {
   if (PeerOf(first, run)) return first;
-  const auto telling = std::ranges::find_if(run.ranks, [&](const RankOutcome& rank) { return !rank.error.empty() && rank.doing == first.doing && PeerOf(rank, run); });
+  const auto telling = std::ranges::find_if(run.ranks, [&](const RankOutcome& rank) {
+    return !rank.error.empty() && rank.doing == first.doing && PeerOf(rank, run);
+  });
   return telling == run.ranks.end() ? first : *telling;
 }
 
 /// ` from node 0 (hosta) to node 1 (hostb)`, where there are several and it crosses.
 string Between(const RunOutcome& run, int from, int to) {
-  const RankOutcome &sender = run.ranks[static_cast<std::size_t>(from)], &receiver = run.ranks[static_cast<std::size_t>(to)];
+  const RankOutcome &sender = run.ranks[static_cast<std::size_t>(from)],
+                    &receiver = run.ranks[static_cast<std::size_t>(to)];
   if (run.nodes.size() < 2 || sender.node == receiver.node) return "";
-  return fmt::format(" from {} to {}", run.nodes[static_cast<std::size_t>(sender.node)].name, run.nodes[static_cast<std::size_t>(receiver.node)].name);
+  return fmt::format(" from {} to {}", run.nodes[static_cast<std::size_t>(sender.node)].name,
+                     run.nodes[static_cast<std::size_t>(receiver.node)].name);
 }
 
 Judgement OfError(const RunOutcome& run, const RankOutcome& first) {
@@ -150,16 +170,24 @@ Judgement OfError(const RunOutcome& run, const RankOutcome& first) {
   while (!error.empty() && (error.back() == '.' || error.back() == '\n')) error.pop_back();
   const auto peer = alone ? std::nullopt : PeerOf(rank, run);
   const bool connecting = peer && (rank.doing.phase == Phase::kCommInit || rank.doing.phase == Phase::kConnected);
-  string sentence = fmt::format("Rank {}{} failed in {}: {}{}.", rank.rank, On(run, rank), Text(rank.doing), error, Others(run, {rank.rank}));
-  if (peer) sentence += fmt::format(" That is the address of rank {}: link {}->{}{}{}.", *peer, rank.rank, *peer, Between(run, rank.rank, *peer), connecting ? " does not connect" : "");
-  return {alone ? RunVerdict::kCouldNotRun : connecting ? RunVerdict::kLinkDead : RunVerdict::kEngineError, sentence, {{.rank = rank.rank, .to = peer}}};
+  string sentence = fmt::format("Rank {}{} failed in {}: {}{}.", rank.rank, On(run, rank), Text(rank.doing), error,
+                                Others(run, {rank.rank}));
+  if (peer)
+    sentence += fmt::format(" That is the address of rank {}: link {}->{}{}{}.", *peer, rank.rank, *peer,
+                            Between(run, rank.rank, *peer), connecting ? " does not connect" : "");
+  return {alone        ? RunVerdict::kCouldNotRun
+          : connecting ? RunVerdict::kLinkDead
+                       : RunVerdict::kEngineError,
+          sentence,
+          {{.rank = rank.rank, .to = peer}}};
 }
 
 string LinkText(const RunOutcome& run, const LinkRow& link) {
   const string between = Between(run, link.from, link.to);
-  if (!link.connected) return fmt::format("link {}->{}{} does not connect ({} tries)", link.from, link.to, between, link.retransmits + 1);
-  return fmt::format("link {}->{}{} holds {} that do not move (sent again {} times, last sign of life {:.1f} s ago)", link.from, link.to, between, SizeText(link.queued),
-                     link.retransmits, Seconds(link.since_ack));
+  if (!link.connected)
+    return fmt::format("link {}->{}{} does not connect ({} tries)", link.from, link.to, between, link.retransmits + 1);
+  return fmt::format("link {}->{}{} holds {} that do not move (sent again {} times, last sign of life {:.1f} s ago)",
+                     link.from, link.to, between, SizeText(link.queued), link.retransmits, Seconds(link.since_ack));
 }
 
 /// ` All of them end at node 1 (hostb).`: the one or two nodes that every dead link has an end on.
@@ -167,8 +195,11 @@ string CommonNodes(const RunOutcome& run, const std::vector<const LinkRow*>& dea
   if (run.nodes.size() < 2 || dead.size() < 2) return "";
   std::vector<string> common;
   for (std::size_t node = 0; node < run.nodes.size(); ++node) {
-    const auto on = [&](int rank) { return static_cast<std::size_t>(run.ranks[static_cast<std::size_t>(rank)].node) == node; };
-    if (std::ranges::all_of(dead, [&](const LinkRow* link) { return on(link->from) || on(link->to); })) common.push_back(run.nodes[node].name);
+    const auto on = [&](int rank) {
+      return static_cast<std::size_t>(run.ranks[static_cast<std::size_t>(rank)].node) == node;
+    };
+    if (std::ranges::all_of(dead, [&](const LinkRow* link) { return on(link->from) || on(link->to); }))
+      common.push_back(run.nodes[node].name);
   }
   if (common.size() == 1) return fmt::format(" All of them end at {}.", common[0]);
   return common.size() == 2 ? fmt::format(" All of them run between {} and {}.", common[0], common[1]) : "";
@@ -185,7 +216,8 @@ std::optional<Judgement> OfLinks(const RunOutcome& run) {
   std::map<int, std::size_t> touched;
   for (const LinkRow* link : dead) {
     constexpr std::size_t kShown = 4;
-    if (judgement.blamed.size() < kShown) judgement.sentence += (judgement.sentence.empty() ? "" : "; ") + LinkText(run, *link);
+    if (judgement.blamed.size() < kShown)
+      judgement.sentence += (judgement.sentence.empty() ? "" : "; ") + LinkText(run, *link);
     judgement.blamed.push_back({.rank = link->from, .to = link->to});
     ++touched[link->from];
     ++touched[link->to];
@@ -209,7 +241,9 @@ Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseco
   const string time = fmt::format(" within {:.1f} s", Seconds(waited));
   if (behind->doing == ahead->doing) {
     return {RunVerdict::kHung,
-            fmt::format("All {} ranks wait in {}, none came through{}; no rank is behind and no connection between them holds bytes.", run.ranks.size(), Text(behind->doing), time),
+            fmt::format("All {} ranks wait in {}, none came through{}; no rank is behind and no connection between "
+                        "them holds bytes.",
+                        run.ranks.size(), Text(behind->doing), time),
             {}};
   }
   Judgement judgement{RunVerdict::kHung, "", {}};
@@ -225,8 +259,10 @@ Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseco
   const string what = missing.phase == Phase::kEnqueued ? fmt::format("did not enqueue #{}", missing.iteration)
                       : between                         ? "never reached " + Text(missing)
                                                         : "did not get through " + Text(missing);
-  const bool together = std::ranges::all_of(late, [&](int rank) { return run.ranks[static_cast<std::size_t>(rank)].node == behind->node; });
-  judgement.sentence = Capital(fmt::format("{}{} {}{}{}.", Ranks(late), together ? On(run, *behind) : "", what, time, Others(run, late)));
+  const bool together = std::ranges::all_of(
+      late, [&](int rank) { return run.ranks[static_cast<std::size_t>(rank)].node == behind->node; });
+  judgement.sentence = Capital(
+      fmt::format("{}{} {}{}{}.", Ranks(late), together ? On(run, *behind) : "", what, time, Others(run, late)));
   return judgement;
 }
 
@@ -244,26 +280,35 @@ const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcom
 Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
   const auto lost = std::ranges::find_if(run.nodes, [](const NodeOutcome& node) { return !node.lost.empty(); });
   if (lost != run.nodes.end()) return OfLostNode(run, static_cast<std::size_t>(lost - run.nodes.begin()));
-  if (const auto* dead = First(run, [](const RankOutcome& r) { return Died(r) && !Finished(r); })) return OfDeath(run, *dead);
+  if (const auto* dead = First(run, [](const RankOutcome& r) { return Died(r) && !Finished(r); }))
+    return OfDeath(run, *dead);
   if (const auto* still = First(run, [](const RankOutcome& r) { return !r.stopped.empty(); }))
-    return {RunVerdict::kRankStopped, fmt::format("Rank {}{} is {} {}{}.", still->rank, On(run, *still), still->stopped, Where(*still), Others(run, {still->rank})),
+    return {RunVerdict::kRankStopped,
+            fmt::format("Rank {}{} is {} {}{}.", still->rank, On(run, *still), still->stopped, Where(*still),
+                        Others(run, {still->rank})),
             {{.rank = still->rank, .to = {}}}};
   if (First(run, [](const RankOutcome& r) { return r.asked.has_value(); }) != nullptr) return OfMismatch(run, plan);
-  if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); })) return OfWrongData(run, *wrong);
-  if (const auto* failed = First(run, [](const RankOutcome& r) { return !r.error.empty(); })) return OfError(run, *failed);
+  if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); }))
+    return OfWrongData(run, *wrong);
+  if (const auto* failed = First(run, [](const RankOutcome& r) { return !r.error.empty(); }))
+    return OfError(run, *failed);
   if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, "Interrupted before the run was over.", {}};
   if (ending == Ending::kDeadline) {
     if (auto links = OfLinks(run)) return *links;
     return OfHang(run, plan, waited);
   }
-  return {RunVerdict::kPassed, fmt::format("{} passed on {} rank{}{}.", Capital(Describe(CallOf(plan))), run.ranks.size(), run.ranks.size() == 1 ? "" : "s",
-                                             plan.operation.value == Operation::kBarrier ? "" : ", data verified"),
+  return {RunVerdict::kPassed,
+          fmt::format("{} passed on {} rank{}{}.", Capital(Describe(CallOf(plan))), run.ranks.size(),
+                      run.ranks.size() == 1 ? "" : "s",
+                      plan.operation.value == Operation::kBarrier ? "" : ", data verified"),
           {}};
 }
 
 Step StepAfter(const Step& step, const Plan& plan) {
   if (step.phase == Phase::kBuffersReady && !plan.warm_up) return {Phase::kDescriptorAgreed, 1};
-  if (step.phase == Phase::kVerified) return step.iteration < plan.iterations ? Step{Phase::kDescriptorAgreed, step.iteration + 1} : Step{Phase::kFinalized, 0};
+  if (step.phase == Phase::kVerified)
+    return step.iteration < plan.iterations ? Step{Phase::kDescriptorAgreed, step.iteration + 1}
+                                            : Step{Phase::kFinalized, 0};
   if (step.phase == Phase::kExited) return step;
   const auto next = static_cast<Phase>(static_cast<int>(step.phase) + 1);
   return {next, !IsRepeated(next) ? 0 : std::max(step.iteration, 1)};
@@ -276,7 +321,8 @@ std::optional<Bandwidth> BandwidthOf(const RunOutcome& run, const Plan& plan) {
   const ReplayOp& op = RowOf(plan.operation.value);
   const Call call = CallOf(plan);
   const auto nranks = static_cast<int>(run.ranks.size());
-  Bandwidth bandwidth{.bytes = op.bandwidth_elements(call, nranks) * BytesOf(call.datatype), .best = std::chrono::nanoseconds::max()};
+  Bandwidth bandwidth{.bytes = op.bandwidth_elements(call, nranks) * BytesOf(call.datatype),
+                      .best = std::chrono::nanoseconds::max()};
   for (std::size_t i = 0; i < iterations; ++i) {
     std::chrono::nanoseconds slowest{};
     for (const RankOutcome& rank : run.ranks) slowest = std::max(slowest, rank.times[i]);
@@ -284,7 +330,9 @@ std::optional<Bandwidth> BandwidthOf(const RunOutcome& run, const Plan& plan) {
     bandwidth.mean += slowest;
   }
   bandwidth.mean /= static_cast<std::int64_t>(iterations);
-  if (bandwidth.mean.count() > 0) bandwidth.algorithm = static_cast<double>(bandwidth.bytes) / static_cast<double>(bandwidth.mean.count());  // B/ns is GB/s
+  if (bandwidth.mean.count() > 0)
+    bandwidth.algorithm =
+        static_cast<double>(bandwidth.bytes) / static_cast<double>(bandwidth.mean.count());  // B/ns is GB/s
   bandwidth.bus = bandwidth.algorithm * op.bus_factor(nranks);
   return bandwidth;
 }
@@ -302,8 +350,9 @@ string SizeText(std::uint64_t bytes) {
 }
 
 std::string_view Name(RunVerdict verdict) {
-  constexpr std::string_view kNames[] = {"passed",     "hung",         "link-dead",   "rank-died",    "rank-stopped", "call-mismatch",
-                                         "wrong-data", "engine-error", "node-lost",   "interrupted", "could-not-run"};
+  constexpr std::string_view kNames[] = {"passed",       "hung",          "link-dead",    "rank-died",
+                                         "rank-stopped", "call-mismatch", "wrong-data",   "engine-error",
+                                         "node-lost",    "interrupted",   "could-not-run"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
@@ -331,16 +380,24 @@ std::vector<std::string> LatenessNotes(const std::vector<Lateness>& late, const 
   if (groups.size() > kMostNotes) groups.resize(kMostNotes);
   std::vector<std::string> notes;
   for (const Group& group : groups) {
-    const auto seconds = [](std::chrono::milliseconds time) { return fmt::format("{:.1f}", std::chrono::duration<double>(time).count()); };
-    const std::string range = seconds(group.least) == seconds(group.most) ? seconds(group.most) : fmt::format("{} to {}", seconds(group.least), seconds(group.most));
-    notes.push_back(fmt::format("{} {} {} s late at {}.", group.ranks.size() == 1 ? "Rank" : "Ranks", FoldRanks(group.ranks), group.ranks.size() == 1 ? "was " + range : "were " + range, Text(group.step)));
+    const auto seconds = [](std::chrono::milliseconds time) {
+      return fmt::format("{:.1f}", std::chrono::duration<double>(time).count());
+    };
+    const std::string range = seconds(group.least) == seconds(group.most)
+                                  ? seconds(group.most)
+                                  : fmt::format("{} to {}", seconds(group.least), seconds(group.most));
+    notes.push_back(fmt::format("{} {} {} s late at {}.", group.ranks.size() == 1 ? "Rank" : "Ranks",
+                                FoldRanks(group.ranks), group.ranks.size() == 1 ? "was " + range : "were " + range,
+                                Text(group.step)));
   }
   return notes;
 }
 
 int ExitStatus(const std::vector<TrialOutcome>& trials) {
   enum : int { kPassed, kReproduced, kUndecided, kCouldNotRun };
-  const auto any = [&](auto matches) { return std::ranges::any_of(trials, [&](const TrialOutcome& trial) { return matches(trial.run.verdict); }); };
+  const auto any = [&](auto matches) {
+    return std::ranges::any_of(trials, [&](const TrialOutcome& trial) { return matches(trial.run.verdict); });
+  };
   const auto undecided = [](RunVerdict verdict) { return verdict == RunVerdict::kInterrupted; };
   const auto not_run = [](RunVerdict verdict) { return verdict == RunVerdict::kCouldNotRun; };
   if (any([&](RunVerdict v) { return v != RunVerdict::kPassed && !undecided(v) && !not_run(v); })) return kReproduced;

@@ -27,8 +27,8 @@ struct Lateness {
   Step step;
   std::chrono::milliseconds by{};
 };
-/// What matters of it: in a run that passed, a quarter of its time; in another, of the ranks that it blames. Those of one
-/// step together, the worst three. `run` is judged.
+/// What matters of it: in a run that passed, a quarter of its time; in another, of the ranks that it blames. Those of
+/// one step together, the worst three. `run` is judged.
 std::vector<std::string> LatenessNotes(const std::vector<Lateness>& late, const RunOutcome& run);
 
 /// The step after this one in a run of that many iterations.

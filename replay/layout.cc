@@ -7,7 +7,8 @@ namespace inquest {
 
 Result<std::vector<NodeShare>> InBlocks(int ranks, int nodes, bool several_on_host) {
   if (several_on_host && ranks > nodes)
-    return Error{fmt::format("{} processes were started, several on a host, for {} ranks", nodes, ranks), fmt::format("start one a node, or {}, or say --ranks {}", ranks, nodes), ""};
+    return Error{fmt::format("{} processes were started, several on a host, for {} ranks", nodes, ranks),
+                 fmt::format("start one a node, or {}, or say --ranks {}", ranks, nodes), ""};
   std::vector<NodeShare> shares;
   for (int node = 0; node < nodes; ++node) {
     const int share = ranks / nodes + (node < ranks % nodes ? 1 : 0);
@@ -22,7 +23,8 @@ std::string LayoutText(const std::vector<NodeShare>& shares) {
   int first = 0;
   for (const NodeShare& share : shares) {
     if (text.size() > kShown) return text + ", ...";
-    const std::string ranks = share.ranks == 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, first + share.ranks - 1);
+    const std::string ranks =
+        share.ranks == 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, first + share.ranks - 1);
     text += fmt::format("{}{} on node {}", text.empty() ? "" : ", ", ranks, share.node);
     first += share.ranks;
   }

@@ -9,8 +9,8 @@
 
 namespace inquest {
 
-/// One each where there are as many nodes as ranks; one on each of the first where there are fewer ranks; else in blocks.
-/// `several_on_host`: a launcher started a process for each rank, so that none may get two.
+/// One each where there are as many nodes as ranks; one on each of the first where there are fewer ranks; else in
+/// blocks. `several_on_host`: a launcher started a process for each rank, so that none may get two.
 Result<std::vector<NodeShare>> InBlocks(int ranks, int nodes, bool several_on_host);
 
 /// `0-3 on node 0, 4-7 on node 1`.

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -77,7 +77,8 @@ SocketRow RowOf(const inet_diag_msg& message, std::size_t length) {
     if (attribute.rta_len < sizeof attribute || at + attribute.rta_len > length) break;
     if (attribute.rta_type == INET_DIAG_INFO) {
       tcp_info info{};  // an older kernel has less of it, a newer one more
-      std::memcpy(&info, attributes + at + sizeof attribute, std::min(sizeof info, attribute.rta_len - sizeof attribute));
+      std::memcpy(&info, attributes + at + sizeof attribute,
+                  std::min(sizeof info, attribute.rta_len - sizeof attribute));
       row.acked = info.tcpi_bytes_acked;
       row.received = info.tcpi_bytes_received;
       row.retransmits = std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_backoff);
@@ -95,7 +96,11 @@ void Dump(unsigned char family, const std::string& net, Sockets& sockets) {
     nlmsghdr header;
     inet_diag_req_v2 body;
   } request{};
-  request.header = {.nlmsg_len = sizeof request, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = 0, .nlmsg_pid = 0};
+  request.header = {.nlmsg_len = sizeof request,
+                    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+                    .nlmsg_seq = 0,
+                    .nlmsg_pid = 0};
   request.body.sdiag_family = family;
   request.body.sdiag_protocol = IPPROTO_TCP;
   request.body.idiag_ext = 1U << (INET_DIAG_INFO - 1);
@@ -109,7 +114,8 @@ void Dump(unsigned char family, const std::string& net, Sockets& sockets) {
     if (got <= 0) return;
     for (std::size_t at = 0; at + sizeof(nlmsghdr) <= static_cast<std::size_t>(got);) {
       const auto& header = *reinterpret_cast<const nlmsghdr*>(piece.data() + at);
-      if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR || header.nlmsg_len < sizeof(nlmsghdr)) return;
+      if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR || header.nlmsg_len < sizeof(nlmsghdr))
+        return;
       if (header.nlmsg_len >= sizeof(nlmsghdr) + sizeof(inet_diag_msg)) {
         const auto& message = *reinterpret_cast<const inet_diag_msg*>(&header + 1);
         SocketRow row = RowOf(message, header.nlmsg_len - sizeof(nlmsghdr) - sizeof(inet_diag_msg));
@@ -152,7 +158,8 @@ Sockets Look(const std::map<int, pid_t>& pid_of_rank) {
     const OwnedFd other(::open(fmt::format("/proc/{}/ns/net", pid).c_str(), O_RDONLY | O_CLOEXEC));
     std::thread([&] {  // a namespace is entered by a thread, for good
       if (other.is_open() && ::setns(other.get(), CLONE_NEWNET) == 0) dump();
-    }).join();
+    })
+        .join();
   }
   return sockets;
 }
@@ -170,7 +177,8 @@ LinkRow RowFrom(const SocketSight& sender, int to, const SocketSight* receiver) 
   if (receiver != nullptr) {
     row.received = receiver->received_later;
     row.unread = receiver->unread_later;
-    row.moves = row.moves || receiver->received_later != receiver->received || receiver->unread_later != receiver->unread;
+    row.moves =
+        row.moves || receiver->received_later != receiver->received || receiver->unread_later != receiver->unread;
   }
   return row;
 }
@@ -198,7 +206,9 @@ std::vector<SocketSight> LookAtSockets(const std::map<int, pid_t>& pid_of_rank, 
                       .net = row.net,
                       .local = Text(row.local),
                       .remote = Text(row.remote),
-                      .state = row.state == kListen ? State::kListening : later.state == kSynSent ? State::kConnecting : State::kConnected,
+                      .state = row.state == kListen      ? State::kListening
+                               : later.state == kSynSent ? State::kConnecting
+                                                         : State::kConnected,
                       .acked = row.acked,
                       .received = row.received,
                       .unread = row.receive_queue,
@@ -214,7 +224,9 @@ std::vector<SocketSight> LookAtSockets(const std::map<int, pid_t>& pid_of_rank, 
 
 LinkPicture LinksBetween(const std::vector<SocketSight>& sockets) {
   // A loopback address means something in its own namespace alone.
-  const auto place = [](const SocketSight& socket, const std::string& endpoint) { return std::pair(IsLoopback(endpoint) ? socket.net : "", endpoint); };
+  const auto place = [](const SocketSight& socket, const std::string& endpoint) {
+    return std::pair(IsLoopback(endpoint) ? socket.net : "", endpoint);
+  };
   using Place = std::pair<std::string, std::string>;
   std::map<std::pair<Place, Place>, const SocketSight*> by_ends;
   std::map<Place, int> listeners;
@@ -231,11 +243,14 @@ LinkPicture LinksBetween(const std::vector<SocketSight>& sockets) {
     const auto other = by_ends.find({ends.second, ends.first});
     if (other != by_ends.end()) {
       if (other->second->rank != sender->rank) links.push_back(RowFrom(*sender, other->second->rank, other->second));
-    } else if (const auto listener = listeners.find(ends.second); sender->state == SocketSight::State::kConnecting && listener != listeners.end()) {
+    } else if (const auto listener = listeners.find(ends.second);
+               sender->state == SocketSight::State::kConnecting && listener != listeners.end()) {
       links.push_back(RowFrom(*sender, listener->second, nullptr));
     }
   }
-  std::ranges::sort(links, {}, [](const LinkRow& link) { return std::tuple(link.from, link.to, link.from_address, link.to_address); });
+  std::ranges::sort(links, {}, [](const LinkRow& link) {
+    return std::tuple(link.from, link.to, link.from_address, link.to_address);
+  });
   return picture;
 }
 

@@ -13,7 +13,8 @@
 
 namespace inquest {
 
-/// One TCP socket of a rank, as its own kernel shows it; all of these are values that can travel. Endpoints as `10.0.0.2:4711`.
+/// One TCP socket of a rank, as its own kernel shows it; all of these are values that can travel. Endpoints as
+/// `10.0.0.2:4711`.
 struct SocketSight {
   int rank = 0;
   std::string net;  ///< the host and network namespace that it lives in
@@ -27,14 +28,16 @@ struct SocketSight {
 };
 
 struct LinkPicture {
-  std::vector<LinkRow> links;            ///< two a connection, one in each direction, and one for each that is not made yet; by ranks
+  std::vector<LinkRow>
+      links;  ///< two a connection, one in each direction, and one for each that is not made yet; by ranks
   std::map<std::string, int> listeners;  ///< `10.0.0.2:4711` -> rank
 };
 
 /// The host and network namespace of the caller, as SocketSight::net has it.
 std::string NetOfThisThread();
 
-/// Of the ranks of this host: looks twice, `apart` apart. Processes in other network namespaces are looked at where we may enter those.
+/// Of the ranks of this host: looks twice, `apart` apart. Processes in other network namespaces are looked at where we
+/// may enter those.
 std::vector<SocketSight> LookAtSockets(const std::map<int, pid_t>& pid_of_rank, std::chrono::milliseconds apart);
 
 /// Joins the two ends of each connection by their addresses, over all nodes.

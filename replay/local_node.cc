@@ -1,12 +1,13 @@
-// One epoll over the sockets, outputs and process handles of all ranks. Pictures, which take their time, are taken by threads of their own.
+// One epoll over the sockets, outputs and process handles of all ranks. Pictures, which take their time, are taken by
+// threads of their own.
 #include "replay/local_node.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
@@ -26,12 +27,17 @@ constexpr std::size_t kOutputBytes = 32 * 1024, kDumpBytes = 64 * 1024, kMostBac
 constexpr milliseconds kDumpLimit{1500}, kDumpQuiet{250}, kDumpTick{25};
 enum Which : int { kSocket, kOutput, kProcess, kWake };
 
-std::uint64_t Key(int rank, int which) { return static_cast<std::uint64_t>(rank) * 4 + static_cast<std::uint64_t>(which); }
+std::uint64_t Key(int rank, int which) {
+  return static_cast<std::uint64_t>(rank) * 4 + static_cast<std::uint64_t>(which);
+}
 
 }  // namespace
 
 LocalNode::LocalNode(const NodeSetup& setup)
-    : setup_(setup), epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), packet_(kPacketBytes, '\0') {
+    : setup_(setup),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      packet_(kPacketBytes, '\0') {
   Watch(wake_.get(), 0, kWake);
 }
 
@@ -109,9 +115,15 @@ std::vector<NodeEvent> LocalNode::Take() {
     const std::uint64_t key = ready[static_cast<std::size_t>(i)].data.u64;
     const int rank = static_cast<int>(key / 4);
     switch (key % 4) {
-      case kSocket: Receive(rank); break;
-      case kOutput: ReadOutput(rank); break;
-      case kProcess: Bury(rank); break;
+      case kSocket:
+        Receive(rank);
+        break;
+      case kOutput:
+        ReadOutput(rank);
+        break;
+      case kProcess:
+        Bury(rank);
+        break;
       default: {
         eventfd_t ignored = 0;
         ::eventfd_read(wake_.get(), &ignored);
@@ -136,7 +148,8 @@ void LocalNode::Receive(int number) {
       return;
     }
     rank.heard = Clock::now();
-    if (auto message = DecodeToSupervisor({packet_.data(), static_cast<std::size_t>(got)})) Hear(number, std::move(*message));
+    if (auto message = DecodeToSupervisor({packet_.data(), static_cast<std::size_t>(got)}))
+      Hear(number, std::move(*message));
   }
 }
 
@@ -181,7 +194,8 @@ void LocalNode::Bury(int number) {
   Receive(number);
   ReadOutput(number);
   siginfo_t status{};
-  if (::waitid(P_PID, static_cast<id_t>(rank.process.pid), &status, WEXITED | WNOHANG) != 0 || status.si_pid == 0) return;
+  if (::waitid(P_PID, static_cast<id_t>(rank.process.pid), &status, WEXITED | WNOHANG) != 0 || status.si_pid == 0)
+    return;
   rank.alive = false;
   rank.process.pidfd.Close();
   RankEnded ended{.rank = number, .exit_code = {}, .signal = {}, .output = rank.output};
@@ -239,7 +253,8 @@ void LocalNode::Look(const LookOrder& order) {
     NodeSaw saw{.id = order.id, .ranks = {}, .sockets = {}, .texts = {}};
     std::map<int, RankSight> sights;
     if (order.threads) {
-      for (const auto& [rank, pid] : pids) sights[rank] = {.rank = rank, .process_state = StateText(pid), .threads = ThreadsOf(pid), .backtrace = {}};
+      for (const auto& [rank, pid] : pids)
+        sights[rank] = {.rank = rank, .process_state = StateText(pid), .threads = ThreadsOf(pid), .backtrace = {}};
     }
     if (order.sockets) saw.sockets = LookAtSockets(pids, order.apart);
     if (order.texts && setup_.look) saw.texts = setup_.look(living);
@@ -252,7 +267,8 @@ void LocalNode::Look(const LookOrder& order) {
       if (found == pids.end()) continue;
       ++taken;
       sights[rank].rank = rank;
-      sights[rank].backtrace = setup_.run_program({"gdb", "-p", fmt::format("{}", found->second), "-nx", "-batch", "-ex", "thread apply all bt"}, left);
+      sights[rank].backtrace = setup_.run_program(
+          {"gdb", "-p", fmt::format("{}", found->second), "-nx", "-batch", "-ex", "thread apply all bt"}, left);
     }
     if (order.dump_signal) saw.texts.merge(TakeDumps(pids, *order.dump_signal));
     for (auto& [rank, sight] : sights) saw.ranks.push_back(std::move(sight));

@@ -12,7 +12,8 @@
 
 namespace inquest {
 
-/// To be used by one thread that outlives the run: when it dies, so do the workers. The end of a LocalNode kills what is left.
+/// To be used by one thread that outlives the run: when it dies, so do the workers. The end of a LocalNode kills what
+/// is left.
 class LocalNode final : public Node {
  public:
   /// `setup` outlives it.

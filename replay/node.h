@@ -21,8 +21,8 @@ namespace inquest {
 // ---- asked of a node ------------------------------------------------------------------------------------------------
 struct RankOrder {
   int rank = 0;
-  std::vector<std::string> launcher = {};           ///< words in front of the worker
-  std::map<std::string, std::string> env = {};      ///< beside StartOrder::env
+  std::vector<std::string> launcher = {};       ///< words in front of the worker
+  std::map<std::string, std::string> env = {};  ///< beside StartOrder::env
   StartWork work = {};
 };
 struct StartOrder {
@@ -35,11 +35,12 @@ struct LookOrder {
   int id = 0;
   bool threads = false;
   bool sockets = false;
-  std::chrono::milliseconds apart{};   ///< between two looks at the sockets
-  std::vector<int> backtraces = {};    ///< of these ranks, in this order, while `limit` lasts
+  std::chrono::milliseconds apart{};  ///< between two looks at the sockets
+  std::vector<int> backtraces = {};   ///< of these ranks, in this order, while `limit` lasts
   std::chrono::milliseconds limit{};
-  bool texts = false;                  ///< NodeSetup::look
-  std::optional<int> dump_signal = {}; ///< sent last, for what libraries print then: a text `proxy.rankN.txt` of each rank
+  bool texts = false;  ///< NodeSetup::look
+  std::optional<int> dump_signal =
+      {};  ///< sent last, for what libraries print then: a text `proxy.rankN.txt` of each rank
 };
 
 // ---- heard from it --------------------------------------------------------------------------------------------------
@@ -98,7 +99,8 @@ class Node {
   virtual ~Node() = default;
   /// Readable when Take has something to give.
   virtual int fd() const = 0;
-  /// What happened since the last call; never waits. To be called every tenth of a second: a node looks for silence in it.
+  /// What happened since the last call; never waits. To be called every tenth of a second: a node looks for silence in
+  /// it.
   virtual std::vector<NodeEvent> Take() = 0;
   /// Begins a run; what was left of another is forgotten. A rank that cannot be spawned is the last one that is tried.
   virtual void Start(const StartOrder& order) = 0;
@@ -109,7 +111,8 @@ class Node {
   virtual std::uint64_t log_bytes() const { return 0; }
 };
 
-using ProbeEngine = std::function<Result<EngineProbe>(const std::string& engine, const std::map<std::string, std::string>& options)>;
+using ProbeEngine =
+    std::function<Result<EngineProbe>(const std::string& engine, const std::map<std::string, std::string>& options)>;
 
 /// A rank that lives, for who looks at it from outside.
 struct LiveRank {
@@ -124,7 +127,8 @@ struct NodeSetup {
   std::vector<std::string> env;  ///< NAME=VALUE, what workers inherit
   /// Runs a program that looks at a process (gdb) and returns what it printed; empty: none is run. From another thread.
   std::function<std::string(const std::vector<std::string>& command, std::chrono::milliseconds limit)> run_program = {};
-  /// Further texts for the picture at a deadline, by file name (NCCL's RAS), while every worker still stands. From another thread.
+  /// Further texts for the picture at a deadline, by file name (NCCL's RAS), while every worker still stands. From
+  /// another thread.
   std::function<std::map<std::string, std::string>(const std::vector<LiveRank>& ranks)> look = {};
 };
 

@@ -25,7 +25,8 @@ Count AllAtRoot(const Call& call, int rank, int nranks) { return rank == call.ro
 Count OneAtPeer(const Call& call, int rank, int) { return rank == call.peer ? call.count : 0; }
 Count Single(const Call&, int, int) { return 1; }
 Count SplitsOut(const Call& call, int, int nranks) {
-  return call.splits.empty() ? call.count * Ranks(nranks) : std::accumulate(call.splits.begin(), call.splits.end(), Count{0});
+  return call.splits.empty() ? call.count * Ranks(nranks)
+                             : std::accumulate(call.splits.begin(), call.splits.end(), Count{0});
 }
 Count SplitsIn(const Call& call, int rank, int nranks) {
   return Ranks(nranks) * (call.splits.empty() ? call.count : call.splits[static_cast<std::size_t>(rank)]);
@@ -43,8 +44,10 @@ double Twice(int nranks) { return 2.0 * (nranks - 1) / nranks; }
 constexpr string_view kBroadcast[] = {"broadcast", "broadcastoop", "bcast"};
 constexpr string_view kAllReduce[] = {"allreduce", "allreducecoalesced"};
 constexpr string_view kReduce[] = {"reduce", "reduceoop"};
-constexpr string_view kAllGather[] = {"allgather", "allgatherbase", "allgathercoalesced", "allgatherintotensor", "allgatherintotensorcoalesced"};
-constexpr string_view kReduceScatter[] = {"reducescatter", "reducescatterbase", "reducescattertensor", "reducescattertensorcoalesced"};
+constexpr string_view kAllGather[] = {"allgather", "allgatherbase", "allgathercoalesced", "allgatherintotensor",
+                                      "allgatherintotensorcoalesced"};
+constexpr string_view kReduceScatter[] = {"reducescatter", "reducescatterbase", "reducescattertensor",
+                                          "reducescattertensorcoalesced"};
 constexpr string_view kAllToAll[] = {"alltoall", "alltoallbase", "alltoallv"};
 constexpr string_view kGather[] = {"gather"};
 constexpr string_view kScatter[] = {"scatter"};
@@ -52,26 +55,95 @@ constexpr string_view kSendRecv[] = {"send", "recv", "sendrecv"};
 constexpr string_view kBarrier[] = {"barrier", "allreducebarrier"};
 
 constexpr std::array kOps = {
-    ReplayOp{.operation = Operation::kBroadcast, .name = "broadcast", .nccl_tests = "broadcast_perf", .printed = kBroadcast, .needs_root = true,
-             .elements_in = OneAtRoot, .elements_out = One, .bandwidth_elements = OneRanks, .bus_factor = Whole},
-    ReplayOp{.operation = Operation::kAllReduce, .name = "all-reduce", .nccl_tests = "all_reduce_perf", .printed = kAllReduce, .needs_redop = true,
-             .elements_in = One, .elements_out = One, .bandwidth_elements = OneRanks, .bus_factor = Twice},
-    ReplayOp{.operation = Operation::kReduce, .name = "reduce", .nccl_tests = "reduce_perf", .printed = kReduce, .needs_root = true, .needs_redop = true,
-             .elements_in = One, .elements_out = OneAtRoot, .bandwidth_elements = OneRanks, .bus_factor = Whole},
-    ReplayOp{.operation = Operation::kAllGather, .name = "all-gather", .nccl_tests = "all_gather_perf", .printed = kAllGather,
-             .elements_in = One, .elements_out = All, .bandwidth_elements = AllRanks, .bus_factor = AllButOwn},
-    ReplayOp{.operation = Operation::kReduceScatter, .name = "reduce-scatter", .nccl_tests = "reduce_scatter_perf", .printed = kReduceScatter,
-             .needs_redop = true, .elements_in = All, .elements_out = One, .bandwidth_elements = AllRanks, .bus_factor = AllButOwn},
-    ReplayOp{.operation = Operation::kAllToAll, .name = "all-to-all", .nccl_tests = "alltoall_perf", .printed = kAllToAll,
-             .elements_in = SplitsOut, .elements_out = SplitsIn, .bandwidth_elements = SplitRanks, .bus_factor = AllButOwn},
-    ReplayOp{.operation = Operation::kGather, .name = "gather", .nccl_tests = "gather_perf", .printed = kGather, .needs_root = true,
-             .elements_in = One, .elements_out = AllAtRoot, .bandwidth_elements = AllRanks, .bus_factor = AllButOwn},
-    ReplayOp{.operation = Operation::kScatter, .name = "scatter", .nccl_tests = "scatter_perf", .printed = kScatter, .needs_root = true,
-             .elements_in = AllAtRoot, .elements_out = One, .bandwidth_elements = AllRanks, .bus_factor = AllButOwn},
-    ReplayOp{.operation = Operation::kSendRecv, .name = "send-recv", .nccl_tests = "sendrecv_perf", .printed = kSendRecv, .needs_root = true, .needs_peer = true,
-             .elements_in = OneAtRoot, .elements_out = OneAtPeer, .bandwidth_elements = OneRanks, .bus_factor = Whole},
-    ReplayOp{.operation = Operation::kBarrier, .name = "barrier", .nccl_tests = "", .printed = kBarrier,
-             .elements_in = Single, .elements_out = Single, .bandwidth_elements = SingleElement, .bus_factor = Twice},
+    ReplayOp{.operation = Operation::kBroadcast,
+             .name = "broadcast",
+             .nccl_tests = "broadcast_perf",
+             .printed = kBroadcast,
+             .needs_root = true,
+             .elements_in = OneAtRoot,
+             .elements_out = One,
+             .bandwidth_elements = OneRanks,
+             .bus_factor = Whole},
+    ReplayOp{.operation = Operation::kAllReduce,
+             .name = "all-reduce",
+             .nccl_tests = "all_reduce_perf",
+             .printed = kAllReduce,
+             .needs_redop = true,
+             .elements_in = One,
+             .elements_out = One,
+             .bandwidth_elements = OneRanks,
+             .bus_factor = Twice},
+    ReplayOp{.operation = Operation::kReduce,
+             .name = "reduce",
+             .nccl_tests = "reduce_perf",
+             .printed = kReduce,
+             .needs_root = true,
+             .needs_redop = true,
+             .elements_in = One,
+             .elements_out = OneAtRoot,
+             .bandwidth_elements = OneRanks,
+             .bus_factor = Whole},
+    ReplayOp{.operation = Operation::kAllGather,
+             .name = "all-gather",
+             .nccl_tests = "all_gather_perf",
+             .printed = kAllGather,
+             .elements_in = One,
+             .elements_out = All,
+             .bandwidth_elements = AllRanks,
+             .bus_factor = AllButOwn},
+    ReplayOp{.operation = Operation::kReduceScatter,
+             .name = "reduce-scatter",
+             .nccl_tests = "reduce_scatter_perf",
+             .printed = kReduceScatter,
+             .needs_redop = true,
+             .elements_in = All,
+             .elements_out = One,
+             .bandwidth_elements = AllRanks,
+             .bus_factor = AllButOwn},
+    ReplayOp{.operation = Operation::kAllToAll,
+             .name = "all-to-all",
+             .nccl_tests = "alltoall_perf",
+             .printed = kAllToAll,
+             .elements_in = SplitsOut,
+             .elements_out = SplitsIn,
+             .bandwidth_elements = SplitRanks,
+             .bus_factor = AllButOwn},
+    ReplayOp{.operation = Operation::kGather,
+             .name = "gather",
+             .nccl_tests = "gather_perf",
+             .printed = kGather,
+             .needs_root = true,
+             .elements_in = One,
+             .elements_out = AllAtRoot,
+             .bandwidth_elements = AllRanks,
+             .bus_factor = AllButOwn},
+    ReplayOp{.operation = Operation::kScatter,
+             .name = "scatter",
+             .nccl_tests = "scatter_perf",
+             .printed = kScatter,
+             .needs_root = true,
+             .elements_in = AllAtRoot,
+             .elements_out = One,
+             .bandwidth_elements = AllRanks,
+             .bus_factor = AllButOwn},
+    ReplayOp{.operation = Operation::kSendRecv,
+             .name = "send-recv",
+             .nccl_tests = "sendrecv_perf",
+             .printed = kSendRecv,
+             .needs_root = true,
+             .needs_peer = true,
+             .elements_in = OneAtRoot,
+             .elements_out = OneAtPeer,
+             .bandwidth_elements = OneRanks,
+             .bus_factor = Whole},
+    ReplayOp{.operation = Operation::kBarrier,
+             .name = "barrier",
+             .nccl_tests = "",
+             .printed = kBarrier,
+             .elements_in = Single,
+             .elements_out = Single,
+             .bandwidth_elements = SingleElement,
+             .bus_factor = Twice},
 };
 
 /// Lower case, without what joins words, without the backend in front and the ranks of `send 0->1` behind.

@@ -17,8 +17,8 @@ namespace inquest {
 
 enum class RunVerdict : std::uint8_t {
   kPassed,
-  kHung,         ///< a deadline passed; `ranks` did not come along, or all of them wait
-  kLinkDead,     ///< a deadline passed and a connection holds bytes that do not move
+  kHung,      ///< a deadline passed; `ranks` did not come along, or all of them wait
+  kLinkDead,  ///< a deadline passed and a connection holds bytes that do not move
   kRankDied,
   kRankStopped,  ///< alive, and frozen: SIGSTOP, a debugger, the cgroup freezer
   kMismatch,     ///< the ranks asked for different calls
@@ -30,8 +30,8 @@ enum class RunVerdict : std::uint8_t {
 };
 std::string_view Name(RunVerdict verdict);
 
-/// When a rank began the step that ends in a phase, and when it reached it, since the start of the run. The last iteration
-/// of a repeated one.
+/// When a rank began the step that ends in a phase, and when it reached it, since the start of the run. The last
+/// iteration of a repeated one.
 struct PhaseTime {
   int iteration = 0;
   std::chrono::nanoseconds begun{};
@@ -49,47 +49,47 @@ struct RankOutcome {
   std::string host;
   std::int64_t pid = 0;
   std::map<Phase, PhaseTime> phases;
-  Step doing;                             ///< the step in progress: the rank has not reached it
-  Step last;                              ///< the last one reached
-  std::string process_state;              ///< `S (sleeping)` at the end; empty: gone or not looked at
-  std::optional<int> exit_code, signal;   ///< neither: it lived until the supervisor ended it
-  std::chrono::nanoseconds ended_at{};    ///< of exit_code or signal
+  Step doing;                                   ///< the step in progress: the rank has not reached it
+  Step last;                                    ///< the last one reached
+  std::string process_state;                    ///< `S (sleeping)` at the end; empty: gone or not looked at
+  std::optional<int> exit_code, signal;         ///< neither: it lived until the supervisor ended it
+  std::chrono::nanoseconds ended_at{};          ///< of exit_code or signal
   std::vector<std::chrono::nanoseconds> times;  ///< of each completed iteration
-  std::string stopped;                    ///< why it stands still: `stopped (SIGSTOP)`; empty: it does not
-  std::optional<Call> asked;              ///< what it asked for, where the plan wants another call
-  std::string error;                      ///< the engine's
+  std::string stopped;                          ///< why it stands still: `stopped (SIGSTOP)`; empty: it does not
+  std::optional<Call> asked;                    ///< what it asked for, where the plan wants another call
+  std::string error;                            ///< the engine's
   std::optional<WrongData> wrong_data;
-  std::vector<std::string> describe;      ///< Session::Describe
-  std::vector<ThreadState> threads;       ///< where a picture was taken
-  std::string backtrace;                  ///< gdb's, where it is installed
-  std::string output;                     ///< the end of what the process printed
+  std::vector<std::string> describe;  ///< Session::Describe
+  std::vector<ThreadState> threads;   ///< where a picture was taken
+  std::string backtrace;              ///< gdb's, where it is installed
+  std::string output;                 ///< the end of what the process printed
 };
 
 /// One TCP connection between two ranks, seen from its sender; byte counts are the kernel's.
 struct LinkRow {
   int from = 0, to = 0;
   std::string from_address, to_address;
-  std::uint64_t acked = 0;     ///< bytes that the receiver's host acknowledged
-  std::uint64_t received = 0;  ///< bytes that arrived at the other end
-  std::uint64_t queued = 0;    ///< bytes that wait at the sender, sent or not
-  std::uint64_t unread = 0;    ///< bytes that wait at the receiver for its process
+  std::uint64_t acked = 0;        ///< bytes that the receiver's host acknowledged
+  std::uint64_t received = 0;     ///< bytes that arrived at the other end
+  std::uint64_t queued = 0;       ///< bytes that wait at the sender, sent or not
+  std::uint64_t unread = 0;       ///< bytes that wait at the receiver for its process
   std::uint32_t retransmits = 0;  ///< of the oldest segment in a row
   std::chrono::milliseconds since_ack{};
   bool connected = true;
-  bool moves = false;          ///< between two looks
+  bool moves = false;  ///< between two looks
 };
 
 /// One node of several.
 struct NodeOutcome {
-  std::string name;                   ///< `node 1 (hostb)`
-  std::string lost;                   ///< why nothing is heard from it any more; empty: it is there
+  std::string name;  ///< `node 1 (hostb)`
+  std::string lost;  ///< why nothing is heard from it any more; empty: it is there
   std::chrono::nanoseconds lost_at{};
 };
 
 struct Bandwidth {
-  std::uint64_t bytes = 0;               ///< nccl-tests' size
+  std::uint64_t bytes = 0;                  ///< nccl-tests' size
   std::chrono::nanoseconds best{}, mean{};  ///< of the slowest rank in each iteration
-  double algorithm = 0, bus = 0;         ///< GB/s, by the mean
+  double algorithm = 0, bus = 0;            ///< GB/s, by the mean
 };
 
 /// Names a rank or a link that the verdict blames.
@@ -100,19 +100,20 @@ struct Blamed {
 
 struct RunOutcome {
   RunVerdict verdict = RunVerdict::kCouldNotRun;
-  std::string sentence;             ///< `Rank 2 did not enqueue #1; ranks 0, 1 did.`
-  std::vector<std::string> notes;   ///< `rank 2 was 4.0 s late at comm-init`
+  std::string sentence;            ///< `Rank 2 did not enqueue #1; ranks 0, 1 did.`
+  std::vector<std::string> notes;  ///< `rank 2 was 4.0 s late at comm-init`
   std::vector<Blamed> blamed;
-  std::vector<RankOutcome> ranks;   ///< by rank
-  std::vector<NodeOutcome> nodes;   ///< by node; empty: this host alone
-  std::vector<LinkRow> links;       ///< where a picture was taken
+  std::vector<RankOutcome> ranks;        ///< by rank
+  std::vector<NodeOutcome> nodes;        ///< by node; empty: this host alone
+  std::vector<LinkRow> links;            ///< where a picture was taken
   std::map<std::string, int> listeners;  ///< who listens at an address, `10.0.0.2:4711`: libraries name one another so
   std::optional<Bandwidth> bandwidth;
   std::map<std::string, std::string> dumps;  ///< other texts of the picture by file name: `ras.rank0.json`
   std::chrono::nanoseconds took{};
   std::chrono::nanoseconds event_at{};    ///< of the death, error, or deadline that ended it, since the start
   std::chrono::nanoseconds decided_at{};  ///< when the sentence was known
-  std::chrono::nanoseconds leaving{};     ///< from asking the ranks to leave, or to abort, until all had gone or were killed
+  std::chrono::nanoseconds
+      leaving{};  ///< from asking the ranks to leave, or to abort, until all had gone or were killed
 };
 
 /// One combination of arguments and how its runs ended.

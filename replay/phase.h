@@ -22,13 +22,14 @@ enum class Phase : std::uint8_t {
   kEnqueued,          ///< the call was made
   kStarted,           ///< the device works on it
   kCompleted,
-  kVerified,          ///< the data is right
+  kVerified,  ///< the data is right
   kFinalized,
   kExited,
 };
 inline constexpr std::array<std::string_view, 15> kPhases = {
-    "spawned",     "libs-loaded", "device-set",        "id-received", "comm-init", "connected", "buffers-ready",
-    "warmed-up",   "descriptor-agreed", "enqueued",    "started",     "completed", "verified",  "finalized", "exited"};
+    "spawned",   "libs-loaded",   "device-set", "id-received",       "comm-init",
+    "connected", "buffers-ready", "warmed-up",  "descriptor-agreed", "enqueued",
+    "started",   "completed",     "verified",   "finalized",         "exited"};
 constexpr std::string_view Name(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
 /// Comes once an iteration.
 constexpr bool IsRepeated(Phase phase) { return phase >= Phase::kDescriptorAgreed && phase <= Phase::kVerified; }

@@ -11,7 +11,8 @@ namespace inquest {
 namespace {
 
 constexpr int kMostRanks = 1024;
-constexpr int kMostRanksOfGloo = 256;  ///< it connects each rank with each, and its list of all addresses has to fit into a packet of wire.h
+constexpr int kMostRanksOfGloo =
+    256;  ///< it connects each rank with each, and its list of all addresses has to fit into a packet of wire.h
 
 template <class T>
 void Give(Argument<T>& argument, const std::optional<T>& value, const char* option) {
@@ -35,14 +36,16 @@ std::string Origin(const Argument<T>& argument) {
   if (argument.basis == Basis::kGiven)
     text = fmt::format("given by {}", argument.rule);
   else
-    text = argument.rule.empty() ? std::string(Name(argument.basis)) : fmt::format("{}: {}", Name(argument.basis), argument.rule);
+    text = argument.rule.empty() ? std::string(Name(argument.basis))
+                                 : fmt::format("{}: {}", Name(argument.basis), argument.rule);
   if (argument.at) text += fmt::format(", {}:{}", argument.at->path, argument.at->line);
   return text;
 }
 
 template <class T, class Print>
 ArgumentLine LineOf(std::string_view name, const Argument<T>& argument, Print print) {
-  ArgumentLine line{.name = name, .value = print(argument.value), .origin = Origin(argument), .basis = argument.basis, .sweep = {}};
+  ArgumentLine line{
+      .name = name, .value = print(argument.value), .origin = Origin(argument), .basis = argument.basis, .sweep = {}};
   for (const T& value : argument.sweep) line.sweep.push_back(print(value));
   return line;
 }
@@ -92,8 +95,11 @@ Plan WithGiven(Plan plan, const GivenArguments& given) {
 std::optional<Error> WhyNotRunnable(const Plan& plan) {
   if (plan.ranks.value < 1) return Error{"the number of ranks is not known", "give --ranks", ""};
   const int most = plan.engine == "gloo" ? kMostRanksOfGloo : kMostRanks;
-  if (plan.ranks.value > most) return Error{fmt::format("{} ranks are more than a replay with {} can start", plan.ranks.value, plan.engine), fmt::format("at most {}", most), ""};
-  if (plan.operation.value == Operation::kSendRecv && plan.ranks.value < 2) return Error{"send-recv needs two ranks", "give --ranks 2", ""};
+  if (plan.ranks.value > most)
+    return Error{fmt::format("{} ranks are more than a replay with {} can start", plan.ranks.value, plan.engine),
+                 fmt::format("at most {}", most), ""};
+  if (plan.operation.value == Operation::kSendRecv && plan.ranks.value < 2)
+    return Error{"send-recv needs two ranks", "give --ranks 2", ""};
   for (const Plan& one : Combinations(plan, 4096)) {
     if (const std::string why = WhyInvalid(CallOf(one), one.ranks.value); !why.empty())
       return Error{why, "inquest replay --help names the options that say it", ""};

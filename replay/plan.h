@@ -27,16 +27,16 @@ template <class T>
 struct Argument {
   T value{};
   Basis basis = Basis::kAssumed;
-  std::string rule = {};                  ///< by which it was derived or assumed, or the option that gave it: one clause
-  std::optional<SourceLine> at = {};      ///< of an observed value, or of what it was derived from
-  std::vector<T> sweep = {};              ///< values to try, `value` first; empty: that one alone
+  std::string rule = {};              ///< by which it was derived or assumed, or the option that gave it: one clause
+  std::optional<SourceLine> at = {};  ///< of an observed value, or of what it was derived from
+  std::vector<T> sweep = {};          ///< values to try, `value` first; empty: that one alone
 };
 
 /// Time that each step may take, from the step before it, on each rank.
 struct Deadlines {
   std::chrono::milliseconds each{60'000};
   std::map<Phase, std::chrono::milliseconds> of = {};  ///< those that differ
-  std::chrono::milliseconds abort{1'000};  ///< for the library to end by itself, once all is known
+  std::chrono::milliseconds abort{1'000};              ///< for the library to end by itself, once all is known
   std::chrono::milliseconds For(Phase phase) const {
     const auto found = of.find(phase);
     return found == of.end() ? each : found->second;
@@ -55,7 +55,7 @@ struct Fault {
 
 /// One place of a rank.
 struct RankPlace {
-  int node = 0;  ///< counted from 0
+  int node = 0;                            ///< counted from 0
   std::vector<std::string> launcher = {};  ///< words in front of the worker: `ip netns exec node1`; must exec, not fork
   std::map<std::string, std::string> env = {};      ///< beside Plan::env, for this rank alone
   std::map<std::string, std::string> options = {};  ///< beside Plan::options
@@ -83,16 +83,18 @@ struct Plan {
   std::map<std::string, std::string> options = {};  ///< of the engine
   std::map<std::string, std::string> env = {};      ///< for every worker, beside what it inherits: the job's NCCL_*
   std::vector<RankPlace> places = {};               ///< by rank; empty: all alike, here
-  std::optional<int> dump_signal = {};              ///< at which the library prints what it has in hand; sent at a deadline
-  bool look_closely = true;                         ///< off where the verdict alone counts: no backtraces and texts at a deadline
+  std::optional<int> dump_signal = {};  ///< at which the library prints what it has in hand; sent at a deadline
+  bool look_closely = true;             ///< off where the verdict alone counts: no backtraces and texts at a deadline
   int iterations = 1;
   bool warm_up = true;
   bool compare_descriptors = true;  ///< off by the fault `unchecked`: what the library itself makes of a mismatch
   Deadlines deadlines = {};
   std::vector<Fault> faults = {};
 
-  std::vector<std::string> notes = {};   ///< what a reader must know beforehand: `the log shows the first tensor's size only`
-  std::vector<std::string> cannot = {};  ///< why a replay cannot show what happened: `rank 3 never called it`; it is run all the same
+  std::vector<std::string> notes =
+      {};  ///< what a reader must know beforehand: `the log shows the first tensor's size only`
+  std::vector<std::string> cannot =
+      {};  ///< why a replay cannot show what happened: `rank 3 never called it`; it is run all the same
 };
 
 /// The call with the first value of every argument.

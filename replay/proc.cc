@@ -1,8 +1,8 @@
 // Reads /proc/PID.
 #include "replay/proc.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -46,7 +46,8 @@ Number NumberOf(std::string_view text) {
 template <class Visit>
 void ForEachEntry(const std::string& folder, Visit visit) {
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) visit(entry->path());
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    visit(entry->path());
 }
 
 }  // namespace
@@ -67,7 +68,9 @@ bool IsFrozen(pid_t pid) {
   const std::string unified = path_behind("0::"), old = path_behind(":freezer:");
   // Where both versions of cgroups are mounted, version 2 stands in a folder of its own.
   for (const std::string_view root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"})
-    if (!unified.empty() && ReadText(fmt::format("{}{}/cgroup.events", root, unified)).find("frozen 1") != std::string::npos) return true;
+    if (!unified.empty() &&
+        ReadText(fmt::format("{}{}/cgroup.events", root, unified)).find("frozen 1") != std::string::npos)
+      return true;
   return !old.empty() && ReadText(fmt::format("/sys/fs/cgroup/freezer{}/freezer.state", old)) == "FROZEN";
 }
 
@@ -95,7 +98,8 @@ std::vector<std::uint64_t> SocketsOf(pid_t pid) {
     std::error_code error;
     const std::string target = fs::read_symlink(path, error).string();
     constexpr std::string_view kPrefix = "socket:[";
-    if (!error && target.starts_with(kPrefix)) inodes.push_back(NumberOf<std::uint64_t>(std::string_view(target).substr(kPrefix.size())));
+    if (!error && target.starts_with(kPrefix))
+      inodes.push_back(NumberOf<std::uint64_t>(std::string_view(target).substr(kPrefix.size())));
   });
   return inodes;
 }

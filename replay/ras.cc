@@ -7,12 +7,12 @@
 #include "replay/ras.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -80,7 +80,8 @@ void Dial(int key, const std::string& address, std::vector<Conversation>& conver
     Conversation& conversation = conversations.emplace_back();
     conversation.key = key;
     conversation.socket = OwnedFd(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!conversation.socket.is_open() || (::connect(conversation.socket.get(), one->ai_addr, one->ai_addrlen) != 0 && errno != EINPROGRESS))
+    if (!conversation.socket.is_open() ||
+        (::connect(conversation.socket.get(), one->ai_addr, one->ai_addrlen) != 0 && errno != EINPROGRESS))
       conversation.End(fmt::format("{}: {}", address, std::strerror(errno)));
   }
 }
@@ -101,7 +102,8 @@ void Hear(Conversation& conversation, std::string& buffer) {
     if (got <= 0) return conversation.End(got == 0 ? "" : std::strerror(errno));
     const std::size_t room = kMostBytes - conversation.received.size();
     conversation.received.append(buffer.data(), std::min(room, static_cast<std::size_t>(got)));
-    if (static_cast<std::size_t>(got) > room) return conversation.End(fmt::format("longer than {} MiB", kMostBytes >> 20U));
+    if (static_cast<std::size_t>(got) > room)
+      return conversation.End(fmt::format("longer than {} MiB", kMostBytes >> 20U));
     const std::string_view head = std::string_view(conversation.received).substr(0, kGreeting.size());
     if (head != kGreeting.substr(0, head.size())) return conversation.End("what listens there is not NCCL's RAS");
   }
@@ -153,7 +155,9 @@ std::map<int, RasAnswer> AskRas(const std::map<int, std::string>& addresses, mil
   }
   std::map<int, RasAnswer> answers;
   for (Conversation& one : conversations) {
-    if (!one.is_over) one.End(fmt::format("no {} within {:.1f} s", one.received.empty() ? "answer" : "end of its answer", std::chrono::duration<double>(limit).count()));
+    if (!one.is_over)
+      one.End(fmt::format("no {} within {:.1f} s", one.received.empty() ? "answer" : "end of its answer",
+                          std::chrono::duration<double>(limit).count()));
     RasAnswer answer = AnswerOf(one);
     const auto [kept, is_first] = answers.try_emplace(one.key, answer);
     if (!is_first && kept->second.text.size() < answer.text.size()) kept->second = std::move(answer);
@@ -167,7 +171,8 @@ std::vector<int> FreePorts(std::size_t count) {
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> highest;
   if (highest <= kLowest || highest > 65'536) highest = 32'768;
   std::vector<int> ports;
-  // From a place of its own for each process, so that two replays of one host do not look at the same ports at the same time.
+  // From a place of its own for each process, so that two replays of one host do not look at the same ports at the same
+  // time.
   const int span = highest - kLowest, first = static_cast<int>(::getpid() * 61 % span);
   for (int i = 0; i < span && ports.size() < count; ++i) {
     const int port = kLowest + (first + i) % span;
@@ -176,7 +181,8 @@ std::vector<int> FreePorts(std::size_t count) {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (probe.is_open() && ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) ports.push_back(port);
+    if (probe.is_open() && ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
+      ports.push_back(port);
   }
   return ports;
 }

@@ -30,7 +30,8 @@ std::string SettingOf(const Plan& plan, const Environment& inherited, const std:
 Plan LoggedTo(Plan plan, const std::string& folder) {
   plan.env["NCCL_DEBUG"] = std::string("INFO");
   plan.env["NCCL_DEBUG_SUBSYS"] = std::string("INIT,BOOTSTRAP,ENV,NET,COLL,TUNING,GRAPH,P2P,SHM");
-  for (int rank = 0; rank < plan.ranks.value; ++rank) PlaceOf(plan, rank).env[std::string(kLogFileVariable)] = fmt::format("{}/nccl.{}.log", folder, rank);
+  for (int rank = 0; rank < plan.ranks.value; ++rank)
+    PlaceOf(plan, rank).env[std::string(kLogFileVariable)] = fmt::format("{}/nccl.{}.log", folder, rank);
   return plan;
 }
 
@@ -42,7 +43,8 @@ Plan Witnessed(Plan plan, const Environment& inherited) {
     plan.env["NCCL_RAS_ADDR"] = address;
   } else {
     const std::vector<int> ports = FreePorts(static_cast<std::size_t>(plan.ranks.value));
-    for (std::size_t rank = 0; rank < ports.size(); ++rank) PlaceOf(plan, static_cast<int>(rank)).env["NCCL_RAS_ADDR"] = fmt::format("127.0.0.1:{}", ports[rank]);
+    for (std::size_t rank = 0; rank < ports.size(); ++rank)
+      PlaceOf(plan, static_cast<int>(rank)).env["NCCL_RAS_ADDR"] = fmt::format("127.0.0.1:{}", ports[rank]);
   }
   std::string signal = SettingOf(plan, inherited, kDumpSignal);
   if (signal.empty()) signal = fmt::format("{}", SIGUSR1);
@@ -60,19 +62,26 @@ Plan SharingGpu(Plan plan, const std::string& tag, const Environment& inherited)
   plan.env["NCCL_NVLS_ENABLE"] = std::string("0");
   plan.env["NCCL_MAX_CTAS"] = std::string("4");
   if (SettingOf(plan, inherited, "NCCL_MULTI_RANK_GPU_ENABLE") == "1") {
-    plan.notes.push_back(fmt::format("{} ranks share one GPU, as NCCL 2.30 has it: this tests NCCL and the arguments, not NVLink, not RDMA, not the network", plan.ranks.value));
+    plan.notes.push_back(
+        fmt::format("{} ranks share one GPU, as NCCL 2.30 has it: this tests NCCL and the arguments, not NVLink, not "
+                    "RDMA, not the network",
+                    plan.ranks.value));
     return plan;
   }
-  // NCCL refuses two ranks with one GPU and one host hash; NCCL_HOSTID replaces the hash (2.5 to 2.30). Ranks of different
-  // hosts have no P2P and no shared memory; the two DISABLE are a second lock.
+  // NCCL refuses two ranks with one GPU and one host hash; NCCL_HOSTID replaces the hash (2.5 to 2.30). Ranks of
+  // different hosts have no P2P and no shared memory; the two DISABLE are a second lock.
   static constexpr std::pair<std::string_view, std::string_view> kCommon[] = {
-      {"NCCL_NET", "Socket"},       {"NCCL_IB_DISABLE", "1"},   {"NCCL_SOCKET_IFNAME", "lo"},     {"NCCL_P2P_DISABLE", "1"},
-      {"NCCL_SHM_DISABLE", "1"},    {"NCCL_MNNVL_ENABLE", "0"}, {"NCCL_CONF_FILE", "/dev/null"},
+      {"NCCL_NET", "Socket"},    {"NCCL_IB_DISABLE", "1"},   {"NCCL_SOCKET_IFNAME", "lo"},    {"NCCL_P2P_DISABLE", "1"},
+      {"NCCL_SHM_DISABLE", "1"}, {"NCCL_MNNVL_ENABLE", "0"}, {"NCCL_CONF_FILE", "/dev/null"},
   };
   for (const auto& [name, value] : kCommon) plan.env.insert_or_assign(std::string(name), std::string(value));
   if (SettingOf(plan, inherited, "NCCL_HOSTID").empty())
-    for (int rank = 0; rank < plan.ranks.value; ++rank) PlaceOf(plan, rank).env["NCCL_HOSTID"] = fmt::format("inquest-{}-{}", tag, rank);
-  plan.notes.push_back(fmt::format("{} ranks share one GPU, and NCCL goes over sockets on lo: this tests NCCL and the arguments, not NVLink, not RDMA, not the network", plan.ranks.value));
+    for (int rank = 0; rank < plan.ranks.value; ++rank)
+      PlaceOf(plan, rank).env["NCCL_HOSTID"] = fmt::format("inquest-{}-{}", tag, rank);
+  plan.notes.push_back(
+      fmt::format("{} ranks share one GPU, and NCCL goes over sockets on lo: this tests NCCL and the arguments, not "
+                  "NVLink, not RDMA, not the network",
+                  plan.ranks.value));
   return plan;
 }
 

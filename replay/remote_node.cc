@@ -1,13 +1,13 @@
-// Times: an agent stamps what it reports by its own clock. The smallest difference between a stamp and its arrival is the
-// difference of the clocks and the shortest way together; by it all later stamps are read. A report that the network held up
-// is dated when it was sent, not when it came, and a rank is not called late for it.
+// Times: an agent stamps what it reports by its own clock. The smallest difference between a stamp and its arrival is
+// the difference of the clocks and the shortest way together; by it all later stamps are read. A report that the
+// network held up is dated when it was sent, not when it came, and a rank is not called late for it.
 #include "replay/remote_node.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
@@ -76,7 +76,8 @@ std::string RemoteNode::WhyLost() const {
   if (channel_.state() == Channel::State::kClosed) return channel_.why_closed();
   const auto silent = Clock::now() - heard_;
   if (silent < kSilence) return "";
-  if (silent > kAgentSilence) return fmt::format("its agent said nothing for {:.1f} s, though its host answers", Seconds(silent));
+  if (silent > kAgentSilence)
+    return fmt::format("its agent said nothing for {:.1f} s, though its host answers", Seconds(silent));
   tcp_info info{};
   socklen_t length = sizeof info;
   if (::getsockopt(channel_.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return "";
@@ -87,7 +88,8 @@ std::string RemoteNode::WhyLost() const {
 void RemoteNode::Hear(ToCoordinator message, std::vector<NodeEvent>& events) {
   if (auto* report = std::get_if<Report>(&message)) {
     report->event.at = Here(report->event.at);
-    if (report->run == run_ && !std::holds_alternative<NodeLost>(report->event.what)) events.push_back(std::move(report->event));
+    if (report->run == run_ && !std::holds_alternative<NodeLost>(report->event.what))
+      events.push_back(std::move(report->event));
   } else if (const auto* beat = std::get_if<AgentBeat>(&message)) {
     Here(beat->at);
   } else if (const auto* piece = std::get_if<LogPiece>(&message)) {

@@ -1,11 +1,11 @@
 // HMAC-SHA256 and constant-time comparison of Nettle, random numbers of the kernel.
 #include "replay/secret.h"
 
+#include <sys/random.h>
 #include <fmt/format.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <nettle/version.h>
-#include <sys/random.h>
 
 namespace inquest {
 
@@ -24,7 +24,9 @@ std::string Hmac(std::string_view key, std::string_view text) {
   return digest;
 }
 
-bool SameBytes(std::string_view a, std::string_view b) { return a.size() == b.size() && ::memeql_sec(a.data(), b.data(), a.size()) != 0; }
+bool SameBytes(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && ::memeql_sec(a.data(), b.data(), a.size()) != 0;
+}
 
 std::string RandomBytes() {
   std::string bytes(kDigestBytes, '\0');
@@ -35,7 +37,9 @@ std::string RandomBytes() {
 Result<std::string> TokenFrom(std::string text, std::string_view source) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
   if (text.size() < kLeastTokenBytes || text.size() > 4096)
-    return Error{fmt::format("the job token is {}", text.size() > 4096 ? "longer than 4096 characters" : fmt::format("shorter than {} characters", kLeastTokenBytes)),
+    return Error{fmt::format("the job token is {}", text.size() > 4096
+                                                        ? "longer than 4096 characters"
+                                                        : fmt::format("shorter than {} characters", kLeastTokenBytes)),
                  "make one with `openssl rand -hex 32`, and give the same one to every node", std::string(source)};
   return text;
 }

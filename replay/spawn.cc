@@ -2,12 +2,12 @@
 #include "replay/spawn.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <csignal>
@@ -79,9 +79,12 @@ void OwnedFd::Close() {
 
 namespace {
 
-Result<WorkerProcess> Spawn(const std::vector<std::string>& command, const std::vector<std::string>& env, int kind, int number) {
+Result<WorkerProcess> Spawn(const std::vector<std::string>& command, const std::vector<std::string>& env, int kind,
+                            int number) {
   std::array<int, 2> sockets{}, pipe{};
-  const auto failed = [&](const char* what, int error) { return Error{fmt::format("{}: {}", what, std::strerror(error)), "", command[0]}; };
+  const auto failed = [&](const char* what, int error) {
+    return Error{fmt::format("{}: {}", what, std::strerror(error)), "", command[0]};
+  };
   if (::socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, sockets.data()) != 0) return failed("no socket", errno);
   WorkerProcess process;
   process.socket = OwnedFd(sockets[0]);
@@ -93,8 +96,9 @@ Result<WorkerProcess> Spawn(const std::vector<std::string>& command, const std::
   const OwnedFd high_socket(::fcntl(their_socket.get(), F_DUPFD_CLOEXEC, kWorkerSocket + 1));
   const OwnedFd high_output(::fcntl(their_output.get(), F_DUPFD_CLOEXEC, kWorkerSocket + 1));
   if (!high_socket.is_open() || !high_output.is_open()) return failed("no descriptor", errno);
-  const int error = ::posix_spawnp(&process.pid, command[0].c_str(), FileActions(high_socket.get(), number, high_output.get()).get(), Attributes().get(),
-                                   Pointers(command).data(), Pointers(env).data());
+  const int error =
+      ::posix_spawnp(&process.pid, command[0].c_str(), FileActions(high_socket.get(), number, high_output.get()).get(),
+                     Attributes().get(), Pointers(command).data(), Pointers(env).data());
   if (error != 0) return failed("could not be started", error);
   process.pidfd = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   if (!process.pidfd.is_open()) {
@@ -111,8 +115,12 @@ Result<WorkerProcess> Spawn(const std::vector<std::string>& command, const std::
 
 }  // namespace
 
-Result<WorkerProcess> SpawnWorker(const std::vector<std::string>& command, const std::vector<std::string>& env) { return Spawn(command, env, SOCK_SEQPACKET, kWorkerSocket); }
+Result<WorkerProcess> SpawnWorker(const std::vector<std::string>& command, const std::vector<std::string>& env) {
+  return Spawn(command, env, SOCK_SEQPACKET, kWorkerSocket);
+}
 
-Result<WorkerProcess> SpawnReading(const std::vector<std::string>& command, const std::vector<std::string>& env) { return Spawn(command, env, SOCK_STREAM, STDIN_FILENO); }
+Result<WorkerProcess> SpawnReading(const std::vector<std::string>& command, const std::vector<std::string>& env) {
+  return Spawn(command, env, SOCK_STREAM, STDIN_FILENO);
+}
 
 }  // namespace inquest

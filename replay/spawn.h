@@ -34,7 +34,8 @@ struct WorkerProcess {
   OwnedFd output;  ///< both its standard streams; does not block
 };
 
-/// Another program, which reads `socket` as its standard input and has nothing else of ours. In a process group of its own.
+/// Another program, which reads `socket` as its standard input and has nothing else of ours. In a process group of its
+/// own.
 Result<WorkerProcess> SpawnReading(const std::vector<std::string>& command, const std::vector<std::string>& env);
 
 /// In a process group of its own; it dies when the calling thread does. `env`: NAME=VALUE, all of it.

@@ -1,11 +1,11 @@
 // One process a host.
 #include "replay/ssh_agents.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
@@ -30,7 +30,8 @@ std::string LastWords(const std::string& output) {
 
 }  // namespace
 
-Result<SshAgents> SshAgents::Start(const std::vector<SshCommand>& commands, const std::vector<std::string>& env, const std::string& token) {
+Result<SshAgents> SshAgents::Start(const std::vector<SshCommand>& commands, const std::vector<std::string>& env,
+                                   const std::string& token) {
   SshAgents agents;
   for (const SshCommand& command : commands) {
     Result<WorkerProcess> process = SpawnReading(command.words, env);

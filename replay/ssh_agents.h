@@ -13,11 +13,12 @@ struct SshCommand {
   std::vector<std::string> words;  ///< ssh, its options, the host, and what to run there
 };
 
-/// Their standard input is a socket of ours: the token is its first line, and its end is the agents'. When this process dies, however it
-/// does, that socket is closed, and with it the agents.
+/// Their standard input is a socket of ours: the token is its first line, and its end is the agents'. When this process
+/// dies, however it does, that socket is closed, and with it the agents.
 class SshAgents {
  public:
-  static Result<SshAgents> Start(const std::vector<SshCommand>& commands, const std::vector<std::string>& env, const std::string& token);
+  static Result<SshAgents> Start(const std::vector<SshCommand>& commands, const std::vector<std::string>& env,
+                                 const std::string& token);
   SshAgents() = default;
   SshAgents(SshAgents&&) = default;
   SshAgents& operator=(SshAgents&&) = delete;

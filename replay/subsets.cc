@@ -21,7 +21,8 @@ Ranks Union(const Ranks& a, const Ranks& b) {
 
 class Search {
  public:
-  Search(const std::function<std::optional<bool>(const Ranks&)>& breaks, int most_sets) : breaks_(breaks), left_(most_sets) {}
+  Search(const std::function<std::optional<bool>(const Ranks&)>& breaks, int most_sets)
+      : breaks_(breaks), left_(most_sets) {}
 
   /// The smallest part of `ranks` that breaks together with `others`; all of `ranks` do.
   Ranks Reduce(const Ranks& ranks, const Ranks& others) {
@@ -63,7 +64,8 @@ Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
   subset.places.clear();
   subset.shares.clear();
   subset.splits.clear();
-  // Each rank's number on its node is that of its GPU, but where it is alone there: then the launcher may have chosen one.
+  // Each rank's number on its node is that of its GPU, but where it is alone there: then the launcher may have chosen
+  // one.
   const auto on_node = [&plan](int rank) -> std::pair<int, std::optional<int>> {
     for (const NodeShare& share : plan.shares) {
       if (rank < share.ranks) return {share.node, share.ranks > 1 ? std::optional(rank) : std::nullopt};
@@ -86,7 +88,8 @@ Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
   return subset;
 }
 
-Bisection Bisect(const std::vector<int>& ranks, const std::function<std::optional<bool>(const std::vector<int>&)>& breaks, int most_sets) {
+Bisection Bisect(const std::vector<int>& ranks,
+                 const std::function<std::optional<bool>(const std::vector<int>&)>& breaks, int most_sets) {
   Search search(breaks, most_sets);
   Bisection result{.smallest = search.Reduce(ranks, {}), .is_whole = true};
   result.is_whole = !search.is_over();

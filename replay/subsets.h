@@ -17,8 +17,9 @@ struct Bisection {
   bool is_whole = true;       ///< false: given up, after as many sets as were allowed or at an interruption
 };
 /// Halves what breaks until neither half does; where it takes ranks of both, each half is reduced beside the other.
-/// About 4 log2(n) sets for one rank or one pair. `breaks` answers for a set, nullopt: it was interrupted. All of `ranks`
-/// are known to break.
-Bisection Bisect(const std::vector<int>& ranks, const std::function<std::optional<bool>(const std::vector<int>&)>& breaks, int most_sets);
+/// About 4 log2(n) sets for one rank or one pair. `breaks` answers for a set, nullopt: it was interrupted. All of
+/// `ranks` are known to break.
+Bisection Bisect(const std::vector<int>& ranks,
+                 const std::function<std::optional<bool>(const std::vector<int>&)>& breaks, int most_sets);
 
 }  // namespace inquest

@@ -1,8 +1,8 @@
 // What ranks, wherever they are, say and do; deadlines; then the picture, the judgement and the end of everything.
 #include "replay/supervisor.h"
 
-#include <fmt/format.h>
 #include <poll.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -24,7 +24,8 @@ constexpr milliseconds kLate{1000};  ///< behind the others, to be worth a note
 constexpr milliseconds kSettleDeath{100}, kSettleError{400}, kSettleMismatch{50};
 constexpr milliseconds kGrace{300}, kKillPatience{2000}, kBacktraceLimit{5000}, kLogsLimit{30'000};
 constexpr milliseconds kPictureLimit{1000};  ///< beyond kLinksApart: a node that does not answer is left out
-constexpr milliseconds kTextsLimit{11'000};  ///< of NodeSetup::look and the libraries' dumps, which have limits of their own
+constexpr milliseconds kTextsLimit{
+    11'000};  ///< of NodeSetup::look and the libraries' dumps, which have limits of their own
 
 class Run {
  public:
@@ -66,7 +67,8 @@ class Run {
       ranks_[rank].moved = begin_;
       Of(rank).rank = static_cast<int>(rank);
       Of(rank).node = place.node;
-      orders[ranks_[rank].node].ranks.push_back({.rank = static_cast<int>(rank), .launcher = place.launcher, .env = place.env, .work = WorkOf(rank, place)});
+      orders[ranks_[rank].node].ranks.push_back(
+          {.rank = static_cast<int>(rank), .launcher = place.launcher, .env = place.env, .work = WorkOf(rank, place)});
     }
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       orders[node].env = plan_.env;
@@ -76,14 +78,20 @@ class Run {
   }
 
   StartWork WorkOf(std::size_t rank, const RankPlace& place) const {
-    StartWork work{.engine = plan_.engine, .setup = {}, .iterations = plan_.iterations, .warm_up = plan_.warm_up, .heartbeat = kHeartbeat, .faults = {}};
+    StartWork work{.engine = plan_.engine,
+                   .setup = {},
+                   .iterations = plan_.iterations,
+                   .warm_up = plan_.warm_up,
+                   .heartbeat = kHeartbeat,
+                   .faults = {}};
     work.setup.rank = static_cast<int>(rank);
     work.setup.nranks = plan_.ranks.value;
     work.setup.call = call_;
     work.setup.options = place.options;
     work.setup.options.insert(plan_.options.begin(), plan_.options.end());
     work.setup.patience = Patience();
-    std::ranges::copy_if(plan_.faults, std::back_inserter(work.faults), [&](const Fault& fault) { return fault.rank == static_cast<int>(rank); });
+    std::ranges::copy_if(plan_.faults, std::back_inserter(work.faults),
+                         [&](const Fault& fault) { return fault.rank == static_cast<int>(rank); });
     return work;
   }
 
@@ -113,14 +121,16 @@ class Run {
       }
       if (setup_.interrupted && setup_.interrupted()) Note(Ending::kInterrupted, milliseconds(0));
       if (!ending_) LookAtDeadlines(now);
-      if (!ending_ && std::ranges::all_of(out_.ranks, [](const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }))
+      if (!ending_ &&
+          std::ranges::all_of(out_.ranks, [](const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }))
         Note(Ending::kAllDone, milliseconds(0));
     }
   }
 
   void Poll(milliseconds limit) {
     std::vector<pollfd> ready;
-    for (std::size_t node = 0; node < nodes_.size(); ++node) ready.push_back({lost_[node] ? -1 : nodes_[node]->fd(), POLLIN, 0});
+    for (std::size_t node = 0; node < nodes_.size(); ++node)
+      ready.push_back({lost_[node] ? -1 : nodes_[node]->fd(), POLLIN, 0});
     (void)::poll(ready.data(), ready.size(), static_cast<int>(limit.count()));
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (lost_[node]) continue;
@@ -133,7 +143,8 @@ class Run {
 
   /// Whether that node may speak of that rank: what it says is never trusted.
   bool Has(std::size_t node, int rank) const {
-    return rank >= 0 && static_cast<std::size_t>(rank) < ranks_.size() && ranks_[static_cast<std::size_t>(rank)].node == node;
+    return rank >= 0 && static_cast<std::size_t>(rank) < ranks_.size() &&
+           ranks_[static_cast<std::size_t>(rank)].node == node;
   }
 
   // ---- what nodes say ---------------------------------------------------------------------------------------------
@@ -153,7 +164,8 @@ class Run {
   }
 
   void Happened(std::size_t node, const RankSaid& said) {
-    if (Has(node, said.rank)) std::visit([&](const auto& message) { Hear(static_cast<std::size_t>(said.rank), message); }, said.message);
+    if (Has(node, said.rank))
+      std::visit([&](const auto& message) { Hear(static_cast<std::size_t>(said.rank), message); }, said.message);
   }
 
   void Happened(std::size_t node, RankEnded& ended) {
@@ -163,8 +175,9 @@ class Run {
     Of(rank).output = std::move(ended.output);
     if (leaving_) {
       if (ended.exit_code == kExitAbortHung)
-        out_.notes.push_back(fmt::format("Rank {}: the library's abort did not return within {:.1f} s; the process left without it.", rank,
-                                         std::chrono::duration<double>(plan_.deadlines.abort).count()));
+        out_.notes.push_back(
+            fmt::format("Rank {}: the library's abort did not return within {:.1f} s; the process left without it.",
+                        rank, std::chrono::duration<double>(plan_.deadlines.abort).count()));
       return;
     }
     Of(rank).ended_at = at_;
@@ -277,10 +290,13 @@ class Run {
 
   void Hear(std::size_t rank, const Described& described) { Of(rank).describe = described.lines; }
 
-  void Send(std::size_t rank, const ToWorker& message) { nodes_[ranks_[rank].node]->Tell(static_cast<int>(rank), message); }
+  void Send(std::size_t rank, const ToWorker& message) {
+    nodes_[ranks_[rank].node]->Tell(static_cast<int>(rank), message);
+  }
 
   // ---- what workers do not say -------------------------------------------------------------------------------------
-  /// Once all ranks have begun a step: who fell behind in it, against the median. After the operation it matters no more.
+  /// Once all ranks have begun a step: who fell behind in it, against the median. After the operation it matters no
+  /// more.
   void NoteLateness(std::size_t rank, const Step& step) {
     auto& begun = begun_[{step.phase, step.iteration}];
     begun[rank] = at_;
@@ -324,7 +340,9 @@ class Run {
 
   /// Until every node has answered that, or is lost.
   void Await(int id, milliseconds limit) {
-    const auto waits = [&] { return std::ranges::any_of(awaited_, [&](const auto& entry) { return entry.first == id; }); };
+    const auto waits = [&] {
+      return std::ranges::any_of(awaited_, [&](const auto& entry) { return entry.first == id; });
+    };
     for (const Clock::time_point last = Clock::now() + limit; waits() && Clock::now() < last;) Poll(kTick);
   }
 
@@ -338,7 +356,9 @@ class Run {
     out_.decided_at = out_.took = Now();
     for (std::string& note : LatenessNotes(late_, out_)) out_.notes.push_back(std::move(note));
     if (setup_.decided) setup_.decided(out_);
-    if (*ending_ == Ending::kDeadline && plan_.look_closely) Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true, .dump_signal = plan_.dump_signal}), kBacktraceLimit + kTextsLimit);
+    if (*ending_ == Ending::kDeadline && plan_.look_closely)
+      Await(Order({.backtraces = ByBlame(), .limit = kBacktraceLimit, .texts = true, .dump_signal = plan_.dump_signal}),
+            kBacktraceLimit + kTextsLimit);
   }
 
   void TakePicture() {
@@ -397,7 +417,8 @@ class Run {
     const bool well = *ending_ == Ending::kAllDone;
     Kill([](const RankOutcome& rank) { return !rank.stopped.empty(); });  // it can hear nothing
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (ranks_[rank].alive && Of(rank).stopped.empty()) Send(rank, well ? ToWorker(Leave{}) : ToWorker(AbortWork{plan_.deadlines.abort}));
+      if (ranks_[rank].alive && Of(rank).stopped.empty())
+        Send(rank, well ? ToWorker(Leave{}) : ToWorker(AbortWork{plan_.deadlines.abort}));
     }
     const nanoseconds asked = Now();
     AwaitEnd(plan_.deadlines.abort + kGrace);
@@ -407,7 +428,9 @@ class Run {
     if (Living() == 0) return;
     Await(Order({.threads = true}), kPictureLimit);
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (ranks_[rank].alive) out_.notes.push_back(fmt::format("Rank {}: process {} could not be killed; it is in state {}.", rank, Of(rank).pid, Of(rank).process_state));
+      if (ranks_[rank].alive)
+        out_.notes.push_back(fmt::format("Rank {}: process {} could not be killed; it is in state {}.", rank,
+                                         Of(rank).pid, Of(rank).process_state));
     }
   }
 
@@ -429,7 +452,7 @@ class Run {
   std::map<std::pair<Phase, int>, std::map<std::size_t, nanoseconds>> begun_;
   std::vector<Lateness> late_;
   int looks_ = 0;
-  std::set<std::pair<int, std::size_t>> awaited_;  ///< look and node
+  std::set<std::pair<int, std::size_t>> awaited_;    ///< look and node
   std::map<int, std::vector<SocketSight>> sockets_;  ///< by look
 };
 
@@ -441,6 +464,8 @@ RunOutcome RunPlan(const Plan& plan, const RunSetup& setup) {
   return RunPlan(plan, setup, nodes);
 }
 
-RunOutcome RunPlan(const Plan& plan, const RunSetup& setup, std::span<Node* const> nodes) { return Run(plan, setup, nodes).Go(); }
+RunOutcome RunPlan(const Plan& plan, const RunSetup& setup, std::span<Node* const> nodes) {
+  return Run(plan, setup, nodes).Go();
+}
 
 }  // namespace inquest

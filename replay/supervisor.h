@@ -12,7 +12,7 @@ namespace inquest {
 
 /// What the caller lends; the room itself reads no environment and prints nothing.
 struct RunSetup {
-  NodeSetup local;  ///< of this host
+  NodeSetup local;                      ///< of this host
   std::vector<std::string> nodes = {};  ///< what to call each of several: `node 1 (hostb)`
   /// A few times a second, with the table as it is.
   std::function<void(const RunOutcome&)> progress = {};
@@ -21,8 +21,8 @@ struct RunSetup {
   std::function<bool()> interrupted = {};
 };
 
-/// On this host alone. To be called from a thread that outlives the run; when it dies, so do the workers. When it returns,
-/// every worker is gone, but for one that the kernel cannot kill, which is then named in the notes.
+/// On this host alone. To be called from a thread that outlives the run; when it dies, so do the workers. When it
+/// returns, every worker is gone, but for one that the kernel cannot kill, which is then named in the notes.
 RunOutcome RunPlan(const Plan& plan, const RunSetup& setup);
 /// On these nodes, which RankPlace::node counts from 0.
 RunOutcome RunPlan(const Plan& plan, const RunSetup& setup, std::span<Node* const> nodes);

@@ -21,8 +21,9 @@ struct Variant {
   std::span<const std::pair<std::string_view, std::string_view>> env;
   std::string_view engine = "";  ///< empty: the plan's
 };
-/// Those that this NCCL (`22809`; nullopt: not known) can do for this plan's operation and settings: the baseline first, then
-/// from the most general to the most special. Asking for an algorithm that an operation has not is an error of NCCL.
+/// Those that this NCCL (`22809`; nullopt: not known) can do for this plan's operation and settings: the baseline
+/// first, then from the most general to the most special. Asking for an algorithm that an operation has not is an error
+/// of NCCL.
 std::vector<const Variant*> VariantsFor(const Plan& plan, const Environment& inherited, std::optional<int> nccl);
 
 }  // namespace inquest

@@ -1,7 +1,7 @@
 // Reads the parts of a verdict document that a replay needs: the collective, the size of the job, NCCL's version.
 // Format:  one JSON document, as docs/verdict.schema.json gives it.
-#include <fmt/format.h>
 #include <simdjson.h>
+#include <fmt/format.h>
 
 #include "replay/infer.h"
 
@@ -53,7 +53,8 @@ Timeline JobOf(const element& document) {
   Timeline timeline;
   element size;
   if (document["job"]["world_size"].get(size) == simdjson::SUCCESS) {
-    if (const auto value = Integer(size, "value")) timeline.world_size = {static_cast<int>(*value), Basis::kObserved, ""};
+    if (const auto value = Integer(size, "value"))
+      timeline.world_size = {static_cast<int>(*value), Basis::kObserved, ""};
   }
   simdjson::dom::array nccl;
   if (document["job"]["versions"]["nccl"].get(nccl) == simdjson::SUCCESS) {
@@ -72,7 +73,8 @@ std::optional<SourceLine> LineOf(const element& verdict, const CollectiveRef& co
   for (const element& entry : evidence) {
     const auto text = String(entry, "text"), source = String(entry, "source");
     const auto line = Integer(entry, "line");
-    if (text && source && line && text->find(collective.op) != std::string::npos) return SourceLine{*source, static_cast<std::uint64_t>(*line)};
+    if (text && source && line && text->find(collective.op) != std::string::npos)
+      return SourceLine{*source, static_cast<std::uint64_t>(*line)};
   }
   return std::nullopt;
 }
@@ -89,8 +91,11 @@ bool LooksLikeVerdict(std::string_view text) {
 Result<Plan> PlanFromVerdict(std::string_view json, const std::string& path) {
   simdjson::dom::parser parser;
   element document, verdict, collective;
-  if (const auto error = parser.parse(json.data(), json.size()).get(document)) return Error{fmt::format("this is no JSON: {}", simdjson::error_message(error)), "give what inquest --format json printed", path};
-  if (document["verdict"].get(verdict) != simdjson::SUCCESS) return Error{"this is no verdict of inquest", "give what inquest --format json printed", path};
+  if (const auto error = parser.parse(json.data(), json.size()).get(document))
+    return Error{fmt::format("this is no JSON: {}", simdjson::error_message(error)),
+                 "give what inquest --format json printed", path};
+  if (document["verdict"].get(verdict) != simdjson::SUCCESS)
+    return Error{"this is no verdict of inquest", "give what inquest --format json printed", path};
   if (verdict["collective"].get(collective) != simdjson::SUCCESS || !collective.is_object())
     return Error{"the verdict speaks of no collective", "name one with --op, --count and --ranks", path};
   const CollectiveRef ref = CollectiveOf(collective);

@@ -22,7 +22,8 @@ unsigned Digit(char c) {
 std::string wire::BytesOfHex(const std::string& digits) {
   if (digits.size() % 2 != 0) throw Malformed();
   std::string bytes;
-  for (std::size_t i = 0; i < digits.size(); i += 2) bytes += static_cast<char>(Digit(digits[i]) * 16 + Digit(digits[i + 1]));
+  for (std::size_t i = 0; i < digits.size(); i += 2)
+    bytes += static_cast<char>(Digit(digits[i]) * 16 + Digit(digits[i + 1]));
   return bytes;
 }
 
@@ -47,7 +48,9 @@ std::string OwnHostName() {
 std::string Encode(const ToWorker& message) { return wire::EncodeAny(message); }
 std::string Encode(const ToSupervisor& message) { return wire::EncodeAny(message); }
 std::optional<ToWorker> DecodeToWorker(std::string_view packet) { return wire::DecodeAny<ToWorker>(packet); }
-std::optional<ToSupervisor> DecodeToSupervisor(std::string_view packet) { return wire::DecodeAny<ToSupervisor>(packet); }
+std::optional<ToSupervisor> DecodeToSupervisor(std::string_view packet) {
+  return wire::DecodeAny<ToSupervisor>(packet);
+}
 
 std::string EncodeProbe(const ProbeAnswer& answer) { return wire::EncodeAny(std::variant<ProbeAnswer>(answer)); }
 std::optional<ProbeAnswer> DecodeProbe(std::string_view text) {

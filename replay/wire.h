@@ -91,7 +91,8 @@ struct Described {
   static constexpr std::string_view kKind = "described";
   std::vector<std::string> lines;
 };
-using ToSupervisor = std::variant<Hello, Began, Reached, Heartbeat, Descriptor, StoreSet, StoreGet, WorkFailed, Described>;
+using ToSupervisor =
+    std::variant<Hello, Began, Reached, Heartbeat, Descriptor, StoreSet, StoreGet, WorkFailed, Described>;
 
 /// What a worker prints when it is asked for an engine: `probe ENGINE [NAME=VALUE]...`
 struct ProbeAnswer {

@@ -1,4 +1,5 @@
-// The fields of what supervisor and worker say, one list a message for both directions. For the .cc files that speak on a wire.
+// The fields of what supervisor and worker say, one list a message for both directions. For the .cc files that speak on
+// a wire.
 #pragma once
 
 #include "replay/ops.h"
@@ -75,9 +76,13 @@ void Fields(Archive& archive, StoreValue& m) {
   archive.Bytes("bytes", m.bytes);
 }
 template <class Archive>
-void Fields(Archive& archive, Proceed& m) { archive("iteration", m.iteration); }
+void Fields(Archive& archive, Proceed& m) {
+  archive("iteration", m.iteration);
+}
 template <class Archive>
-void Fields(Archive& archive, AbortWork& m) { archive("grace", m.grace); }
+void Fields(Archive& archive, AbortWork& m) {
+  archive("grace", m.grace);
+}
 template <class Archive>
 void Fields(Archive&, Leave&) {}
 
@@ -88,14 +93,18 @@ void Fields(Archive& archive, Hello& m) {
   archive("host", m.host);
 }
 template <class Archive>
-void Fields(Archive& archive, Began& m) { archive("step", m.step); }
+void Fields(Archive& archive, Began& m) {
+  archive("step", m.step);
+}
 template <class Archive>
 void Fields(Archive& archive, Reached& m) {
   archive("step", m.step);
   archive("took", m.took);
 }
 template <class Archive>
-void Fields(Archive& archive, Heartbeat& m) { archive("async_error", m.async_error); }
+void Fields(Archive& archive, Heartbeat& m) {
+  archive("async_error", m.async_error);
+}
 template <class Archive>
 void Fields(Archive& archive, Descriptor& m) {
   archive("iteration", m.iteration);
@@ -107,7 +116,9 @@ void Fields(Archive& archive, StoreSet& m) {
   archive.Bytes("bytes", m.bytes);
 }
 template <class Archive>
-void Fields(Archive& archive, StoreGet& m) { archive.Bytes("key", m.key); }
+void Fields(Archive& archive, StoreGet& m) {
+  archive.Bytes("key", m.key);
+}
 template <class Archive>
 void Fields(Archive& archive, WorkFailed& m) {
   archive("step", m.step);
@@ -115,7 +126,9 @@ void Fields(Archive& archive, WorkFailed& m) {
   archive("wrong_data", m.wrong_data);
 }
 template <class Archive>
-void Fields(Archive& archive, Described& m) { archive("lines", m.lines); }
+void Fields(Archive& archive, Described& m) {
+  archive("lines", m.lines);
+}
 template <class Archive>
 void Fields(Archive& archive, ProbeAnswer& m) {
   archive("found", m.found);

@@ -1,11 +1,10 @@
-// How messages become JSON text and back. Each has one list of its fields, Fields(archive, message), which both directions
-// run. For the .cc files that speak on a wire.
+// How messages become JSON text and back. Each has one list of its fields, Fields(archive, message), which both
+// directions run. For the .cc files that speak on a wire.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include <nlohmann/json.hpp>
 
 namespace inquest::wire {
 
@@ -30,19 +30,28 @@ inline constexpr bool kIs = false;
 template <template <class...> class Template, class... Ts>
 inline constexpr bool kIs<Template<Ts...>, Template> = true;
 template <class T>
-concept Moment = requires { typename T::clock; };
+concept Moment = requires {
+  typename T::clock;
+};
 template <class T>
-concept Duration = requires { typename T::period; } && !Moment<T>;
+concept Duration = requires {
+  typename T::period;
+}
+&&!Moment<T>;
 
 /// Puts fields into an object.
 class Writer {
  public:
   template <class T>
-  void operator()(const char* key, const T& value) { json_[key] = Of(value); }
+  void operator()(const char* key, const T& value) {
+    json_[key] = Of(value);
+  }
   void Bytes(const char* key, const std::string& bytes) { json_[key] = HexDigits(bytes); }
   /// A key that other versions may lack.
   template <class T>
-  void Maybe(const char* key, const T& value) { (*this)(key, value); }
+  void Maybe(const char* key, const T& value) {
+    (*this)(key, value);
+  }
   void Demand(bool) {}
   /// The fields of the one that is there beside one another, under `key` its kKind.
   template <class Variant>
@@ -56,7 +65,9 @@ class Writer {
   }
   /// A Writer changes nothing; the list is one for both directions.
   template <class T>
-  void Add(const T& value) { Fields(*this, const_cast<T&>(value)); }
+  void Add(const T& value) {
+    Fields(*this, const_cast<T&>(value));
+  }
   std::string Text() const { return json_.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
  private:
@@ -97,7 +108,9 @@ class Reader {
     if (!json.is_object()) throw Malformed();
   }
   template <class T>
-  void operator()(const char* key, T& value) { Take(json_.at(key), value); }
+  void operator()(const char* key, T& value) {
+    Take(json_.at(key), value);
+  }
   void Bytes(const char* key, std::string& bytes) {
     std::string digits;
     (*this)(key, digits);
@@ -121,13 +134,16 @@ class Reader {
  private:
   template <class Variant, std::size_t... index>
   void Take(std::string_view kind, Variant& value, std::index_sequence<index...>) {
-    const bool known = ((std::variant_alternative_t<index, Variant>::kKind == kind && (Fields(*this, value.template emplace<index>()), true)) || ...);
+    const bool known = ((std::variant_alternative_t<index, Variant>::kKind == kind &&
+                         (Fields(*this, value.template emplace<index>()), true)) ||
+                        ...);
     Demand(known);
   }
   template <class T>
   static T Whole(const Json& json) {
     if (!json.is_number_integer()) throw Malformed();
-    const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>()) : std::in_range<T>(json.get<std::int64_t>());
+    const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>())
+                                                : std::in_range<T>(json.get<std::int64_t>());
     if (!fits) throw Malformed();
     return json.get<T>();
   }

@@ -13,8 +13,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Writes a document piece by piece, as nlohmann's dump(2) would the whole: who is who of a large job would be as large
-/// again as the job's timeline. ASCII only: neither a C1 control nor a bidirectional override of a log reaches a terminal
-/// as itself.
+/// again as the job's timeline. ASCII only: neither a C1 control nor a bidirectional override of a log reaches a
+/// terminal as itself.
 class Document {
  public:
   explicit Document(const Sink& sink) : sink_(sink) {}
@@ -63,7 +63,10 @@ class Document {
 
  private:
   static constexpr std::size_t kPiece = 1 << 16;
-  struct Level { char close; bool empty; };
+  struct Level {
+    char close;
+    bool empty;
+  };
   void Line() { out_.append("\n").append(2 * depth_.size(), ' '); }
   void Next() {
     if (depth_.empty()) return;
@@ -180,7 +183,11 @@ Json ToJson(const Alternative& alternative) {
 }
 
 Json ToJson(const Timeline& timeline, const AttemptTold& attempt) {
-  const auto line = [&](const Citation& citation) { return Json{{"source", Source(timeline, citation.where)}, {"line", citation.where.InputLine()}, {"time", Time(citation.at)}}; };
+  const auto line = [&](const Citation& citation) {
+    return Json{{"source", Source(timeline, citation.where)},
+                {"line", citation.where.InputLine()},
+                {"time", Time(citation.at)}};
+  };
   return Json{{"number", attempt.number},
               {"judged", attempt.judged},
               {"first", line(attempt.first)},
@@ -322,39 +329,52 @@ Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
     return Json{{"source", Source(timeline, said.where)}, {"line", said.where.InputLine()}, {"time", Time(said.at)}};
   };
   const auto maybe_at = [&](const std::optional<EventIndex>& event) { return event ? at(*event) : Json(nullptr); };
-  return Json{{"rank", OrNull(line.rank)},
-              {"host", OrNull(line.host)},
-              {"pid", OrNull(line.pid)},
-              {"writer", OrNull(line.writer)},
-              {"first", at(line.first)},
-              {"last", at(line.last)},
-              {"intervals", List(line.intervals, [&](const Interval& interval) {
-                 return Json{{"kind", interval.kind}, {"begin", at(interval.begin)}, {"last", at(interval.last)}, {"end", maybe_at(interval.end)}, {"times", interval.times}, {"percent", OrNull(interval.percent)}};
-               })},
-              {"marks", List(line.marks, [&](const LifeMark& mark) {
-                 Json json = at(mark.event);
-                 json["kind"] = mark.kind;
-                 return json;
-               })},
-              {"marks_left_out", line.marks_left_out},
-              {"end", Json{{"how", Name(line.end.how)}, {"said_by", OrNull(line.end.said_by)}, {"at", maybe_at(line.end.event)}}}};
+  return Json{
+      {"rank", OrNull(line.rank)},
+      {"host", OrNull(line.host)},
+      {"pid", OrNull(line.pid)},
+      {"writer", OrNull(line.writer)},
+      {"first", at(line.first)},
+      {"last", at(line.last)},
+      {"intervals", List(line.intervals,
+                         [&](const Interval& interval) {
+                           return Json{{"kind", interval.kind},     {"begin", at(interval.begin)},
+                                       {"last", at(interval.last)}, {"end", maybe_at(interval.end)},
+                                       {"times", interval.times},   {"percent", OrNull(interval.percent)}};
+                         })},
+      {"marks", List(line.marks,
+                     [&](const LifeMark& mark) {
+                       Json json = at(mark.event);
+                       json["kind"] = mark.kind;
+                       return json;
+                     })},
+      {"marks_left_out", line.marks_left_out},
+      {"end",
+       Json{{"how", Name(line.end.how)}, {"said_by", OrNull(line.end.said_by)}, {"at", maybe_at(line.end.event)}}}};
 }
 
 /// What the manifests of bundles say is not in them, by input.
 std::map<std::uint32_t, Json> Missing(const Timeline& timeline) {
   std::map<std::uint32_t, Json> missing;
   for (const Event& event : timeline.events)
-    if (const auto* lack = std::get_if<NotCollected>(&event.what)) missing[event.where.input].push_back(Json{{"name", lack->name}, {"reason", lack->reason}});
+    if (const auto* lack = std::get_if<NotCollected>(&event.what))
+      missing[event.where.input].push_back(Json{{"name", lack->name}, {"reason", lack->reason}});
   return missing;
 }
 
 Json InputToJson(const InputSummary& input, Json missing) {
-  return Json{{"path", input.path},       {"bytes", input.bytes}, {"lines", input.lines},    {"kinds", input.kinds},
-              {"claimed", input.claimed}, {"plain", input.plain}, {"damaged", input.damaged},
-              {"problem", OrNull(input.problem)},
-              {"form", input.form == nullptr ? Json(nullptr) : Json{{"name", input.form->name}, {"text", input.form->text}}},
-              {"clock", OrNull(input.clock)},
-              {"missing", missing.is_null() ? Json::array() : std::move(missing)}};
+  return Json{
+      {"path", input.path},
+      {"bytes", input.bytes},
+      {"lines", input.lines},
+      {"kinds", input.kinds},
+      {"claimed", input.claimed},
+      {"plain", input.plain},
+      {"damaged", input.damaged},
+      {"problem", OrNull(input.problem)},
+      {"form", input.form == nullptr ? Json(nullptr) : Json{{"name", input.form->name}, {"text", input.form->text}}},
+      {"clock", OrNull(input.clock)},
+      {"missing", missing.is_null() ? Json::array() : std::move(missing)}};
 }
 
 }  // namespace
@@ -367,7 +387,8 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   document.Key("tool").Value(Json{{"name", "inquest"}, {"version", tool_version}});
   document.Key("outcome").Value(Name(verdict.outcome));
   document.Key("verdict").Value(ToJson(timeline, verdict));
-  document.List("alternatives", verdict.alternatives, [](const Alternative& alternative) { return ToJson(alternative); });
+  document.List("alternatives", verdict.alternatives,
+                [](const Alternative& alternative) { return ToJson(alternative); });
   document.List("findings", verdict.findings, [&](const Finding& finding) { return ToJson(timeline, finding); });
   document.List("attempts", verdict.attempts, [&](const AttemptTold& attempt) { return ToJson(timeline, attempt); });
   document.Key("warnings").Value(verdict.warnings);

@@ -316,7 +316,8 @@ std::string Size(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", size, unit);
 }
 
-/// What `inquest collect` could not get, by host and reason: `Not collected on node07: a.txt, b.txt (it is not installed)`.
+/// What `inquest collect` could not get, by host and reason: `Not collected on node07: a.txt, b.txt (it is not
+/// installed)`.
 void NotCollectedOn(Page& page, const Timeline& timeline) {
   constexpr int kRows = 6;
   std::map<std::string, std::map<std::string, std::string>> hosts;
@@ -329,7 +330,8 @@ void NotCollectedOn(Page& page, const Timeline& timeline) {
   for (const auto& [host, reasons] : hosts) {
     if (++shown > kProblemsShown) break;
     std::string text;
-    for (const auto& [reason, names] : reasons) text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", names, reason);
+    for (const auto& [reason, names] : reasons)
+      text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", names, reason);
     page.Paragraph("  ", fmt::format("Not collected on {}: {}", host, text), kRows);
   }
   page.More(hosts.size(), kProblemsShown);
@@ -342,8 +344,12 @@ void Attempts(Page& page, const Timeline& timeline, const Verdict& verdict) {
   std::size_t shown = 0;
   for (auto attempt = verdict.attempts.rbegin(); attempt != verdict.attempts.rend(); ++attempt) {
     if (++shown > kAttemptsShown) break;
-    const std::string place = fmt::format("{}:{}", timeline.inputs[attempt->first.where.input].path, attempt->first.where.InputLine());
-    const std::string what = attempt->judged ? "this verdict" : attempt->cause.empty() ? "not looked at" : fmt::format("{} ({})", attempt->cause, Percent(attempt->confidence));
+    const std::string place =
+        fmt::format("{}:{}", timeline.inputs[attempt->first.where.input].path, attempt->first.where.InputLine());
+    const std::string what = attempt->judged ? "this verdict"
+                             : attempt->cause.empty()
+                                 ? "not looked at"
+                                 : fmt::format("{} ({})", attempt->cause, Percent(attempt->confidence));
     page.Line("  ", fmt::format("{} from {}: {}", attempt->number, Sanitize(place), what));
   }
   page.More(verdict.attempts.size(), kAttemptsShown);
@@ -365,15 +371,18 @@ void Coverage(Page& page, const Timeline& timeline) {
   std::size_t problems = 0;
   for (const InputSummary& input : timeline.inputs) {
     if (input.problem.empty()) continue;
-    if (++problems <= kProblemsShown) page.Paragraph("  ", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
+    if (++problems <= kProblemsShown)
+      page.Paragraph("  ", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
   }
   page.More(problems, kProblemsShown);
   std::size_t forms = 0;
   for (const InputSummary& input : timeline.inputs)
-    if (input.form != nullptr && ++forms <= kProblemsShown) page.Paragraph("  ", fmt::format("No log: {}: {}", input.path, input.form->text), 3);
+    if (input.form != nullptr && ++forms <= kProblemsShown)
+      page.Paragraph("  ", fmt::format("No log: {}: {}", input.path, input.form->text), 3);
   page.More(forms, kProblemsShown);
   std::string left_out;
-  for (const auto& [what, count] : timeline.left_out) left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
+  for (const auto& [what, count] : timeline.left_out)
+    left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
   if (!left_out.empty()) page.Line("  ", "Left out, more than is held in memory: " + left_out, style::kYellow);
   NotCollectedOn(page, timeline);
 }

@@ -19,7 +19,8 @@ namespace {
 using Words = std::initializer_list<std::string_view>;
 
 bool HoldsAny(std::string_view text, Words words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 /// What shows that something was given of a host: a format that was seen in an input of it.
@@ -61,13 +62,17 @@ class Given {
   std::optional<std::set<std::string>> HostsWithout(Words formats) const {
     std::set<std::string> with, without;
     for (const std::string_view format : formats)
-      if (const auto hosts = of_host_.find(std::string(format)); hosts != of_host_.end()) with.insert(hosts->second.begin(), hosts->second.end());
+      if (const auto hosts = of_host_.find(std::string(format)); hosts != of_host_.end())
+        with.insert(hosts->second.begin(), hosts->second.end());
     if (with.empty()) return std::nullopt;
-    std::ranges::copy_if(hosts_, std::inserter(without, without.end()), [&](const std::string& host) { return !with.contains(host); });
+    std::ranges::copy_if(hosts_, std::inserter(without, without.end()),
+                         [&](const std::string& host) { return !with.contains(host); });
     return without;
   }
   /// The same of ranks; nullopt: it is not known how many there are, or nothing was given of any.
-  std::optional<RankSet> RanksWithout(const RankSet& with) const { return all_.empty() || with.empty() ? std::nullopt : std::optional(all_.Without(with)); }
+  std::optional<RankSet> RanksWithout(const RankSet& with) const {
+    return all_.empty() || with.empty() ? std::nullopt : std::optional(all_.Without(with));
+  }
   const RankSet& heard() const { return heard_; }
   const RankSet& with_info() const { return with_info_; }
   const RankSet& with_stack() const { return with_stack_; }
@@ -98,7 +103,9 @@ std::string Whom(const std::vector<Culprit>& culprits, bool of_host) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-const Words kTheRank = {"absent rank", "late rank", "building rank", "rank that failed first", "rank that is behind", "of that rank", "of the rank", "of its process", "rank that is missing"};
+const Words kTheRank = {"absent rank",         "late rank",    "building rank", "rank that failed first",
+                        "rank that is behind", "of that rank", "of the rank",   "of its process",
+                        "rank that is missing"};
 const Words kTheHost = {"its host", "the host", "that host", "of the peer"};
 constexpr std::string_view kPid = "<pid of that rank>";
 
@@ -119,16 +126,21 @@ std::optional<std::string> Refined(const Given& given, const std::vector<Culprit
     return fmt::format("{}: of {} nothing was given", item, fmt::join(*without, ", "));
   }
   if (every && HoldsAny(item, {"rank", "process"})) {
-    const bool info = HoldsAny(item, {"NCCL_DEBUG=INFO"}) && !HoldsAny(item, {"SUBSYS", "flight"}), stacks = HoldsAny(item, {"py-spy"}), output = HoldsAny(item, {"stdout and stderr"});
+    const bool info = HoldsAny(item, {"NCCL_DEBUG=INFO"}) && !HoldsAny(item, {"SUBSYS", "flight"}),
+               stacks = HoldsAny(item, {"py-spy"}), output = HoldsAny(item, {"stdout and stderr"});
     if (info || stacks || output)
-      if (const auto without = given.RanksWithout(info ? given.with_info() : stacks ? given.with_stack() : given.heard())) {
+      if (const auto without = given.RanksWithout(info     ? given.with_info()
+                                                  : stacks ? given.with_stack()
+                                                           : given.heard())) {
         if (without->empty()) return std::nullopt;
         return fmt::format("{}: of {} nothing was given", item, RanksWithin(*without));
       }
     return item;
   }
   if (const std::size_t at = item.find(kPid); at != std::string::npos) {
-    if (culprits.size() == 1 && culprits.front().pid) return item.replace(at, kPid.size(), std::to_string(*culprits.front().pid)) + (culprits.front().host ? " on " + *culprits.front().host : "");
+    if (culprits.size() == 1 && culprits.front().pid)
+      return item.replace(at, kPid.size(), std::to_string(*culprits.front().pid)) +
+             (culprits.front().host ? " on " + *culprits.front().host : "");
     return item;
   }
   const bool of_rank = HoldsAny(item, kTheRank), of_host = !of_rank && HoldsAny(item, kTheHost);
@@ -138,11 +150,14 @@ std::optional<std::string> Refined(const Given& given, const std::vector<Culprit
 
 }  // namespace
 
-std::vector<std::string> StillToCollect(const Timeline& timeline, const std::vector<Culprit>& culprits, std::vector<std::string> wanted) {
+std::vector<std::string> StillToCollect(const Timeline& timeline, const std::vector<Culprit>& culprits,
+                                        std::vector<std::string> wanted) {
   const Given given(timeline);
   std::vector<std::string> out;
   for (std::string& item : wanted)
-    if (auto refined = Refined(given, culprits, std::move(item)); refined && std::ranges::find(out, *refined) == out.end()) out.push_back(*std::move(refined));
+    if (auto refined = Refined(given, culprits, std::move(item));
+        refined && std::ranges::find(out, *refined) == out.end())
+      out.push_back(*std::move(refined));
   return out;
 }
 

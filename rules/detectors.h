@@ -12,7 +12,7 @@ namespace inquest {
 
 struct Detector {
   std::string_view id;
-  std::string_view summary;  ///< one sentence
+  std::string_view summary;              ///< one sentence
   std::span<const FindingRow> findings;  ///< each has its file under rules/findings/
   std::vector<Relation> (*run)(const Evidence& evidence);
 };
@@ -22,8 +22,9 @@ std::span<const Detector* const> Detectors();
 /// What a detector found, with the meaning that the files of its findings give it.
 std::vector<Finding> FindingsOf(const Detector& detector, const Evidence& evidence);
 
-extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kEnvironmentDetector, kExceptions, kExits, kFabricPorts,
-    kFileServer, kGpuDiag, kGpuLinks, kGpuLoad, kGpuState, kHostLimitsDetector, kInitIncomplete, kInterfacesDetector, kKernelEnds, kMembersMissing, kP2pState, kPcie,
-    kPortDown, kRasCounts, kSilentHang, kStackDiffers, kStuckTask, kUnmatchedWait, kWorkMismatch, kXid;
+extern const Detector kAbsentRank, kBytesOverTime, kCallDivergence, kDesync, kDeviceMapping, kEnvironmentDetector,
+    kExceptions, kExits, kFabricPorts, kFileServer, kGpuDiag, kGpuLinks, kGpuLoad, kGpuState, kHostLimitsDetector,
+    kInitIncomplete, kInterfacesDetector, kKernelEnds, kMembersMissing, kP2pState, kPcie, kPortDown, kRasCounts,
+    kSilentHang, kStackDiffers, kStuckTask, kUnmatchedWait, kWorkMismatch, kXid;
 
 }  // namespace inquest

@@ -36,7 +36,7 @@ struct Evidence {
   std::vector<LineMatch> matches;  ///< by event, then rule
   std::vector<PhaseSeen> phases;   ///< by event
   KernelScope scope;
-  std::vector<Told> told;          ///< the same, as lifelines take it; by event
+  std::vector<Told> told;  ///< the same, as lifelines take it; by event
   Course course;
 };
 

@@ -8,8 +8,9 @@ namespace inquest {
 namespace {
 
 constexpr Word<FindingRule::Blames> kBlames[] = {
-    {"nobody", FindingRule::Blames::kNobody}, {"rank", FindingRule::Blames::kRank}, {"host", FindingRule::Blames::kHost},
-    {"device", FindingRule::Blames::kDevice}, {"link", FindingRule::Blames::kLink}, {"process-group", FindingRule::Blames::kProcessGroup}};
+    {"nobody", FindingRule::Blames::kNobody}, {"rank", FindingRule::Blames::kRank},
+    {"host", FindingRule::Blames::kHost},     {"device", FindingRule::Blames::kDevice},
+    {"link", FindingRule::Blames::kLink},     {"process-group", FindingRule::Blames::kProcessGroup}};
 
 const Detector* FindDetector(std::string_view id) {
   for (const Detector* detector : Detectors())
@@ -18,7 +19,8 @@ const Detector* FindDetector(std::string_view id) {
 }
 
 const FindingRow* FindRow(const Detector& detector, std::string_view id) {
-  const auto found = std::find_if(detector.findings.begin(), detector.findings.end(), [&](const FindingRow& row) { return row.id == id; });
+  const auto found = std::find_if(detector.findings.begin(), detector.findings.end(),
+                                  [&](const FindingRow& row) { return row.id == id; });
   return found == detector.findings.end() ? nullptr : &*found;
 }
 
@@ -29,7 +31,8 @@ class Reader {
   void Read() {
     FindingRule& rule = out_.rule;
     rule.summary = map_.Text("summary", Need::kRequired, "say in one sentence what holds");
-    if (!rule.summary.empty() && !rule.summary.ends_with('.')) map_.Complain("summary", "the summary does not end in a full stop", "write one plain sentence");
+    if (!rule.summary.empty() && !rule.summary.ends_with('.'))
+      map_.Complain("summary", "the summary does not end in a full stop", "write one plain sentence");
     rule.blames = map_.Choose("blames", Need::kRequired, kBlames, FindingRule::Blames::kNobody);
     rule.alone = map_.Flag("alone");
     rule.stall = map_.Flag("stall");
@@ -55,7 +58,8 @@ class Reader {
     if (row_ != nullptr) return;
     std::vector<std::string_view> ids;
     for (const FindingRow& row : detector->findings) ids.push_back(row.id);
-    map_.Complain("detector", "the detector '" + out_.rule.detector + "' has no finding '" + out_.rule.id + "'", "it has " + Join(ids));
+    map_.Complain("detector", "the detector '" + out_.rule.detector + "' has no finding '" + out_.rule.id + "'",
+                  "it has " + Join(ids));
   }
 
   std::vector<std::string> Names(const std::string& key, const Mapping& map) {
@@ -68,14 +72,16 @@ class Reader {
     if (row_ == nullptr) return;
     for (const TextPart& part : PartsOf(text)) {
       if (!part.word || Lists(row_->words, part.text) || (why_too && part.text == kWhyWord)) continue;
-      map.Complain(key, "the detector has no word '" + std::string(part.text) + "'", row_->words.empty() ? "it has none" : "it has " + Join(NamesIn(row_->words)));
+      map.Complain(key, "the detector has no word '" + std::string(part.text) + "'",
+                   row_->words.empty() ? "it has none" : "it has " + Join(NamesIn(row_->words)));
     }
   }
 
   std::vector<Advice> Remedies(const Mapping& map) {
     std::vector<Advice> out;
     for (const Mapping& item : map.Items("remedies", {"text", "command", "when"})) {
-      Advice advice{{item.Text("text", Need::kRequired), item.Text("command", Need::kOptional)}, item.Text("when", Need::kOptional)};
+      Advice advice{{item.Text("text", Need::kRequired), item.Text("command", Need::kOptional)},
+                    item.Text("when", Need::kOptional)};
       CheckWords(item, "text", advice.remedy.text);
       CheckWords(item, "command", advice.remedy.command);
       if (!advice.when.empty()) CheckWords(item, "when", "{" + advice.when + "}");
@@ -92,7 +98,8 @@ class Reader {
 
   /// What a mapping says of a grade, or of all grades.
   void ReadMeaning(const Mapping& map, Grade& grade) {
-    if (map.Has("claim")) grade.claim = map.Text("claim", Need::kRequired, "say who did what, with the detector's words");
+    if (map.Has("claim"))
+      grade.claim = map.Text("claim", Need::kRequired, "say who did what, with the detector's words");
     if (map.Has("why")) grade.why = map.Text("why", Need::kRequired, "say what is held against a culprit");
     if (map.Has("explains")) grade.explains = Names("explains", map);
     if (map.Has("remedies")) grade.remedies = Remedies(map);
@@ -104,23 +111,28 @@ class Reader {
   void ReadGrades() {
     Grade common;
     ReadMeaning(map_, common);
-    if (!map_.Has("grades")) map_.Complain("", "no 'grades'", "add 'grades:' and below it 'name: {strength: ..., confidence: ...}'");
-    for (const auto& [name, map] : map_.Children("grades", {"strength", "confidence", "weight", "claim", "why", "explains", "remedies", "collect"})) {
+    if (!map_.Has("grades"))
+      map_.Complain("", "no 'grades'", "add 'grades:' and below it 'name: {strength: ..., confidence: ...}'");
+    for (const auto& [name, map] : map_.Children(
+             "grades", {"strength", "confidence", "weight", "claim", "why", "explains", "remedies", "collect"})) {
       Grade grade = common;
       grade.name = name;
       grade.by_catalogue = !map.OneOf("weight", Need::kOptional, kWeights).empty();
       const Need need = grade.by_catalogue ? Need::kOptional : Need::kRequired;
       grade.strength = map.Choose("strength", need, kStrengths, Strength::kHint);
       grade.confidence = map.Fraction("confidence").value_or(0);
-      if (need == Need::kRequired && !map.Has("confidence")) map.Complain("", "no 'confidence'", "a number from 0 to 1, with the reason behind a #");
+      if (need == Need::kRequired && !map.Has("confidence"))
+        map.Complain("", "no 'confidence'", "a number from 0 to 1, with the reason behind a #");
       ReadMeaning(map, grade);
       if (grade.claim.empty()) map.Complain("", "no 'claim'", "say who did what, with the detector's words");
-      if (row_ != nullptr && !Lists(row_->grades, name)) map.Complain("", "the detector has no grade '" + name + "'", "it has " + Join(NamesIn(row_->grades)));
+      if (row_ != nullptr && !Lists(row_->grades, name))
+        map.Complain("", "the detector has no grade '" + name + "'", "it has " + Join(NamesIn(row_->grades)));
       out_.rule.grades.push_back(std::move(grade));
     }
     if (row_ == nullptr) return;
     for (const std::string_view name : NamesIn(row_->grades))
-      if (std::ranges::find(out_.rule.grades, name, &Grade::name) == out_.rule.grades.end()) map_.Complain("grades", "no grade '" + std::string(name) + "'", "the detector may find it");
+      if (std::ranges::find(out_.rule.grades, name, &Grade::name) == out_.rule.grades.end())
+        map_.Complain("grades", "no grade '" + std::string(name) + "'", "the detector may find it");
   }
 
   /// Without a folder: by what the detector saw, or handed over by it.
@@ -128,7 +140,9 @@ class Reader {
     for (const auto& [kind, cause] : map_.Pairs("causes")) {
       out_.rule.causes.push_back({kind, cause});
       out_.names.push_back({"cause", cause, map_.Where("causes")});
-      if (row_ != nullptr && !Lists(row_->kinds, kind)) map_.Complain("causes", "the detector has no kind '" + kind + "'", row_->kinds.empty() ? "it has none" : "it has " + Join(NamesIn(row_->kinds)));
+      if (row_ != nullptr && !Lists(row_->kinds, kind))
+        map_.Complain("causes", "the detector has no kind '" + kind + "'",
+                      row_->kinds.empty() ? "it has none" : "it has " + Join(NamesIn(row_->kinds)));
     }
     if (!out_.rule.cause.empty()) {
       if (map_.Has("causes")) map_.Complain("causes", "the folder names the cause", "move the file, or remove the key");
@@ -137,7 +151,8 @@ class Reader {
     if (row_ == nullptr || row_->names_cause) return;
     if (row_->kinds.empty()) map_.Complain("", "no cause", "move the file into findings/<cause>/");
     for (const std::string_view kind : NamesIn(row_->kinds))
-      if (std::ranges::find(out_.rule.causes, kind, &FindingRule::KindCause::kind) == out_.rule.causes.end()) map_.Complain("causes", "no cause for the kind '" + std::string(kind) + "'", "add it to 'causes'");
+      if (std::ranges::find(out_.rule.causes, kind, &FindingRule::KindCause::kind) == out_.rule.causes.end())
+        map_.Complain("causes", "no cause for the kind '" + std::string(kind) + "'", "add it to 'causes'");
   }
 
   static constexpr std::string_view kWeights[] = {"catalogue"};
@@ -155,8 +170,11 @@ bool Uses(std::string_view text, std::string_view word) {
 
 bool Uses(const FindingRule& rule, std::string_view word) {
   return std::ranges::any_of(rule.grades, [&](const Grade& grade) {
-    return Uses(grade.claim, word) || Uses(grade.why, word) || std::ranges::any_of(grade.collect, [&](const std::string& item) { return Uses(item, word); }) ||
-           std::ranges::any_of(grade.remedies, [&](const Advice& advice) { return advice.when == word || Uses(advice.remedy.text, word) || Uses(advice.remedy.command, word); });
+    return Uses(grade.claim, word) || Uses(grade.why, word) ||
+           std::ranges::any_of(grade.collect, [&](const std::string& item) { return Uses(item, word); }) ||
+           std::ranges::any_of(grade.remedies, [&](const Advice& advice) {
+             return advice.when == word || Uses(advice.remedy.text, word) || Uses(advice.remedy.command, word);
+           });
   });
 }
 
@@ -168,7 +186,9 @@ FindingFile ReadFinding(const YAML::Node& node, const FindingPlace& place, RuleE
   out.rule.cause = place.cause;
   out.rule.file = place.file;
   const Mapping map(node, out.rule.file, 1,
-                    {"summary", "detector", "claim", "why", "causes", "grades", "explains", "blames", "refuted_by", "alone", "stall", "remedies", "collect", "retry", "references"}, errors);
+                    {"summary", "detector", "claim", "why", "causes", "grades", "explains", "blames", "refuted_by",
+                     "alone", "stall", "remedies", "collect", "retry", "references"},
+                    errors);
   if (node.IsMap()) Reader(map, out).Read();
   return out;
 }
@@ -179,12 +199,15 @@ RuleErrors CheckFindings(const RuleBook& book) {
     for (const FindingRow& row : detector->findings) {
       const FindingRule* rule = book.FindFinding(row.id);
       if (rule == nullptr || rule->detector != detector->id) {
-        errors.push_back({"no file for the finding '" + std::string(row.id) + "' of the detector '" + std::string(detector->id) + "'",
+        errors.push_back({"no file for the finding '" + std::string(row.id) + "' of the detector '" +
+                              std::string(detector->id) + "'",
                           "write rules/findings/<cause>/" + std::string(row.id) + ".yaml", ""});
         continue;
       }
       for (const std::string_view word : NamesIn(row.words))
-        if (!Uses(*rule, word)) errors.push_back({"the word '" + std::string(word) + "' of the detector is not used", "use it in a text, or take it out of the detector", rule->file});
+        if (!Uses(*rule, word))
+          errors.push_back({"the word '" + std::string(word) + "' of the detector is not used",
+                            "use it in a text, or take it out of the detector", rule->file});
     }
   return errors;
 }

@@ -22,10 +22,13 @@ bool IsOfSmi(const What& what) { return IdOf(what) != nullptr || std::holds_alte
 // ---- hosts -----------------------------------------------------------------------------------------------------
 
 /// The only one of them, if there is one.
-std::optional<std::string> Only(const std::set<std::string>& hosts) { return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt; }
+std::optional<std::string> Only(const std::set<std::string>& hosts) {
+  return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt;
+}
 
 /// Where neither its lines nor its name tell.
-std::optional<std::string> HostOfInput(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& job) {
+std::optional<std::string> HostOfInput(const Timeline& timeline, std::uint32_t input,
+                                       const std::set<std::string>& job) {
   std::set<std::string> by_pid;
   for (const Event& event : timeline.events) {
     const auto* process = event.where.input == input ? std::get_if<GpuProcess>(&event.what) : nullptr;
@@ -40,7 +43,9 @@ std::optional<std::string> HostOfInput(const Timeline& timeline, std::uint32_t i
 // ---- GPUs ------------------------------------------------------------------------------------------------------
 
 bool Differ(const GpuId& a, const GpuId& b) {
-  return (!a.uuid.empty() && !b.uuid.empty() && a.uuid != b.uuid) || (!a.bus_id.empty() && !b.bus_id.empty() && !SameDevice(a.bus_id, b.bus_id)) || (a.index && b.index && a.index != b.index);
+  return (!a.uuid.empty() && !b.uuid.empty() && a.uuid != b.uuid) ||
+         (!a.bus_id.empty() && !b.bus_id.empty() && !SameDevice(a.bus_id, b.bus_id)) ||
+         (a.index && b.index && a.index != b.index);
 }
 
 bool Same(const GpuId& a, const GpuId& b) {
@@ -136,15 +141,22 @@ std::optional<GlobalRank> RankWhere(const Timeline& timeline, const GpuHost& hos
 
 std::optional<GlobalRank> FindRank(const Timeline& timeline, const GpuHost& host, const GpuSeen& gpu) {
   const GpuId& id = gpu.state.id;
-  if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.bus_id && SameDevice(*row.bus_id, id.bus_id); })) return rank;
+  if (auto rank = RankWhere(timeline, host,
+                            [&](const ProcessRow& row) { return row.bus_id && SameDevice(*row.bus_id, id.bus_id); }))
+    return rank;
   for (const auto& process : gpu.processes)
     if (gpu.processes.size() == 1)
-      if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.pid == process.what->pid; })) return rank;
+      if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.pid == process.what->pid; }))
+        return rank;
   if (!id.index) return std::nullopt;
-  if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.nvml_dev == id.index; })) return rank;
-  const bool one_host = timeline.hosts.size() <= 1 && timeline.world_size && timeline.world_size->value == static_cast<int>(host.gpus.size());
-  const bool has_bus_ids = std::any_of(timeline.processes.begin(), timeline.processes.end(), [](const ProcessRow& row) { return row.bus_id.has_value(); });
-  return one_host && !has_bus_ids && *id.index < timeline.world_size->value ? std::optional(GlobalRank{*id.index}) : std::nullopt;
+  if (auto rank = RankWhere(timeline, host, [&](const ProcessRow& row) { return row.nvml_dev == id.index; }))
+    return rank;
+  const bool one_host = timeline.hosts.size() <= 1 && timeline.world_size &&
+                        timeline.world_size->value == static_cast<int>(host.gpus.size());
+  const bool has_bus_ids = std::any_of(timeline.processes.begin(), timeline.processes.end(),
+                                       [](const ProcessRow& row) { return row.bus_id.has_value(); });
+  return one_host && !has_bus_ids && *id.index < timeline.world_size->value ? std::optional(GlobalRank{*id.index})
+                                                                            : std::nullopt;
 }
 
 bool ListsAll(const GpuHost& host) {
@@ -173,7 +185,8 @@ std::vector<GpuHost> ReadGpus(const Timeline& timeline) {
       if (is_new) it->second = HostOfInput(timeline, event.where.input, job);
       host = it->second;
     }
-    GpuHost& seen = hosts[host.value_or(timeline.hosts.size() <= 1 ? std::string() : fmt::format("#{}", event.where.input))];
+    GpuHost& seen =
+        hosts[host.value_or(timeline.hosts.size() <= 1 ? std::string() : fmt::format("#{}", event.where.input))];
     seen.host = host;
     AddEvent(seen, event, i);
   }
@@ -181,7 +194,8 @@ std::vector<GpuHost> ReadGpus(const Timeline& timeline) {
   for (auto& [key, host] : hosts) {
     std::stable_sort(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& a, const GpuSeen& b) {
       const GpuId &x = a.state.id, &y = b.state.id;
-      return std::tuple(x.index.value_or(1 << 20), x.bus_id, x.uuid) < std::tuple(y.index.value_or(1 << 20), y.bus_id, y.uuid);
+      return std::tuple(x.index.value_or(1 << 20), x.bus_id, x.uuid) <
+             std::tuple(y.index.value_or(1 << 20), y.bus_id, y.uuid);
     });
     for (GpuSeen& gpu : host.gpus) gpu.rank = FindRank(timeline, host, gpu);
     host.whole = ListsAll(host);
@@ -190,16 +204,17 @@ std::vector<GpuHost> ReadGpus(const Timeline& timeline) {
   return out;
 }
 
-
 bool IsOfOtherJob(const Timeline& timeline, const GpuHost& host, const GpuSeen& gpu) {
   if (gpu.rank || gpu.state.id.bus_id.empty()) return false;
   std::set<int> ranks;
   for (const ProcessRow& row : timeline.processes)
-    if (row.rank && row.bus_id && (!host.host || !row.host || *row.host == *host.host)) ranks.insert(row.rank->value.value);
+    if (row.rank && row.bus_id && (!host.host || !row.host || *row.host == *host.host))
+      ranks.insert(row.rank->value.value);
   std::set<int> of_host;
   for (const ProcessRow& row : timeline.processes)
     if (row.rank && (!host.host || !row.host || *row.host == *host.host)) of_host.insert(row.rank->value.value);
-  const bool all_hosts = !host.host && timeline.world_size && timeline.world_size->value != static_cast<int>(ranks.size());
+  const bool all_hosts =
+      !host.host && timeline.world_size && timeline.world_size->value != static_cast<int>(ranks.size());
   return !ranks.empty() && ranks == of_host && !all_hosts;
 }
 

@@ -15,7 +15,10 @@ struct GpuSeen {
   std::optional<EventIndex> event;  ///< of the last snapshot; nullopt: only processes or conditions name it
   std::optional<GlobalRank> rank;
   template <class T>
-  struct Of { const T* what; EventIndex event; };
+  struct Of {
+    const T* what;
+    EventIndex event;
+  };
   std::vector<Of<GpuCondition>> conditions;
   std::vector<Of<GpuProcess>> processes;
 };
@@ -27,9 +30,9 @@ struct GpuHost {
   bool whole = false;  ///< all GPUs of the host are listed, not those that someone chose
 };
 
-// How a GPU finds its rank: by the PCI address that NCCL's Init lines print too; by a pid on it; by NVML's number of it;
-// by its index, where the job is on one host and has a rank for each GPU. What stands in one file is of one host: the one
-// that its folder, its lines or its name give, the one whose pids are on the GPUs, or the job's only one.
+// How a GPU finds its rank: by the PCI address that NCCL's Init lines print too; by a pid on it; by NVML's number of
+// it; by its index, where the job is on one host and has a rank for each GPU. What stands in one file is of one host:
+// the one that its folder, its lines or its name give, the one whose pids are on the GPUs, or the job's only one.
 std::vector<GpuHost> ReadGpus(const Timeline& timeline);
 
 /// The host's other GPUs, or the ranks' lines, show that the GPU is not the job's.

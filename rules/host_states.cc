@@ -8,7 +8,9 @@
 namespace inquest {
 namespace {
 
-bool IsWordChar(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool IsWordChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 template <class Fits>
 std::optional<EventIndex> FirstMatch(const Evidence& evidence, Fits fits) {
@@ -25,7 +27,8 @@ bool IsIn(const T& list, std::string_view what) {
 }  // namespace
 
 std::set<std::string> JobHosts(const Timeline& timeline) {
-  return timeline.ProcessHosts().empty() ? std::set<std::string>(timeline.hosts.begin(), timeline.hosts.end()) : timeline.ProcessHosts();
+  return timeline.ProcessHosts().empty() ? std::set<std::string>(timeline.hosts.begin(), timeline.hosts.end())
+                                         : timeline.ProcessHosts();
 }
 
 std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<std::string>& hosts, const Event& event) {
@@ -34,13 +37,17 @@ std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<st
   if (!host) return hosts.size() == 1 ? std::optional(*hosts.begin()) : std::nullopt;
   const std::string name = HostName(*host).Short();
   if (hosts.contains(name)) return name;
-  if (const auto longer = hosts.lower_bound(name + "."); longer != hosts.end() && HostName(*longer).Short() == name) return *longer;
+  if (const auto longer = hosts.lower_bound(name + "."); longer != hosts.end() && HostName(*longer).Short() == name)
+    return *longer;
   // A pod's only node calls itself by another name.
-  return hosts.size() == 1 && HostName(*hosts.begin()).Kind() != HostName(*host).Kind() ? std::optional(*hosts.begin()) : std::nullopt;
+  return hosts.size() == 1 && HostName(*hosts.begin()).Kind() != HostName(*host).Kind() ? std::optional(*hosts.begin())
+                                                                                        : std::nullopt;
 }
 
 std::optional<EventIndex> FirstLineFor(const Evidence& evidence, std::initializer_list<std::string_view> causes) {
-  return FirstMatch(evidence, [&](const Rule& rule) { return rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint && IsIn(causes, rule.cause); });
+  return FirstMatch(evidence, [&](const Rule& rule) {
+    return rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint && IsIn(causes, rule.cause);
+  });
 }
 
 std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer_list<std::string_view> rules) {
@@ -48,7 +55,8 @@ std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer
 }
 
 bool SawFailure(const Evidence& evidence) {
-  return evidence.course.failed() || FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kSymptom; }).has_value();
+  return evidence.course.failed() ||
+         FirstMatch(evidence, [](const Rule& rule) { return rule.kind == Rule::Kind::kSymptom; }).has_value();
 }
 
 std::vector<Culprit> BlameHost(const std::string& host, std::string why) {

@@ -14,8 +14,8 @@ namespace inquest {
 /// Hosts on which ranks of the job were seen; where no process names its host, all hosts that anything names.
 std::set<std::string> JobHosts(const Timeline& timeline);
 
-/// The host of the job that a state is of. Empty text: the job names no host and neither does the state. nullopt: it is of
-/// another host, or it may be of any of several.
+/// The host of the job that a state is of. Empty text: the job names no host and neither does the state. nullopt: it is
+/// of another host, or it may be of any of several.
 std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<std::string>& hosts, const Event& event);
 
 /// The first line on which a signature for one of these causes held with more than a hint.
@@ -23,7 +23,8 @@ std::optional<EventIndex> FirstLineFor(const Evidence& evidence, std::initialize
 /// The first line on which one of these rules held.
 std::optional<EventIndex> FirstLineOf(const Evidence& evidence, std::initializer_list<std::string_view> rules);
 
-/// The job did not end well, by something else than a state: a time-out, an exception, a bad exit, a line that names a cause.
+/// The job did not end well, by something else than a state: a time-out, an exception, a bad exit, a line that names a
+/// cause.
 bool SawFailure(const Evidence& evidence);
 
 /// The host as a culprit; nobody where it has no name.

@@ -27,7 +27,8 @@ namespace {
 //     from outside, a lost connection or an absent rank can follow from, it follows from, unless it is clearly earlier.
 //  3. A hint counts only when nothing better stands and something failed, or a few lines are all that was given. A hint
 //     about the transport gains weight where everybody was in the operation and nothing moved.
-//  4. Of what stands: stronger before weaker, then earlier before later where the clocks or the lines decide, then surer.
+//  4. Of what stands: stronger before weaker, then earlier before later where the clocks or the lines decide, then
+//  surer.
 //  5. A verdict that rests on a weak hint is none: `unknown`, with the alternatives and what to collect.
 //  6. `healthy` needs an ending seen, after everything that looks bad.
 
@@ -71,7 +72,8 @@ std::partial_ordering Order(const Timeline& timeline, const Finding& a, const Fi
 }
 
 bool Names(const Finding& finding, const Finding& other) {
-  return std::any_of(finding.explains.begin(), finding.explains.end(), [&](const std::string& what) { return what == other.rule || what == other.cause; });
+  return std::any_of(finding.explains.begin(), finding.explains.end(),
+                     [&](const std::string& what) { return what == other.rule || what == other.cause; });
 }
 
 /// The moment or place at which the others gave up waiting: what comes later explains nothing of it.
@@ -90,7 +92,8 @@ std::string_view LayerOf(const RuleBook& book, const Finding& finding) {
 
 /// Order by clocks alone: where a snapshot or an epilog stands in a file says nothing about when it happened.
 std::partial_ordering ClockOrder(const Timeline& timeline, EventIndex a, EventIndex b) {
-  const bool timed = timeline.events[a].at && timeline.events[b].at && timeline.events[a].at->date == timeline.events[b].at->date;
+  const bool timed =
+      timeline.events[a].at && timeline.events[b].at && timeline.events[a].at->date == timeline.events[b].at->date;
   return timed ? timeline.Order(a, b) : std::partial_ordering::unordered;
 }
 
@@ -98,7 +101,9 @@ bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by,
   if (&by == &what || by.cause == what.cause) return false;
   const auto order = Order(timeline, by, what);
   // What follows from something else is no reason of what was there before it.
-  if (Is(book, by, "aftermath") && what.strength != Strength::kHint && !what.cause.empty() && order == std::partial_ordering::greater) return false;
+  if (Is(book, by, "aftermath") && what.strength != Strength::kHint && !what.cause.empty() &&
+      order == std::partial_ordering::greater)
+    return false;
   if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
   if (by.cause.empty()) return false;
   if (by.strength == Strength::kHint) return false;
@@ -106,13 +111,17 @@ bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by,
   const std::string_view layer = LayerOf(book, by);
   const bool from_below = layer == "device" || layer == "host";
   if (LayerOf(book, what) == "network" && KillsARank(book, by) && layer != "network") {
-    // A dead peer looks like a broken network from afar; a network error that says what it is yields only to an earlier death.
-    return what.strength == Strength::kDecisive ? order == std::partial_ordering::less : order != std::partial_ordering::greater;
+    // A dead peer looks like a broken network from afar; a network error that says what it is yields only to an earlier
+    // death.
+    return what.strength == Strength::kDecisive ? order == std::partial_ordering::less
+                                                : order != std::partial_ordering::greater;
   }
   if (Is(book, what, "absence") && what.strength != Strength::kDecisive && KillsARank(book, by)) {
     // The absence begins before the time-out that shows it; a death counts if it is not later than that time-out.
     const auto death = FirstEvent(by), shown = FirstTimeOut(timeline);
-    return !death || !shown || (from_below ? ClockOrder(timeline, *death, *shown) : timeline.Order(*death, *shown)) != std::partial_ordering::greater;
+    return !death || !shown ||
+           (from_below ? ClockOrder(timeline, *death, *shown) : timeline.Order(*death, *shown)) !=
+               std::partial_ordering::greater;
   }
   return false;
 }
@@ -143,8 +152,10 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
     const auto line = last.find(finding.rule);
     if (finding.cause.empty() || finding.strength == Strength::kDecisive || line == last.end()) continue;
     const What& what = evidence.timeline.events[line->second].what;
-    if (!IsOfKernel(what) && !IsOfHost(what) && evidence.course.WentOn(line->second)) finding.explained_by = "work-went-on";
-    else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second)) finding.explained_by = "program-had-ended";
+    if (!IsOfKernel(what) && !IsOfHost(what) && evidence.course.WentOn(line->second))
+      finding.explained_by = "work-went-on";
+    else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second))
+      finding.explained_by = "program-had-ended";
     if (!finding.explained_by.empty()) finding.strength = Strength::kHint;
   }
 }
@@ -156,15 +167,20 @@ void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings)
   for (Finding& finding : findings) {
     if (finding.cause.empty() || !finding.explained_by.empty()) continue;
     // States of hosts beside the job's log are no rivals.
-    const bool elsewhere = !finding.citations.empty() && finding.citations.front().where.input != evidence.timeline.events[*evidence.course.since()].where.input;
+    const bool elsewhere =
+        !finding.citations.empty() &&
+        finding.citations.front().where.input != evidence.timeline.events[*evidence.course.since()].where.input;
     if (finding.strength == Strength::kHint && elsewhere) continue;
     if (evidence.book.FindRule(finding.rule) == nullptr) return;
     if (lone != nullptr && lone->cause != finding.cause) return;
     if (lone == nullptr || finding.confidence > lone->confidence) lone = &finding;
   }
-  if (lone == nullptr || lone->confidence >= thresholds::kLeastConfidence || lone->confidence < thresholds::kLeastOfALone) return;
+  if (lone == nullptr || lone->confidence >= thresholds::kLeastConfidence ||
+      lone->confidence < thresholds::kLeastOfALone)
+    return;
   const auto event = FirstEvent(*lone);
-  if (event && evidence.timeline.Order(*evidence.course.since(), *event) != std::partial_ordering::less) lone->confidence = thresholds::kLoneCandidate;
+  if (event && evidence.timeline.Order(*evidence.course.since(), *event) != std::partial_ordering::less)
+    lone->confidence = thresholds::kLoneCandidate;
 }
 
 bool AnyCommunicatorIsComplete(const Timeline& timeline) {
@@ -176,7 +192,8 @@ bool AnyCommunicatorIsComplete(const Timeline& timeline) {
 
 /// Something was done, beyond waiting for one another.
 bool AnyWork(const Evidence& evidence) {
-  return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind != "joining"; });
+  return std::any_of(evidence.phases.begin(), evidence.phases.end(),
+                     [](const PhaseSeen& phase) { return phase.kind != "joining"; });
 }
 
 /// Several hosts spoke of their bootstrap and no communicator of theirs was ever complete, nor anything trained.
@@ -191,11 +208,13 @@ bool StuckInBootstrap(const Evidence& evidence, const Finding& hint) {
 /// for a hint about the interface.
 void LiftHints(const Evidence& evidence, std::vector<Finding>& findings) {
   for (Finding& finding : findings)
-    if (finding.strength == Strength::kHint && Is(evidence.book, finding, "wrong-path") && StuckInBootstrap(evidence, finding)) {
+    if (finding.strength == Strength::kHint && Is(evidence.book, finding, "wrong-path") &&
+        StuckInBootstrap(evidence, finding)) {
       finding.strength = Strength::kSupporting;
       finding.confidence = std::max(finding.confidence, thresholds::kStuckInBootstrap);
     }
-  const auto stall = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return IsStall(evidence.book, f); });
+  const auto stall =
+      std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return IsStall(evidence.book, f); });
   if (stall == findings.end()) return;
   for (Finding& finding : findings) {
     if (finding.strength != Strength::kHint || &finding == &*stall) continue;
@@ -210,26 +229,34 @@ void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding
   if (failed || AnyWork(evidence)) return;
   for (Finding& finding : findings) {
     const Rule* rule = evidence.book.FindRule(finding.rule);
-    if (rule != nullptr && rule->alone && finding.times > 1) finding.confidence = std::max(finding.confidence, thresholds::kNeverCame);
+    if (rule != nullptr && rule->alone && finding.times > 1)
+      finding.confidence = std::max(finding.confidence, thresholds::kNeverCame);
   }
 }
 
-/// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell apart
-/// behind: peers that waited in vain, connections that were gone.
+/// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell
+/// apart behind: peers that waited in vain, connections that were gone.
 void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
   const Timeline& timeline = evidence.timeline;
-  const auto before = [&](std::optional<EventIndex> a, EventIndex b) { return a && timeline.Order(*a, b) == std::partial_ordering::less; };
+  const auto before = [&](std::optional<EventIndex> a, EventIndex b) {
+    return a && timeline.Order(*a, b) == std::partial_ordering::less;
+  };
   for (Finding& stop : findings) {
     const auto event = FirstEvent(stop);
     if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event) continue;
     if (!evidence.course.WorkedBefore(*event) || before(evidence.course.since(), *event)) continue;
-    const auto earlier = [&](const Finding& other) { return !other.cause.empty() && other.strength != Strength::kHint && !Is(evidence.book, other, "stop") && before(FirstEvent(other), *event); };
+    const auto earlier = [&](const Finding& other) {
+      return !other.cause.empty() && other.strength != Strength::kHint && !Is(evidence.book, other, "stop") &&
+             before(FirstEvent(other), *event);
+    };
     if (std::ranges::any_of(findings, earlier)) continue;
     if (stop.strength == Strength::kHint) stop.strength = Strength::kSupporting;
     stop.confidence = std::max(stop.confidence, thresholds::kStoppedAtWork);
     for (Finding& other : findings) {
       const auto shown = FirstEvent(other);
-      if (other.explained_by.empty() && !Is(evidence.book, other, "stop") && Is(evidence.book, other, "aftermath") && other.strength != Strength::kDecisive && shown && before(event, *shown)) other.explained_by = stop.rule;
+      if (other.explained_by.empty() && !Is(evidence.book, other, "stop") && Is(evidence.book, other, "aftermath") &&
+          other.strength != Strength::kDecisive && shown && before(event, *shown))
+        other.explained_by = stop.rule;
     }
   }
 }
@@ -255,7 +282,9 @@ void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
 
 /// Something went wrong for certain: a process ended badly, an operation timed out, an exception was not caught.
 bool Failed(const Evidence& evidence, const std::vector<Finding>& findings) {
-  return evidence.course.failed() || std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.cause.empty() || f.strength != Strength::kHint; });
+  return evidence.course.failed() || std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
+           return f.cause.empty() || f.strength != Strength::kHint;
+         });
 }
 
 /// Somebody said that the job ended well, and nothing that anybody complained of, be it a hint, is left that the work
@@ -269,8 +298,11 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
     const EventIndex event = FirstEvent(finding).value_or(finding.citations.front().event);
     if (IsAlone(evidence.book, finding) || IsStall(evidence.book, finding)) return course.WentOn(event);
     // A hint in a file that is not the job's did it no harm.
-    const auto same_input = [&](EventIndex ending) { return timeline.events[ending].where.input == timeline.events[event].where.input; };
-    if (finding.strength == Strength::kHint && course.worked() && std::ranges::none_of(course.endings(), same_input)) return true;
+    const auto same_input = [&](EventIndex ending) {
+      return timeline.events[ending].where.input == timeline.events[event].where.input;
+    };
+    if (finding.strength == Strength::kHint && course.worked() && std::ranges::none_of(course.endings(), same_input))
+      return true;
     // Trouble of a host that no line of a job at work complains of did the job no harm.
     if (IsOfKernel(timeline.events[event].what) || IsOfHost(timeline.events[event].what)) return course.worked();
     if (course.WentOn(event, finding.strength == Strength::kHint ? 1 : Course::kStepsThatUndo)) return true;
@@ -284,7 +316,8 @@ std::string SymptomsInWords(const Timeline& timeline, const Verdict& verdict) {
     const CollectiveRow& row = timeline.collectives.front();
     std::vector<int> ranks;
     for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
-    std::string out = fmt::format("Rank{} {} waited in {}{}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks), row.work.op.empty() ? "an operation" : row.work.op,
+    std::string out = fmt::format("Rank{} {} waited in {}{}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks),
+                                  row.work.op.empty() ? "an operation" : row.work.op,
                                   row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
     if (row.work.timeout_ms) out += fmt::format(" until the time-out of {} s", *row.work.timeout_ms / 1000);
     return out + ".";
@@ -303,7 +336,8 @@ std::string WhoAndWhat(const Verdict& verdict, const std::string& claim) {
     if (culprit.rank) ranks.push_back(culprit.rank->value);
   if (claim.empty() || ranks.empty()) return claim;
   const std::optional<std::string>& host = verdict.culprits.front().host;
-  return fmt::format("Rank{} {}{}: {}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks), ranks.size() == 1 && host ? " on " + *host : "", claim);
+  return fmt::format("Rank{} {}{}: {}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks),
+                     ranks.size() == 1 && host ? " on " + *host : "", claim);
 }
 
 void AddUnique(std::vector<std::string>& list, const std::vector<std::string>& more) {
@@ -313,7 +347,9 @@ void AddUnique(std::vector<std::string>& list, const std::vector<std::string>& m
 
 /// The same command is the same remedy, whatever is said of it; the first, a finding's own, says more.
 void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more) {
-  const auto same = [](const Remedy& a, const Remedy& b) { return a.text == b.text || (!a.command.empty() && a.command == b.command); };
+  const auto same = [](const Remedy& a, const Remedy& b) {
+    return a.text == b.text || (!a.command.empty() && a.command == b.command);
+  };
   for (const Remedy& item : more)
     if (std::none_of(list.begin(), list.end(), [&](const Remedy& r) { return same(r, item); })) list.push_back(item);
 }
@@ -321,7 +357,9 @@ void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more) {
 void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::size_t most = kEvidenceLines) {
   for (const Citation& citation : citations) {
     if (verdict.evidence.size() >= kEvidenceLines || most-- == 0) return;
-    if (std::none_of(verdict.evidence.begin(), verdict.evidence.end(), [&](const Citation& c) { return c.where.input == citation.where.input && c.where.line == citation.where.line; }))
+    if (std::none_of(verdict.evidence.begin(), verdict.evidence.end(), [&](const Citation& c) {
+          return c.where.input == citation.where.input && c.where.line == citation.where.line;
+        }))
       verdict.evidence.push_back(citation);
   }
 }
@@ -331,7 +369,8 @@ void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::
 std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const std::vector<Finding>& findings) {
   std::vector<Culprit> hosts;
   const auto there = [&](const Culprit& culprit) {
-    return culprit.host && std::any_of(top.culprits.begin(), top.culprits.end(), [&](const Culprit& own) { return own.host == culprit.host; });
+    return culprit.host && std::any_of(top.culprits.begin(), top.culprits.end(),
+                                       [&](const Culprit& own) { return own.host == culprit.host; });
   };
   const auto elsewhere = [&](const Culprit& culprit) {
     const auto same = [&](const Culprit& own) { return !own.host || !culprit.host || own.host == culprit.host; };
@@ -341,15 +380,20 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
     if (&finding == &top || finding.cause != top.cause) continue;
     std::vector<Culprit> culprits = finding.culprits;
     std::erase_if(culprits, elsewhere);
-    if (std::any_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.rank.has_value(); })) return culprits;
+    if (std::any_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.rank.has_value(); }))
+      return culprits;
     if (hosts.empty() && top.culprits.empty()) hosts = std::move(culprits);
   }
   // Who was stopped is who did not come any more.
   for (const Finding& finding : findings)
-    if (Is(book, top, "stop") && top.culprits.empty() && Is(book, finding, "absence") && finding.explained_by == top.rule && !finding.culprits.empty()) return finding.culprits;
+    if (Is(book, top, "stop") && top.culprits.empty() && Is(book, finding, "absence") &&
+        finding.explained_by == top.rule && !finding.culprits.empty())
+      return finding.culprits;
   // What befell a host befell the ranks there that the others waited for.
   for (const Finding& finding : findings) {
-    const bool waited_for = Is(book, finding, "absence") && !finding.culprits.empty() && std::all_of(finding.culprits.begin(), finding.culprits.end(), [&](const Culprit& c) { return c.rank && there(c); });
+    const bool waited_for = Is(book, finding, "absence") && !finding.culprits.empty() &&
+                            std::all_of(finding.culprits.begin(), finding.culprits.end(),
+                                        [&](const Culprit& c) { return c.rank && there(c); });
     if (!waited_for || finding.explained_by != top.rule) continue;
     std::vector<Culprit> culprits = finding.culprits;
     for (Culprit& culprit : culprits) culprit.why += "; " + top.culprits.front().why;
@@ -360,14 +404,17 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
 
 /// An exception that a process did not catch is its own end.
 bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
-  return !finding.citations.empty() && std::holds_alternative<ExceptionRaised>(timeline.events[finding.citations.front().event].what);
+  return !finding.citations.empty() &&
+         std::holds_alternative<ExceptionRaised>(timeline.events[finding.citations.front().event].what);
 }
 
 /// What a process does to itself was done by the only one that ended with an error, as its parent saw it.
-std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings, const std::string& cause) {
+std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings,
+                                const std::string& cause) {
   const auto did = [&](const Finding& finding) {
     const Rule* rule = book.FindRule(finding.rule);
-    return finding.cause == cause && (rule == nullptr ? IsOfProcess(timeline, finding) : rule->blames == Rule::Blames::kPrinter);
+    return finding.cause == cause &&
+           (rule == nullptr ? IsOfProcess(timeline, finding) : rule->blames == Rule::Blames::kPrinter);
   };
   if (std::none_of(findings.begin(), findings.end(), did)) return {};
   std::optional<GlobalRank> only;
@@ -378,32 +425,41 @@ std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, 
     if (rank && only && *rank != *only) return {};
     if (rank) only = rank;
   }
-  return only ? std::vector{BlameRank(timeline, *only, "the only one that ended with an error")} : std::vector<Culprit>();
+  return only ? std::vector{BlameRank(timeline, *only, "the only one that ended with an error")}
+              : std::vector<Culprit>();
 }
 
-void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top, const std::vector<const Finding*>& rivals, Verdict& verdict) {
+void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top,
+                 const std::vector<const Finding*>& rivals, Verdict& verdict) {
   verdict.outcome = Outcome::kFailed;
   verdict.cause = top.cause;
   verdict.rule = top.rule;
   verdict.confidence = top.confidence;
   verdict.culprits = top.culprits;
-  const bool names_rank = std::any_of(top.culprits.begin(), top.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
+  const bool names_rank =
+      std::any_of(top.culprits.begin(), top.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
   if (!names_rank)
-    if (std::vector<Culprit> borrowed = Borrowed(book, top, verdict.findings); !borrowed.empty()) verdict.culprits = std::move(borrowed);
-  const bool names_any = names_rank || std::any_of(verdict.culprits.begin(), verdict.culprits.end(), [](const Culprit& c) { return c.rank.has_value(); });
+    if (std::vector<Culprit> borrowed = Borrowed(book, top, verdict.findings); !borrowed.empty())
+      verdict.culprits = std::move(borrowed);
+  const bool names_any = names_rank || std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
+                                                   [](const Culprit& c) { return c.rank.has_value(); });
   if (!names_any)
-    if (std::vector<Culprit> only = OnlyFailed(timeline, book, verdict.findings, top.cause); !only.empty()) verdict.culprits = std::move(only);
+    if (std::vector<Culprit> only = OnlyFailed(timeline, book, verdict.findings, top.cause); !only.empty())
+      verdict.culprits = std::move(only);
   verdict.collective = top.collective;
-  if (!verdict.collective && !timeline.collectives.empty()) verdict.collective = RefOf(timeline, timeline.collectives.front());
+  if (!verdict.collective && !timeline.collectives.empty())
+    verdict.collective = RefOf(timeline, timeline.collectives.front());
   if (verdict.collective && verdict.collective->ranks_absent.empty())
     for (const Finding& finding : verdict.findings)
-      if (finding.collective && finding.collective->seq == verdict.collective->seq && !finding.collective->ranks_absent.empty()) {
+      if (finding.collective && finding.collective->seq == verdict.collective->seq &&
+          !finding.collective->ranks_absent.empty()) {
         verdict.collective->ranks_absent = finding.collective->ranks_absent;
         break;
       }
   AddEvidence(verdict, top.citations);
   for (const Finding& finding : verdict.findings)
-    if (&finding != &top && finding.cause == top.cause && finding.explained_by.empty()) AddEvidence(verdict, finding.citations);
+    if (&finding != &top && finding.cause == top.cause && finding.explained_by.empty())
+      AddEvidence(verdict, finding.citations);
   for (const Finding& finding : verdict.findings)
     if (finding.cause.empty()) AddEvidence(verdict, finding.citations, kSymptomLines);
   verdict.remedies = top.remedies;
@@ -422,14 +478,19 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
     verdict.summary = symptoms.empty() ? claim : claim + " " + symptoms;
     return;
   }
-  verdict.summary = symptoms.empty() || (verdict.collective && top.claim.find("waited") != std::string::npos) ? top.claim : top.claim + " " + symptoms;
+  verdict.summary = symptoms.empty() || (verdict.collective && top.claim.find("waited") != std::string::npos)
+                        ? top.claim
+                        : top.claim + " " + symptoms;
 }
 
 /// Whether the job wrote it, as far as one can tell: no kernel log, no tool's table, no file of a host's own folder.
 bool IsOfJob(const InputSummary& input, const Event& event) {
-  static const std::set<std::string_view> kOfJobs = {"nccl", "pytorch-watchdog", "pytorch-c10d", "torchelastic", "torchelastic-error-file", "python-traceback", "launcher", "framework", "crash"};
+  static const std::set<std::string_view> kOfJobs = {
+      "nccl",     "pytorch-watchdog", "pytorch-c10d", "torchelastic", "torchelastic-error-file", "python-traceback",
+      "launcher", "framework",        "crash"};
   if (input.kinds.empty()) return !input.host || event.origin.rank || event.origin.pid;
-  return std::any_of(input.kinds.begin(), input.kinds.end(), [](const std::string& kind) { return kOfJobs.contains(kind); });
+  return std::any_of(input.kinds.begin(), input.kinds.end(),
+                     [](const std::string& kind) { return kOfJobs.contains(kind); });
 }
 
 /// Where nothing tells, what was printed last is all there is to show: the end of each input of the job's, and each
@@ -439,17 +500,21 @@ std::vector<Citation> LastWords(const Timeline& timeline) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) last[timeline.events[i].where.input] = i;
   std::vector<Citation> out;
   for (const auto& index : last)
-    if (index && out.size() < 4 && IsOfJob(timeline.inputs[timeline.events[*index].where.input], timeline.events[*index])) out.push_back(Cite(timeline, *index, "context"));
+    if (index && out.size() < 4 &&
+        IsOfJob(timeline.inputs[timeline.events[*index].where.input], timeline.events[*index]))
+      out.push_back(Cite(timeline, *index, "context"));
   for (const CommunicatorRow& row : timeline.communicators)
     for (const auto& member : row.members)
-      if (member.last_op_count && out.size() < 8) out.push_back({0, "context", member.last_call_at, member.last_call_time, std::nullopt, member.last_call_text});
+      if (member.last_op_count && out.size() < 8)
+        out.push_back({0, "context", member.last_call_at, member.last_call_time, std::nullopt, member.last_call_text});
   return out;
 }
 
 /// Who ended badly first, by a launcher's word: where nothing says why, that is the rank whose own log would.
 std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
   constexpr int kTerm = 15;
-  std::map<int, std::pair<EventIndex, bool>> ended;  // by rank: its first bad end, and whether it is known to be the first of all
+  std::map<int, std::pair<EventIndex, bool>>
+      ended;  // by rank: its first bad end, and whether it is known to be the first of all
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
     if (!IsBadExit(timeline.events[i].what) || exit->signal == kTerm) continue;
@@ -462,11 +527,15 @@ std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
   std::vector<Culprit> out;
   for (const auto& [rank, end] : ended) {
     const EventIndex own = end.first;  // Clang 14 takes no structured binding into a lambda
-    const auto later = [&](const auto& other) { return timeline.Order(other.second.first, own) == std::partial_ordering::less && timeline.events[own].at; };
-    if (told ? end.second : std::ranges::none_of(ended, later)) out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
+    const auto later = [&](const auto& other) {
+      return timeline.Order(other.second.first, own) == std::partial_ordering::less && timeline.events[own].at;
+    };
+    if (told ? end.second : std::ranges::none_of(ended, later))
+      out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
   }
   // All of them: nobody was first.
-  const std::size_t known = std::max<std::size_t>(timeline.ranks.size(), timeline.world_size ? static_cast<std::size_t>(timeline.world_size->value) : 0);
+  const std::size_t known = std::max<std::size_t>(
+      timeline.ranks.size(), timeline.world_size ? static_cast<std::size_t>(timeline.world_size->value) : 0);
   return out.size() > 1 && out.size() >= known ? std::vector<Culprit>() : out;
 }
 
@@ -476,7 +545,8 @@ void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Ve
   verdict.confidence = 0;
   if (!timeline.collectives.empty()) verdict.collective = RefOf(timeline, timeline.collectives.front());
   const std::string symptoms = SymptomsInWords(timeline, verdict);
-  verdict.summary = failed ? "The job failed, and nothing given says why." : "Nothing here says that the job failed, and nothing says that it ended well.";
+  verdict.summary = failed ? "The job failed, and nothing given says why."
+                           : "Nothing here says that the job failed, and nothing says that it ended well.";
   if (!symptoms.empty()) verdict.summary += " " + symptoms;
   for (const Finding& finding : verdict.findings) AddEvidence(verdict, finding.citations);
   for (const Finding& finding : verdict.findings) AddUnique(verdict.collect_next, finding.collect);
@@ -496,7 +566,8 @@ void FillHealthy(const Evidence& evidence, Verdict& verdict) {
   verdict.confidence = evidence.course.only_scores() ? thresholds::kEndedWithScores : thresholds::kEndedWell;
   verdict.summary = "The job ended well. Warnings that healthy runs print are not failures.";
   std::vector<Citation> endings;
-  for (auto ending = evidence.course.endings().rbegin(); ending != evidence.course.endings().rend() && endings.size() < 3; ++ending)
+  for (auto ending = evidence.course.endings().rbegin();
+       ending != evidence.course.endings().rend() && endings.size() < 3; ++ending)
     endings.push_back(Cite(evidence.timeline, *ending, "cause"));
   AddEvidence(verdict, endings);
   if (const Cause* cause = evidence.book.FindCause("healthy")) {
@@ -506,10 +577,13 @@ void FillHealthy(const Evidence& evidence, Verdict& verdict) {
 }
 
 /// None is surer than the verdict that was preferred to it, whatever its rule says of it alone.
-std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& causes, const std::string& chosen, double most) {
+std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& causes, const std::string& chosen,
+                                        double most) {
   std::vector<Alternative> out;
   for (const Finding* finding : causes) {
-    const bool known = finding->cause == chosen || std::any_of(out.begin(), out.end(), [&](const Alternative& a) { return a.cause == finding->cause; });
+    const bool known = finding->cause == chosen || std::any_of(out.begin(), out.end(), [&](const Alternative& a) {
+                         return a.cause == finding->cause;
+                       });
     if (!known) out.push_back({finding->cause, std::min(finding->confidence, most), finding->rule, finding->claim});
   }
   return out;
@@ -518,7 +592,8 @@ std::vector<Alternative> AlternativesOf(const std::vector<const Finding*>& cause
 /// Somebody stopped a job that was at work: its last sign of life is training, and nothing else is wrong. A stop of a
 /// job that stood still is the end of another story.
 const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Finding*>& causes) {
-  const bool only = !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](const Finding* f) { return Is(evidence.book, *f, "stop"); });
+  const bool only = !causes.empty() && std::all_of(causes.begin(), causes.end(),
+                                                   [&](const Finding* f) { return Is(evidence.book, *f, "stop"); });
   if (!only || !evidence.timeline.collectives.empty()) return nullptr;
   const PhaseSeen* last = nullptr;
   for (const PhaseSeen& phase : evidence.phases)
@@ -531,29 +606,35 @@ bool SetUpRefutes(const Timeline& timeline, const RuleBook& book, const Finding&
   return Is(book, hint, "set-up") && AnyCommunicatorIsComplete(timeline);
 }
 
-/// Who hands over a few lines, one of which complains, has cut out what went wrong. States of hosts beside them count for
-/// nothing.
+/// Who hands over a few lines, one of which complains, has cut out what went wrong. States of hosts beside them count
+/// for nothing.
 bool IsExcerpt(const Evidence& evidence, const Finding& hint) {
   const Timeline& timeline = evidence.timeline;
   std::vector<bool> state(timeline.inputs.size()), other(timeline.inputs.size());
   for (const Event& event : timeline.events)
-    if (IsOfHost(event.what)) state[event.where.input] = true;
-    else if (!std::holds_alternative<LogMessage>(event.what)) other[event.where.input] = true;
+    if (IsOfHost(event.what))
+      state[event.where.input] = true;
+    else if (!std::holds_alternative<LogMessage>(event.what))
+      other[event.where.input] = true;
   for (const Citation& citation : hint.citations) other[citation.where.input] = true;
   std::uint64_t lines = 0;
   for (std::size_t i = 0; i < timeline.inputs.size(); ++i)
     if (other[i] || !state[i]) lines += timeline.inputs[i].lines;
-  return lines <= thresholds::kExcerptLines && hint.confidence >= thresholds::kLeastOfAnExcerpt && evidence.book.FindRule(hint.rule) != nullptr && !SetUpRefutes(timeline, evidence.book, hint);
+  return lines <= thresholds::kExcerptLines && hint.confidence >= thresholds::kLeastOfAnExcerpt &&
+         evidence.book.FindRule(hint.rule) != nullptr && !SetUpRefutes(timeline, evidence.book, hint);
 }
 
-/// A state of a host or a set-up proves nothing against a job that ended well, nor what another finding shows not to be so.
+/// A state of a host or a set-up proves nothing against a job that ended well, nor what another finding shows not to be
+/// so.
 void DropRefuted(const Evidence& evidence, std::vector<Finding>& findings) {
   const auto is_refuted = [&](const Finding& finding) {
     const FindingRule* relation = evidence.book.FindFinding(finding.rule);
     if (relation == nullptr) return false;
     return std::ranges::any_of(relation->refuted_by, [&](const std::string& by) {
       if (by == kGoodEnd) return evidence.course.ended_well();
-      return std::ranges::any_of(findings, [&](const Finding& other) { return other.rule == by || (other.cause == by && other.strength != Strength::kHint); });
+      return std::ranges::any_of(findings, [&](const Finding& other) {
+        return other.rule == by || (other.cause == by && other.strength != Strength::kHint);
+      });
     });
   };
   std::vector<Finding> left;  // each is held against all, whatever their order
@@ -565,7 +646,9 @@ void DropRefuted(const Evidence& evidence, std::vector<Finding>& findings) {
 std::vector<const Finding*> Rivals(const std::vector<const Finding*>& causes) {
   std::vector<const Finding*> out;
   for (const Finding* finding : causes)
-    if (finding->cause != causes.front()->cause && finding->confidence >= causes.front()->confidence - thresholds::kRival) out.push_back(finding);
+    if (finding->cause != causes.front()->cause &&
+        finding->confidence >= causes.front()->confidence - thresholds::kRival)
+      out.push_back(finding);
   return out;
 }
 
@@ -589,7 +672,9 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   std::vector<const Finding*> symptoms;
   for (const Finding& finding : findings)
     if (finding.cause.empty()) symptoms.push_back(&finding);
-  std::stable_sort(symptoms.begin(), symptoms.end(), [](const Finding* a, const Finding* b) { return a->citations.front().event < b->citations.front().event; });
+  std::stable_sort(symptoms.begin(), symptoms.end(), [](const Finding* a, const Finding* b) {
+    return a->citations.front().event < b->citations.front().event;
+  });
   order.insert(order.end(), symptoms.begin(), symptoms.end());
   for (const Finding* finding : order) verdict.findings.push_back(*finding);
   const bool failed = Failed(evidence, findings);
@@ -601,18 +686,23 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     Finding sure = *stopped;
     sure.confidence = std::max(sure.confidence, thresholds::kOnlyStopped);
     verdict.findings.insert(verdict.findings.begin(), sure);
-    std::erase_if(verdict.findings, [&](const Finding& f) { return &f != &verdict.findings.front() && f.rule == sure.rule; });
+    std::erase_if(verdict.findings,
+                  [&](const Finding& f) { return &f != &verdict.findings.front() && f.rule == sure.rule; });
     FillFromTop(timeline, evidence.book, verdict.findings.front(), {}, verdict);
     return verdict;
   }
-  const bool hint_without_failure = !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint && !failed && std::none_of(causes.begin(), causes.end(), [&](const Finding* f) { return IsAlone(evidence.book, *f); });
+  const bool hint_without_failure =
+      !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint &&
+      !failed &&
+      std::none_of(causes.begin(), causes.end(), [&](const Finding* f) { return IsAlone(evidence.book, *f); });
   if (!causes.empty() && causes.front()->confidence >= thresholds::kLeastConfidence && !hint_without_failure)
     FillFromTop(timeline, evidence.book, verdict.findings.front(), Rivals(causes), verdict);
   else
     FillUnknown(timeline, evidence.book, failed, verdict);
   std::vector<const Finding*> others = causes;
   others.insert(others.end(), aside.begin(), aside.end());
-  verdict.alternatives = AlternativesOf(others, verdict.cause, verdict.outcome == Outcome::kFailed ? verdict.confidence : 1);
+  verdict.alternatives =
+      AlternativesOf(others, verdict.cause, verdict.outcome == Outcome::kFailed ? verdict.confidence : 1);
   return verdict;
 }
 
@@ -620,18 +710,24 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
 
 std::string_view Name(Strength strength) {
   switch (strength) {
-    case Strength::kDecisive: return "decisive";
-    case Strength::kSupporting: return "supporting";
-    case Strength::kHint: return "hint";
+    case Strength::kDecisive:
+      return "decisive";
+    case Strength::kSupporting:
+      return "supporting";
+    case Strength::kHint:
+      return "hint";
   }
   return "hint";
 }
 
 std::string_view Name(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kFailed: return "failed";
-    case Outcome::kHealthy: return "healthy";
-    case Outcome::kUndecided: return "undecided";
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kHealthy:
+      return "healthy";
+    case Outcome::kUndecided:
+      return "undecided";
   }
   return "undecided";
 }
@@ -641,20 +737,28 @@ constexpr std::ptrdiff_t kMostFindings = 256;
 
 namespace {
 
-/// Of two jobs in one input none is blamed for the other: a rank that ran on two hosts is on the one that its own cited line
-/// names, or on none.
+/// Of two jobs in one input none is blamed for the other: a rank that ran on two hosts is on the one that its own cited
+/// line names, or on none.
 void HoldJobsApart(const Timeline& timeline, Verdict& verdict) {
   const auto two = FindTwoJobs(timeline);
   if (!two) return;
-  const auto place = [&](EventIndex event) { return fmt::format("{}:{}", timeline.inputs[timeline.events[event].where.input].path, timeline.events[event].where.InputLine()); };
-  const std::string who = two->rank ? fmt::format("rank {} ran on {} ({}) and on {} ({})", two->rank->value, two->first, place(two->first_event), two->other, place(two->other_event))
-                                    : fmt::format("a batch system speaks of job {} ({}) and of job {} ({})", two->first, place(two->first_event), two->other, place(two->other_event));
-  verdict.warnings.push_back(fmt::format("Two jobs, or two starts of one that nothing tells apart: {}. Give the files of one at a time.", who));
+  const auto place = [&](EventIndex event) {
+    return fmt::format("{}:{}", timeline.inputs[timeline.events[event].where.input].path,
+                       timeline.events[event].where.InputLine());
+  };
+  const std::string who = two->rank ? fmt::format("rank {} ran on {} ({}) and on {} ({})", two->rank->value, two->first,
+                                                  place(two->first_event), two->other, place(two->other_event))
+                                    : fmt::format("a batch system speaks of job {} ({}) and of job {} ({})", two->first,
+                                                  place(two->first_event), two->other, place(two->other_event));
+  verdict.warnings.push_back(fmt::format(
+      "Two jobs, or two starts of one that nothing tells apart: {}. Give the files of one at a time.", who));
   for (Culprit& culprit : verdict.culprits) {
     if (!culprit.rank || !two->ranks.contains(culprit.rank->value)) continue;
     std::optional<std::string> host;
     for (const Citation& citation : verdict.evidence)
-      if (const auto& named = timeline.events[citation.event].origin.host; !host && named && citation.rank == culprit.rank && timeline.events[citation.event].where == citation.where) host = HostName(named->value).Short();
+      if (const auto& named = timeline.events[citation.event].origin.host;
+          !host && named && citation.rank == culprit.rank && timeline.events[citation.event].where == citation.where)
+        host = HostName(named->value).Short();
     if (host && culprit.host == host) continue;
     culprit.host = host;
     culprit.pid.reset();
@@ -668,7 +772,9 @@ Verdict DecideOne(const Evidence& evidence) {
   for (const Detector* detector : Detectors()) {
     std::vector<Finding> found = FindingsOf(*detector, evidence);
     if (std::ssize(found) > kMostFindings) {
-      std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) { return a.strength != b.strength ? a.strength > b.strength : a.confidence > b.confidence; });
+      std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
+        return a.strength != b.strength ? a.strength > b.strength : a.confidence > b.confidence;
+      });
       found.erase(found.begin() + kMostFindings, found.end());
     }
     findings.insert(findings.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));

@@ -47,11 +47,14 @@ class Places {
     for (const ProcessRow& row : timeline.processes) {
       if (row.host && hosts_.insert(*row.host).second) kinds_.insert(HostName(*row.host).Kind());
       if (row.pid) pids_.insert(*row.pid);
-      if (row.bus_id && !row.bus_id->empty()) by_device_[WithoutFunction(*row.bus_id)].insert(row.host.value_or(std::string()));
+      if (row.bus_id && !row.bus_id->empty())
+        by_device_[WithoutFunction(*row.bus_id)].insert(row.host.value_or(std::string()));
       if (row.rank && row.host) on_host.insert(row.rank->value.value);
       if (row.rank && row.bus_id) on_device.insert(row.rank->value.value);
     }
-    const auto all = [&](const std::set<int>& ranks) { return timeline.world_size && !ranks.empty() && static_cast<int>(ranks.size()) >= timeline.world_size->value; };
+    const auto all = [&](const std::set<int>& ranks) {
+      return timeline.world_size && !ranks.empty() && static_cast<int>(ranks.size()) >= timeline.world_size->value;
+    };
     all_hosts_known_ = all(on_host);
     all_devices_known_ = all(on_device);
   }
@@ -66,26 +69,33 @@ class Places {
     if (!all_devices_known_) return false;
     const std::string* bus = BusOf(event.what);
     if (bus == nullptr || bus->empty() || timeline_.ProcessOf(event)) return false;
-    if (const auto* xid = std::get_if<XidReported>(&event.what); xid != nullptr && xid->pid && pids_.contains(*xid->pid)) return false;
+    if (const auto* xid = std::get_if<XidReported>(&event.what);
+        xid != nullptr && xid->pid && pids_.contains(*xid->pid))
+      return false;
     const auto device = by_device_.find(WithoutFunction(*bus));
     if (device == by_device_.end()) return true;
-    // On a host that no rank's lines name, an address that some rank has may be that rank's; one of several ranks on it, too.
-    return event.origin.host && hosts_.contains(event.origin.host->value) && !device->second.contains(event.origin.host->value);
+    // On a host that no rank's lines name, an address that some rank has may be that rank's; one of several ranks on
+    // it, too.
+    return event.origin.host && hosts_.contains(event.origin.host->value) &&
+           !device->second.contains(event.origin.host->value);
   }
 
  private:
   const Timeline& timeline_;
   std::unordered_set<std::string> hosts_, kinds_;
   std::unordered_set<std::int64_t> pids_;
-  std::unordered_map<std::string, std::set<std::string>> by_device_;  ///< hosts of the processes on it, by its address; empty: not known
-  bool all_hosts_known_ = false, all_devices_known_ = false;          ///< of every rank of the job
+  std::unordered_map<std::string, std::set<std::string>>
+      by_device_;  ///< hosts of the processes on it, by its address; empty: not known
+  bool all_hosts_known_ = false, all_devices_known_ = false;  ///< of every rank of the job
 };
 
 nanoseconds LatestAfter(const RuleBook& book, const Event& event) {
   if (std::holds_alternative<KernelFault>(event.what)) return thresholds::kLoggedAtOnce;
   const auto* xid = std::get_if<XidReported>(&event.what);
   const ErrorCode* code = xid != nullptr ? book.FindXid(xid->caused_by.value_or(xid->xid)) : nullptr;
-  return code != nullptr && (code->origin == ErrorCode::Class::kApplication || code->role == ErrorCode::Role::kFollows) ? thresholds::kLoggedAtOnce : thresholds::kNoticedLate;
+  return code != nullptr && (code->origin == ErrorCode::Class::kApplication || code->role == ErrorCode::Role::kFollows)
+             ? thresholds::kLoggedAtOnce
+             : thresholds::kNoticedLate;
 }
 
 }  // namespace
@@ -93,18 +103,22 @@ nanoseconds LatestAfter(const RuleBook& book, const Event& event) {
 KernelScope::Outside KernelScope::Judge(const RuleBook& book, const Event& event) const {
   if (!event.at) return Outside::kNo;
   if (onset_)
-    if (const auto gap = Between(*event.at, *onset_); gap && *gap > thresholds::kDeadBeforeMissed) return Outside::kLongBefore;
+    if (const auto gap = Between(*event.at, *onset_); gap && *gap > thresholds::kDeadBeforeMissed)
+      return Outside::kLongBefore;
   if (end_)
     if (const auto gap = Between(*end_, *event.at); gap && *gap > LatestAfter(book, event)) return Outside::kAfterwards;
   return Outside::kNo;
 }
 
-KernelScope::KernelScope(const Timeline& timeline, const RuleBook& book, const Course& course) : onset_(course.onset()), end_(course.given_up()) {
+KernelScope::KernelScope(const Timeline& timeline, const RuleBook& book, const Course& course)
+    : onset_(course.onset()), end_(course.given_up()) {
   std::optional<Places> places;
   for (const Event& event : timeline.events) {
     if (!IsOfKernel(event.what)) continue;
     if (!places) places.emplace(timeline);
-    const Outside outside = places->IsOtherHost(event) ? Outside::kOtherHost : places->IsOtherDevice(event) ? Outside::kOtherDevice : Judge(book, event);
+    const Outside outside = places->IsOtherHost(event)     ? Outside::kOtherHost
+                            : places->IsOtherDevice(event) ? Outside::kOtherDevice
+                                                           : Judge(book, event);
     if (outside == Outside::kNo && std::holds_alternative<LogMessage>(event.what)) continue;
     Outside& line = outside_[event.where];
     line = std::max(line, outside);

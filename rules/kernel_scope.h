@@ -10,9 +10,10 @@
 
 namespace inquest {
 
-// A kernel log is the whole host's, over weeks. A line of it is no part of this failure where it is certain that the host
-// or the GPU is not the job's, or that it was hours before or after. Certain means: every rank's host, or GPU, is known
-// and it is none of them; both clocks print dates and either both zones or none. Where that is not so, the line counts.
+// A kernel log is the whole host's, over weeks. A line of it is no part of this failure where it is certain that the
+// host or the GPU is not the job's, or that it was hours before or after. Certain means: every rank's host, or GPU, is
+// known and it is none of them; both clocks print dates and either both zones or none. Where that is not so, the line
+// counts.
 class KernelScope {
  public:
   enum class Outside : std::uint8_t { kNo, kOtherHost, kOtherDevice, kLongBefore, kAfterwards };

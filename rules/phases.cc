@@ -27,7 +27,9 @@ std::optional<std::int64_t> ElapsedIn(const std::string& text) {
   std::string_view rest = text;
   // Of several bars on one line the last is meant.
   for (auto match = kElapsed.Search(rest); match; match = kElapsed.Search(rest)) {
-    out = ((match->number(1).value_or(0) * 24 + match->number(2).value_or(0)) * 60 + match->number(3).value_or(0)) * 60 + match->number(4).value_or(0);
+    out =
+        ((match->number(1).value_or(0) * 24 + match->number(2).value_or(0)) * 60 + match->number(3).value_or(0)) * 60 +
+        match->number(4).value_or(0);
     const std::size_t end = static_cast<std::size_t>(match->text(4).data() - rest.data()) + match->text(4).size();
     rest.remove_prefix(end);
   }
@@ -37,11 +39,13 @@ std::optional<std::int64_t> ElapsedIn(const std::string& text) {
 }  // namespace
 
 bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms) {
-  return doing.elapsed_s && wait_ms && static_cast<double>(*doing.elapsed_s) * 1000 >= thresholds::kOfTheWait * static_cast<double>(*wait_ms);
+  return doing.elapsed_s && wait_ms &&
+         static_cast<double>(*doing.elapsed_s) * 1000 >= thresholds::kOfTheWait * static_cast<double>(*wait_ms);
 }
 
 bool IsDelay(const Doing& doing) {
-  static constexpr std::array<std::string_view, 5> kDelays = {"data-preparation", "checkpoint", "compile", "evaluation", "loading"};
+  static constexpr std::array<std::string_view, 5> kDelays = {"data-preparation", "checkpoint", "compile", "evaluation",
+                                                              "loading"};
   return std::find(kDelays.begin(), kDelays.end(), doing.kind) != kDelays.end() && doing.percent.value_or(0) < 100;
 }
 
@@ -57,7 +61,8 @@ Doings::Doings(const Evidence& evidence) : evidence_(evidence) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* stack = std::get_if<StackSeen>(&timeline.events[i].what);
     if (stack == nullptr || stack->at.empty()) continue;
-    if (const auto of = timeline.RankOf(timeline.events[i])) out.stacks[of->value.value] = Doing{stack->at, i, std::nullopt, std::nullopt, "its stack: " + stack->frame};
+    if (const auto of = timeline.RankOf(timeline.events[i]))
+      out.stacks[of->value.value] = Doing{stack->at, i, std::nullopt, std::nullopt, "its stack: " + stack->frame};
   }
   for (const PhaseSeen& phase : evidence.phases) {
     const auto of = timeline.RankOf(timeline.events[phase.event]);
@@ -91,7 +96,8 @@ std::optional<Doing> Doings::Last(std::optional<int> rank) const {
     take(*phase);
   }
   take_others(nullptr);
-  return Doing{last->kind, last->event, last->percent, ElapsedIn(evidence_.timeline.events[last->event].text), "its last line: " + evidence_.book.rules[last->rule].summary};
+  return Doing{last->kind, last->event, last->percent, ElapsedIn(evidence_.timeline.events[last->event].text),
+               "its last line: " + evidence_.book.rules[last->rule].summary};
 }
 
 AtWork Doings::Of(const RankSet& ranks) const {
@@ -114,6 +120,8 @@ AtWork Doings::Of(const RankSet& ranks) const {
   return out;
 }
 
-std::string InWords(const Doing& doing) { return doing.kind + (doing.percent ? fmt::format(", {} %", *doing.percent) : std::string()); }
+std::string InWords(const Doing& doing) {
+  return doing.kind + (doing.percent ? fmt::format(", {} %", *doing.percent) : std::string());
+}
 
 }  // namespace inquest

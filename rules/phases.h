@@ -18,7 +18,7 @@ struct Doing {
   EventIndex event = 0;
   std::optional<int> percent;
   std::optional<std::int64_t> elapsed_s;  ///< that its bar shows
-  std::string why;   ///< `its last line: ...`, `its stack: ...`
+  std::string why;                        ///< `its last line: ...`, `its stack: ...`
 };
 
 /// Work that a rank is at for longer than a moment; training is where everybody is.
@@ -40,10 +40,11 @@ class Doings {
   ~Doings();
   Doings(const Doings&) = delete;
   Doings& operator=(const Doings&) = delete;
-  /// Where somebody looked at its stack, that; else the last phase of its lines. With `rank` absent, of lines that name no rank.
+  /// Where somebody looked at its stack, that; else the last phase of its lines. With `rank` absent, of lines that name
+  /// no rank.
   std::optional<Doing> Last(std::optional<int> rank) const;
-  /// By their own lines; where those tell nothing: the work of lines that name no rank, and no ranks, since whom such lines
-  /// speak of is the caller's to say.
+  /// By their own lines; where those tell nothing: the work of lines that name no rank, and no ranks, since whom such
+  /// lines speak of is the caller's to say.
   AtWork Of(const RankSet& ranks) const;
 
  private:

@@ -17,14 +17,16 @@ std::string_view ValueOf(const Relation& relation, std::string_view word) {
 /// Puts the words into a text of the rules.
 std::string Fill(const std::string& text, const Relation& relation, const std::string& why) {
   std::string out;
-  for (const TextPart& part : PartsOf(text)) out += !part.word ? part.text : part.text == kWhyWord ? std::string_view(why) : ValueOf(relation, part.text);
+  for (const TextPart& part : PartsOf(text))
+    out += !part.word ? part.text : part.text == kWhyWord ? std::string_view(why) : ValueOf(relation, part.text);
   return out;
 }
 
 std::string CauseOf(const FindingRule& rule, const Relation& relation) {
   if (!relation.cause.empty()) return relation.cause;
   if (rule.causes.empty()) return rule.cause;
-  const auto found = std::find_if(rule.causes.begin(), rule.causes.end(), [&](const FindingRule::KindCause& row) { return row.kind == relation.kind; });
+  const auto found = std::find_if(rule.causes.begin(), rule.causes.end(),
+                                  [&](const FindingRule::KindCause& row) { return row.kind == relation.kind; });
   return found == rule.causes.end() ? rule.causes.front().cause : found->cause;
 }
 
@@ -42,7 +44,8 @@ std::vector<std::string_view> NamesIn(std::string_view list) {
 const Grade& GradeOf(const RuleBook& book, std::string_view id, std::string_view name) {
   const FindingRule* rule = book.FindFinding(id);
   INQUEST_CHECK(rule != nullptr);
-  const auto grade = std::find_if(rule->grades.begin(), rule->grades.end(), [&](const Grade& row) { return row.name == name; });
+  const auto grade =
+      std::find_if(rule->grades.begin(), rule->grades.end(), [&](const Grade& row) { return row.name == name; });
   INQUEST_CHECK(grade != rule->grades.end());
   return *grade;
 }
@@ -73,8 +76,12 @@ Finding Tell(const RuleBook& book, Relation relation) {
   return finding;
 }
 
-std::string RanksInWords(const RankSet& ranks) { return fmt::format("Rank{} {}", PluralS(ranks.size()), FoldRanks(ranks)); }
-std::string RanksWithin(const RankSet& ranks) { return fmt::format("rank{} {}", PluralS(ranks.size()), FoldRanks(ranks)); }
+std::string RanksInWords(const RankSet& ranks) {
+  return fmt::format("Rank{} {}", PluralS(ranks.size()), FoldRanks(ranks));
+}
+std::string RanksWithin(const RankSet& ranks) {
+  return fmt::format("rank{} {}", PluralS(ranks.size()), FoldRanks(ranks));
+}
 std::string RanksInWords(const std::vector<int>& ranks) { return RanksInWords(RankSet::Of(ranks)); }
 std::string RanksWithin(const std::vector<int>& ranks) { return RanksWithin(RankSet::Of(ranks)); }
 

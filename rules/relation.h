@@ -1,5 +1,5 @@
-// What a detector hands over when its relation holds. What that means (claim, weight, what it explains, what to do) stands
-// in rules/findings/.
+// What a detector hands over when its relation holds. What that means (claim, weight, what it explains, what to do)
+// stands in rules/findings/.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace inquest {
 
-/// One finding of a detector, as its C++ knows it. The lists are names with a space between: `one-way by-gap`. The build
-/// refuses a row without its file, and a file that does not have these grades, words and kinds.
+/// One finding of a detector, as its C++ knows it. The lists are names with a space between: `one-way by-gap`. The
+/// build refuses a row without its file, and a file that does not have these grades, words and kinds.
 struct FindingRow {
   std::string_view id;
   std::string_view grades;
@@ -43,17 +43,17 @@ struct RowWeight {
   double confidence = 0;
 };
 
-/// A relation that holds: which finding it is and in which grade, whom it is about, the lines that show it, and the words
-/// that its texts want.
+/// A relation that holds: which finding it is and in which grade, whom it is about, the lines that show it, and the
+/// words that its texts want.
 struct Relation {
   std::string_view id, grade;
-  std::string kind;     ///< which of the finding's `causes`; empty: the folder's
-  std::string cause;    ///< of a catalogue's row; empty: by folder or kind
+  std::string kind;                 ///< which of the finding's `causes`; empty: the folder's
+  std::string cause;                ///< of a catalogue's row; empty: by folder or kind
   std::optional<RowWeight> weight;  ///< of a catalogue's row
   std::string retry;                ///< of a catalogue's row; empty: the finding's
   std::vector<std::pair<std::string_view, std::string>> words;  ///< one that is not given is empty
-  std::vector<Culprit> culprits;    ///< `why` empty: the finding's
-  std::vector<Citation> citations;  ///< the telling ones first
+  std::vector<Culprit> culprits;                                ///< `why` empty: the finding's
+  std::vector<Citation> citations;                              ///< the telling ones first
   std::optional<CollectiveRef> collective;
   std::uint64_t times = 1;
   std::string explained_by;  ///< set aside from the start, by what is no finding
@@ -68,13 +68,17 @@ struct FoundIn : Relation {
   /// A finding in one of its grades.
   struct Held {
     consteval Held(const char* of, const char* in) : id(of), grade(in) {
-      if (std::none_of(std::begin(kRows), std::end(kRows), [&](const FindingRow& row) { return row.id == id && Lists(row.grades, grade); })) NotInTheTableOfThisDetector();
+      if (std::none_of(std::begin(kRows), std::end(kRows),
+                       [&](const FindingRow& row) { return row.id == id && Lists(row.grades, grade); }))
+        NotInTheTableOfThisDetector();
     }
     std::string_view id, grade;
   };
   struct Word {
     consteval Word(const char* word) : name(word) {
-      if (std::none_of(std::begin(kRows), std::end(kRows), [&](const FindingRow& row) { return Lists(row.words, name); })) NotInTheTableOfThisDetector();
+      if (std::none_of(std::begin(kRows), std::end(kRows),
+                       [&](const FindingRow& row) { return Lists(row.words, name); }))
+        NotInTheTableOfThisDetector();
     }
     std::string_view name;
   };

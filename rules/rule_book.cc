@@ -30,28 +30,35 @@ constexpr Word<Rule::Kind> kFolders[] = {{"signatures", Rule::Kind::kSignature},
                                          {"phases", Rule::Kind::kPhase},
                                          {"endings", Rule::Kind::kEnding}};
 constexpr Word<ErrorCode::Class> kClasses[] = {{"application", ErrorCode::Class::kApplication},
-                                              {"driver", ErrorCode::Class::kDriver},
-                                              {"hardware", ErrorCode::Class::kHardware},
-                                              {"nvlink", ErrorCode::Class::kNvlink},
-                                              {"firmware", ErrorCode::Class::kFirmware}};
+                                               {"driver", ErrorCode::Class::kDriver},
+                                               {"hardware", ErrorCode::Class::kHardware},
+                                               {"nvlink", ErrorCode::Class::kNvlink},
+                                               {"firmware", ErrorCode::Class::kFirmware}};
 constexpr Word<ErrorCode::Role> kRoles[] = {
     {"cause", ErrorCode::Role::kCause}, {"follows", ErrorCode::Role::kFollows}, {"notice", ErrorCode::Role::kNotice}};
-constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"};
+constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu",  "reset-switch",
+                                       "reboot-node", "drain-node", "return-part"};
 constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
-constexpr std::string_view kPhaseKinds[] = {"bar", "data-preparation", "checkpoint", "compile", "done",
-                                            "evaluation", "grumble", "joining", "loading", "progress", "recovered", "restart", "serving", "start", "training"};
+constexpr std::string_view kPhaseKinds[] = {"bar",        "data-preparation", "checkpoint", "compile", "done",
+                                            "evaluation", "grumble",          "joining",    "loading", "progress",
+                                            "recovered",  "restart",          "serving",    "start",   "training"};
 
-constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno", "lost-peer", "set-up", "stop", "transport", "wrong-path"};
+constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer",
+                                        "set-up",  "stop",      "transport", "wrong-path"};
 constexpr std::string_view kEndingKinds[] = {"launcher", "leaving", "scheduler", "scores", "shell", "worker"};
 
 // What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
 Rule::Blames DefaultBlame(const Rule& rule) {
-  static constexpr std::string_view kOwnDoing[] = {"cuda-oom", "cuda-kernel-fault", "python-exception", "native-crash", "shm-exhausted", "resource-limit", "storage-stall"};
-  static constexpr std::string_view kHosts[] = {"gpu-fault", "nvlink-fault", "fabric-manager", "pcie-fault", "thermal-power", "p2p-transport", "version-incompatible"};
+  static constexpr std::string_view kOwnDoing[] = {"cuda-oom",     "cuda-kernel-fault", "python-exception",
+                                                   "native-crash", "shm-exhausted",     "resource-limit",
+                                                   "storage-stall"};
+  static constexpr std::string_view kHosts[] = {"gpu-fault",     "nvlink-fault",  "fabric-manager",      "pcie-fault",
+                                                "thermal-power", "p2p-transport", "version-incompatible"};
   if (rule.kind != Rule::Kind::kSignature) return Rule::Blames::kNobody;
-  if (std::find(std::begin(kOwnDoing), std::end(kOwnDoing), rule.cause) != std::end(kOwnDoing)) return Rule::Blames::kPrinter;
+  if (std::find(std::begin(kOwnDoing), std::end(kOwnDoing), rule.cause) != std::end(kOwnDoing))
+    return Rule::Blames::kPrinter;
   if (std::find(std::begin(kHosts), std::end(kHosts), rule.cause) != std::end(kHosts)) return Rule::Blames::kHost;
   return Rule::Blames::kNobody;
 }
@@ -107,7 +114,8 @@ class Loader {
     const std::vector<fs::path> files = ListFiles();
     if (errors_.empty()) ReadCauses(base);
     if (errors_.empty()) book_.xids = ReadCodes("xids.yaml", base != nullptr ? base->xids : std::vector<ErrorCode>());
-    if (errors_.empty()) book_.sxids = ReadCodes("sxids.yaml", base != nullptr ? base->sxids : std::vector<ErrorCode>());
+    if (errors_.empty())
+      book_.sxids = ReadCodes("sxids.yaml", base != nullptr ? base->sxids : std::vector<ErrorCode>());
     for (const fs::path& file : files) {
       if (file == "causes.yaml" || file == "xids.yaml" || file == "sxids.yaml") continue;
       *file.begin() == kFindingsFolder ? ReadFindingOf(file) : ReadRule(file);
@@ -191,7 +199,8 @@ class Loader {
                   .collect = row.List("collect"),
                   .traits = row.List("traits")};
       for (const std::string& trait : cause.traits)
-        if (std::find(std::begin(kTraits), std::end(kTraits), trait) == std::end(kTraits)) row.Complain("traits", "bad trait '" + trait + "'", "of " + Join(kTraits));
+        if (std::find(std::begin(kTraits), std::end(kTraits), trait) == std::end(kTraits))
+          row.Complain("traits", "bad trait '" + trait + "'", "of " + Join(kTraits));
       if (!cause.code.empty() && !codes.insert(cause.code).second) {
         row.Complain("code", "cause '" + cause.code + "' stands twice", "a code is never reused; keep one row");
         continue;
@@ -208,7 +217,8 @@ class Loader {
 
   ErrorCode ReadCode(const YAML::Node& item, const std::string& path) {
     const Mapping row(item, path, item.Mark().line + 1,
-                      {"number", "meaning", "class", "role", "cause", "confidence", "action", "needs", "source"}, &errors_);
+                      {"number", "meaning", "class", "role", "cause", "confidence", "action", "needs", "source"},
+                      &errors_);
     ErrorCode code;
     const auto number = [&](std::string_view key, Need need, auto fallback) {
       const std::string text = row.Text(key, need, "a number");
@@ -223,7 +233,8 @@ class Loader {
     code.role = row.Choose("role", Need::kRequired, kRoles, ErrorCode::Role::kNotice);
     code.cause = row.Text("cause", Need::kOptional);
     if (code.cause.empty()) code.cause = DefaultCause(code.origin);
-    if (book_.FindCause(code.cause) == nullptr) row.Complain("cause", "'" + code.cause + "' is no cause", "use a code of causes.yaml");
+    if (book_.FindCause(code.cause) == nullptr)
+      row.Complain("cause", "'" + code.cause + "' is no cause", "use a code of causes.yaml");
     code.confidence = number("confidence", Need::kOptional, DefaultConfidence(code));
     code.action = row.Text("action", Need::kRequired, "say what to do");
     code.needs = row.List("needs");
@@ -241,12 +252,14 @@ class Loader {
     const YAML::Node list = ReadYaml(file);
     if (!list.IsDefined()) return codes;
     const std::string path = (dir_ / file).string();
-    if (!list.IsSequence()) errors_.push_back({"not a list of numbered errors", "write '- number: ...' for every one", At(path, 1)});
+    if (!list.IsSequence())
+      errors_.push_back({"not a list of numbered errors", "write '- number: ...' for every one", At(path, 1)});
     std::set<std::uint64_t> own;
     for (const YAML::Node& item : list) {
       ErrorCode code = ReadCode(item, path);
       if (!own.insert(code.number).second)
-        errors_.push_back({"number " + std::to_string(code.number) + " stands twice", "keep one row", At(path, item.Mark().line + 1)});
+        errors_.push_back({"number " + std::to_string(code.number) + " stands twice", "keep one row",
+                           At(path, item.Mark().line + 1)});
       const auto same = std::ranges::find(codes, code.number, &ErrorCode::number);
       if (same != codes.end())
         *same = std::move(code);
@@ -271,7 +284,8 @@ class Loader {
       }
       return std::pair(folder.value, signature ? parts[1] : std::string());
     }
-    errors_.push_back({"a rule does not belong into this folder", "signatures/<cause>/, findings/<cause>/, symptoms/, phases/ or endings/",
+    errors_.push_back({"a rule does not belong into this folder",
+                       "signatures/<cause>/, findings/<cause>/, symptoms/, phases/ or endings/",
                        At((dir_ / relative).string(), 1)});
     return std::nullopt;
   }
@@ -285,8 +299,8 @@ class Loader {
     rule.id = relative.stem().string();
     rule.file = (dir_ / relative).string();
     const Mapping map(node, rule.file, 1,
-                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "words", "culprit", "alone", "explains", "remedies",
-                       "collect", "retry", "references", "samples"},
+                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "words", "culprit",
+                       "alone", "explains", "remedies", "collect", "retry", "references", "samples"},
                       &errors_);
     if (!node.IsMap()) return;
     ReadId(rule.id, rule.file);
@@ -302,11 +316,13 @@ class Loader {
     const std::vector<fs::path> parts(relative.begin(), relative.end());
     const std::string path = (dir_ / relative).string();
     if (parts.size() > 3) {
-      errors_.push_back({"a finding does not belong into this folder", "findings/<cause>/, or findings/ where its cause is not always the same", At(path, 1)});
+      errors_.push_back({"a finding does not belong into this folder",
+                         "findings/<cause>/, or findings/ where its cause is not always the same", At(path, 1)});
       return;
     }
     const std::string cause = parts.size() == 3 ? parts[1].string() : std::string();
-    if (!cause.empty() && book_.FindCause(cause) == nullptr) errors_.push_back({"the folder '" + cause + "' is no cause", "use a code of causes.yaml", At(path, 1)});
+    if (!cause.empty() && book_.FindCause(cause) == nullptr)
+      errors_.push_back({"the folder '" + cause + "' is no cause", "use a code of causes.yaml", At(path, 1)});
     const YAML::Node node = ReadYaml(relative);
     if (!node.IsDefined()) return;
     FindingFile read = ReadFinding(node, {.id = relative.stem().string(), .cause = cause, .file = path}, &errors_);
@@ -317,9 +333,11 @@ class Loader {
 
   void ReadId(const std::string& id, const std::string& file) {
     const bool kebab = id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
-    if (!kebab) errors_.push_back({"the id '" + id + "' is not kebab-case", "name the file with a-z, 0-9 and -", At(file, 1)});
+    if (!kebab)
+      errors_.push_back({"the id '" + id + "' is not kebab-case", "name the file with a-z, 0-9 and -", At(file, 1)});
     const auto [first, added] = ids_.emplace(id, file);
-    if (!added) errors_.push_back({"the id '" + id + "' is taken by " + first->second, "rename one of the files", At(file, 1)});
+    if (!added)
+      errors_.push_back({"the id '" + id + "' is taken by " + first->second, "rename one of the files", At(file, 1)});
   }
 
   void ReadText(Rule& rule, const Mapping& map) {
@@ -355,17 +373,22 @@ class Loader {
       map.Complain("strength", "only signatures have a strength", "remove the key");
     rule.strength = map.Choose("strength", signature ? Need::kRequired : Need::kOptional, kStrengths, Strength::kHint);
     rule.confidence = map.Fraction("confidence").value_or(DefaultConfidence(rule.strength));
-    if (!signature && map.Has("alone")) map.Complain("alone", "only signatures and findings decide alone", "remove the key");
+    if (!signature && map.Has("alone"))
+      map.Complain("alone", "only signatures and findings decide alone", "remove the key");
     rule.alone = map.Flag("alone");
     const bool phase = rule.kind == Rule::Kind::kPhase;
     const bool ending = rule.kind == Rule::Kind::kEnding;
-    if (!phase && !ending && map.Has("kind")) map.Complain("kind", "only phases and endings have a kind", "remove the key");
-    rule.phase_kind = ending ? map.OneOf("kind", Need::kRequired, kEndingKinds) : map.OneOf("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds);
+    if (!phase && !ending && map.Has("kind"))
+      map.Complain("kind", "only phases and endings have a kind", "remove the key");
+    rule.phase_kind = ending ? map.OneOf("kind", Need::kRequired, kEndingKinds)
+                             : map.OneOf("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds);
     const bool scoped = phase || ending;
     if (!scoped && map.Has("scope")) map.Complain("scope", "only phases and endings have a scope", "remove the key");
     rule.scope = map.OneOf("scope", Need::kOptional, kScopes);
     rule.words = map.List("words");
-    if (!rule.words.empty() && rule.scope.empty() && rule.phase_kind != "training") map.Complain("words", "only rules for last lines have words: the others are found by the sieve", "remove the key");
+    if (!rule.words.empty() && rule.scope.empty() && rule.phase_kind != "training")
+      map.Complain("words", "only rules for last lines have words: the others are found by the sieve",
+                   "remove the key");
     rule.explains = map.List("explains");
     for (const std::string& name : rule.explains) names_.push_back({"explains", name, map.Where("explains")});
   }
@@ -396,9 +419,13 @@ class Loader {
     for (const NameElsewhere& named : names_) {
       if (named.key == "refuted_by" && named.name == kGoodEnd) continue;
       const bool cause = book_.FindCause(named.name) != nullptr;
-      if (cause || (named.key != "cause" && (book_.FindRule(named.name) != nullptr || book_.FindFinding(named.name) != nullptr))) continue;
-      errors_.push_back({"'" + named.key + "' names nothing known: '" + named.name + "'",
-                         named.key == "cause" ? "use a code of causes.yaml" : "use the id of a rule or finding, or a cause code", named.where});
+      if (cause ||
+          (named.key != "cause" && (book_.FindRule(named.name) != nullptr || book_.FindFinding(named.name) != nullptr)))
+        continue;
+      errors_.push_back(
+          {"'" + named.key + "' names nothing known: '" + named.name + "'",
+           named.key == "cause" ? "use a code of causes.yaml" : "use the id of a rule or finding, or a cause code",
+           named.where});
     }
   }
 
@@ -421,7 +448,8 @@ const Rule* RuleBook::FindRule(std::string_view id) const {
 }
 
 const FindingRule* RuleBook::FindFinding(std::string_view id) const {
-  const auto found = std::ranges::lower_bound(findings, id, {}, [](const FindingRule& rule) { return std::string_view(rule.id); });
+  const auto found =
+      std::ranges::lower_bound(findings, id, {}, [](const FindingRule& rule) { return std::string_view(rule.id); });
   return found != findings.end() && found->id == id ? &*found : nullptr;
 }
 

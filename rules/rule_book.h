@@ -24,12 +24,13 @@ struct Rule {
   Kind kind = Kind::kSignature;
   std::string id, cause;  ///< cause: signatures only
   std::string summary;
-  std::string text;       ///< RE2
+  std::string text;  ///< RE2
   Component component = Component::kAny;
   Strength strength = Strength::kHint;
   double confidence = 0;  ///< as given, else by strength
   Blames blames = Blames::kNobody;
-  std::vector<std::string> words;                ///< with a scope: one of them, in any case, is in every line that the text fits; empty: not told
+  std::vector<std::string>
+      words;  ///< with a scope: one of them, in any case, is in every line that the text fits; empty: not told
   std::vector<std::string> explains;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect;
@@ -37,14 +38,15 @@ struct Rule {
   std::vector<std::string> references;
   std::vector<std::string> match, differ;  ///< samples
   std::string phase_kind;                  ///< of a phase: which work; of an ending: whose word it is
-  std::string scope;                       ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
-  std::string file;                        ///< where it was read
-  bool alone = false;                      ///< signatures: decides although nothing else says that the job failed
+  std::string scope;   ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
+  std::string file;    ///< where it was read
+  bool alone = false;  ///< signatures: decides although nothing else says that the job failed
 
-  /// Of `text`, when first asked for; copies made later share it. A job of many attempts is judged many times by one book.
-  /// Not for two threads at once.
+  /// Of `text`, when first asked for; copies made later share it. A job of many attempts is judged many times by one
+  /// book. Not for two threads at once.
   const Pattern& Expression() const {
-    if (!expression_) expression_ = std::make_shared<const Pattern>(text.c_str());  // the rule book refuses what RE2 refuses
+    if (!expression_)
+      expression_ = std::make_shared<const Pattern>(text.c_str());  // the rule book refuses what RE2 refuses
     return *expression_;
   }
 
@@ -58,14 +60,14 @@ struct Advice {
   std::string when;  ///< a word: given only where the detector says it; empty: always
 };
 
-/// How much a finding weighs, and what else it means, in one of the ways in which its relation may hold. What a grade does
-/// not say is the finding's.
+/// How much a finding weighs, and what else it means, in one of the ways in which its relation may hold. What a grade
+/// does not say is the finding's.
 struct Grade {
   std::string name;
   bool by_catalogue = false;  ///< strength and confidence are those of the numbered error's row
   Strength strength = Strength::kHint;
-  double confidence = 0;      ///< 0..1, of a verdict that rests on it alone
-  std::string claim, why;     ///< with `{words}` of the detector; why: of each culprit whom the detector says nothing of
+  double confidence = 0;   ///< 0..1, of a verdict that rests on it alone
+  std::string claim, why;  ///< with `{words}` of the detector; why: of each culprit whom the detector says nothing of
   std::vector<std::string> explains;
   std::vector<Advice> remedies;
   std::vector<std::string> collect;
@@ -87,11 +89,11 @@ struct FindingRule {
   std::vector<Grade> grades;      ///< at least one
   Blames blames = Blames::kNobody;
   std::vector<std::string> refuted_by;  ///< ids, cause codes, `good-end`
-  bool alone = false;  ///< decides although nothing else says that the job failed
-  bool stall = false;  ///< everybody is in and nothing moves
+  bool alone = false;                   ///< decides although nothing else says that the job failed
+  bool stall = false;                   ///< everybody is in and nothing moves
   std::string retry;
   std::vector<std::string> references;
-  std::string file;    ///< where it was read
+  std::string file;  ///< where it was read
 };
 std::string_view Name(FindingRule::Blames blames);
 
@@ -126,7 +128,8 @@ struct ErrorCode {
   std::string cause;      ///< a cause code; by class where the row names none
   double confidence = 0;  ///< of a verdict that rests on it alone; by class and role where the row says none
   std::string action;     ///< what to do
-  std::vector<std::string> needs;  ///< `restart-job`, `reset-gpu`, `reset-switch`, `reboot-node`, `drain-node`, `return-part`
+  std::vector<std::string>
+      needs;  ///< `restart-job`, `reset-gpu`, `reset-switch`, `reboot-node`, `drain-node`, `return-part`
   std::string source;
 };
 std::string_view Name(ErrorCode::Class origin);
@@ -134,9 +137,9 @@ std::string_view Name(ErrorCode::Class origin);
 Strength StrengthOf(const ErrorCode& code);
 
 struct RuleBook {
-  std::vector<Rule> rules;    ///< by kind, then id; an index into it is the rule's number
-  std::vector<FindingRule> findings;  ///< of detectors, by id
-  std::vector<Cause> causes;  ///< in the order of causes.yaml
+  std::vector<Rule> rules;             ///< by kind, then id; an index into it is the rule's number
+  std::vector<FindingRule> findings;   ///< of detectors, by id
+  std::vector<Cause> causes;           ///< in the order of causes.yaml
   std::vector<ErrorCode> xids, sxids;  ///< by number
   const ErrorCode* FindXid(int number) const;
   const ErrorCode* FindSxid(int number) const;

@@ -90,7 +90,8 @@ void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.blames);
   archive.Value(rule.alone);
   archive.Value(rule.remedies);
-  for (auto* list : {&rule.words, &rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ}) archive.Value(*list);
+  for (auto* list : {&rule.words, &rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ})
+    archive.Value(*list);
 }
 template <class Archive>
 void Fields(Archive& archive, Advice& advice) {
@@ -113,7 +114,8 @@ void Fields(Archive& archive, FindingRule::KindCause& row) {
 }
 template <class Archive>
 void Fields(Archive& archive, FindingRule& rule) {
-  for (std::string* text : {&rule.id, &rule.detector, &rule.summary, &rule.cause, &rule.retry, &rule.file}) archive.Value(*text);
+  for (std::string* text : {&rule.id, &rule.detector, &rule.summary, &rule.cause, &rule.retry, &rule.file})
+    archive.Value(*text);
   archive.Value(rule.causes);
   archive.Value(rule.grades);
   archive.Value(rule.blames);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kCitedPerRule = 6;
 constexpr std::size_t kCulpritsPerRule = 4096;
-constexpr std::size_t kLowered = 4096;     ///< longer lines are searched without
+constexpr std::size_t kLowered = 4096;    ///< longer lines are searched without
 constexpr std::uint64_t kLastWords = 24;  ///< lines at the end of an input
 
 std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& pattern, const Pattern::Match& match) {
@@ -30,7 +30,9 @@ bool ComponentFits(Component wanted, Component is) { return wanted == Component:
 
 /// Whether the line may fit, before an expression is compiled for it.
 bool HasWord(const Rule& rule, std::string_view lower) {
-  return rule.words.empty() || std::ranges::any_of(rule.words, [&](const std::string& word) { return lower.find(word) != std::string_view::npos; });
+  return rule.words.empty() || std::ranges::any_of(rule.words, [&](const std::string& word) {
+           return lower.find(word) != std::string_view::npos;
+         });
 }
 
 std::string Lower(std::string_view text) {
@@ -65,9 +67,11 @@ struct Blame {
 void AddHost(const Timeline& timeline, const LineMatch& match, Blame& blame) {
   const auto host = timeline.HostOf(timeline.events[match.event]);
   if (host) blame.hosts[*host];
-  if (const auto rank = timeline.RankOf(timeline.events[match.event]); rank && host) blame.printers[*host].insert(rank->value.value);
+  if (const auto rank = timeline.RankOf(timeline.events[match.event]); rank && host)
+    blame.printers[*host].insert(rank->value.value);
   for (const auto& [name, value] : match.groups)
-    if (name == "bus_id" && blame.hosts[host.value_or("")].size() < kCulpritsPerRule) blame.hosts[host.value_or("")].insert(value);
+    if (name == "bus_id" && blame.hosts[host.value_or("")].size() < kCulpritsPerRule)
+      blame.hosts[host.value_or("")].insert(value);
 }
 
 void AddPrinter(const Timeline& timeline, const LineMatch& match, Blame& blame) {
@@ -113,7 +117,9 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
       out.push_back(std::move(culprit));
       continue;
     }
-    if (std::any_of(out.begin(), out.end(), [&name = host](const Culprit& culprit) { return culprit.rank && culprit.host == name; })) continue;
+    if (std::any_of(out.begin(), out.end(),
+                    [&name = host](const Culprit& culprit) { return culprit.rank && culprit.host == name; }))
+      continue;
     Culprit culprit;
     culprit.host = host;
     if (devices.size() == 1) culprit.bus_id = *devices.begin();
@@ -124,8 +130,8 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
   return out;
 }
 
-/// Python's own warning: `train.py:84: UserWarning: ...`, the message over as many lines as it has, and the source line,
-/// indented.
+/// Python's own warning: `train.py:84: UserWarning: ...`, the message over as many lines as it has, and the source
+/// line, indented.
 bool StandsInPythonWarning(const Timeline& timeline, EventIndex index) {
   constexpr std::uint64_t kMessageLines = 3;
   static const Pattern kHead(R"(\.py:\d+: (?:[A-Z]\w*)?Warning: )");
@@ -133,7 +139,9 @@ bool StandsInPythonWarning(const Timeline& timeline, EventIndex index) {
   std::uint64_t line = event.where.line;
   for (EventIndex i = index + 1; i-- > 0;) {
     const Event& before = timeline.events[i];
-    if (before.where.input != event.where.input || before.where.line + 1 < line || before.where.line + kMessageLines < event.where.line) return false;
+    if (before.where.input != event.where.input || before.where.line + 1 < line ||
+        before.where.line + kMessageLines < event.where.line)
+      return false;
     line = before.where.line;
     const std::string_view text = MessageOf(before);
     if (kHead.Matches(text)) return true;
@@ -144,7 +152,8 @@ bool StandsInPythonWarning(const Timeline& timeline, EventIndex index) {
 
 /// A line of a library that moves data between processes.
 bool IsOfTransport(std::string_view text) {
-  static const Pattern kSpeaker(R"(\bUCX\s+(?:FATAL|ERROR|WARN|DIAG)\b|\blibfabric:|\bNET/(?:IB|OFI|Socket|Plugin)\b|\b(?:ibv|rdma|fi)_\w+\b|\bmlx\d_?\w*:)");
+  static const Pattern kSpeaker(
+      R"(\bUCX\s+(?:FATAL|ERROR|WARN|DIAG)\b|\blibfabric:|\bNET/(?:IB|OFI|Socket|Plugin)\b|\b(?:ibv|rdma|fi)_\w+\b|\bmlx\d_?\w*:)");
   return kSpeaker.Matches(text);
 }
 
@@ -156,7 +165,9 @@ bool IsIgnored(const Event& event) {
 }
 
 /// Whatever it says, its process goes on.
-bool IsSurvived(const Timeline& timeline, EventIndex index) { return IsIgnored(timeline.events[index]) || StandsInPythonWarning(timeline, index); }
+bool IsSurvived(const Timeline& timeline, EventIndex index) {
+  return IsIgnored(timeline.events[index]) || StandsInPythonWarning(timeline, index);
+}
 
 /// A line that its own logger calls a warning. NCCL's WARN is its word for an error.
 bool IsWarning(const Timeline& timeline, EventIndex index) {
@@ -165,7 +176,8 @@ bool IsWarning(const Timeline& timeline, EventIndex index) {
   if (message == nullptr || message->component != Component::kAny) return false;
   constexpr std::size_t kHead = 160;
   const std::string_view head = std::string_view(event.text).substr(0, kHead);
-  return head.find("[WARNING]") != std::string_view::npos || head.find(" WARNING ") != std::string_view::npos || head.find("Warning: ") != std::string_view::npos || IsSurvived(timeline, index);
+  return head.find("[WARNING]") != std::string_view::npos || head.find(" WARNING ") != std::string_view::npos ||
+         head.find("Warning: ") != std::string_view::npos || IsSurvived(timeline, index);
 }
 
 Finding FindingOf(const Rule& rule) {
@@ -188,7 +200,8 @@ std::string_view GroupOf(const std::vector<std::pair<std::string, std::string>>&
   return {};
 }
 
-/// Every counter that a line gives by groups `at` and `of`, and `at2` and `of2`, stands at its end; nullopt: it gives none.
+/// Every counter that a line gives by groups `at` and `of`, and `at2` and `of2`, stands at its end; nullopt: it gives
+/// none.
 std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::string>>& groups) {
   std::optional<bool> out;
   for (const auto& [at, of] : {std::pair("at", "of"), std::pair("at2", "of2")}) {
@@ -207,25 +220,36 @@ Told ToldBy(const Rule& rule, EventIndex event) {
     return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
   }
   if (rule.kind == Rule::Kind::kEnding) return {.event = event, .what = Told::What::kEnding, .kind = rule.phase_kind};
-  return {.event = event, .what = Told::What::kComplaint, .kind = rule.id, .heavy = rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint, .decisive = rule.kind == Rule::Kind::kSignature && rule.strength == Strength::kDecisive};
+  return {.event = event,
+          .what = Told::What::kComplaint,
+          .kind = rule.id,
+          .heavy = rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint,
+          .decisive = rule.kind == Rule::Kind::kSignature && rule.strength == Strength::kDecisive};
 }
 
 /// Work that a rank can be late at; that some counter moved says only that the job lived.
-bool IsWork(const Told& told) { return told.what == Told::What::kWork && told.kind != "progress" && told.kind != "bar" && told.kind != "rows" && told.kind != "recovered"; }
+bool IsWork(const Told& told) {
+  return told.what == Told::What::kWork && told.kind != "progress" && told.kind != "bar" && told.kind != "rows" &&
+         told.kind != "recovered";
+}
 
-/// Plain lines of one writer that differ in their numbers only: something is counted or measured, whatever it is called.
+/// Plain lines of one writer that differ in their numbers only: something is counted or measured, whatever it is
+/// called.
 class Rows {
  public:
   /// Whether this is such a line, behind at least two more.
   bool Take(const Event& event) {
-    std::string shape = fmt::format("{}|{}|", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1);
+    std::string shape =
+        fmt::format("{}|{}|", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1);
     bool number = false, letter = false;
     for (const char c : std::string_view(event.text).substr(0, kCitedBytes)) {
       const bool digit = c >= '0' && c <= '9';
       number = number || digit;
       letter = letter || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-      if (!digit && c != '.' && c != ' ') shape += c;
-      else if (digit && shape.back() != '0') shape += '0';
+      if (!digit && c != '.' && c != ' ')
+        shape += c;
+      else if (digit && shape.back() != '0')
+        shape += '0';
     }
     Seen& seen = seen_[shape];
     if (!number || (!letter && shape.size() < 8) || seen.text == event.text) return false;
@@ -266,7 +290,8 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     bool plain = message->hits.empty();
     // What is asked for everywhere is seen by the sieve; at the end of an input its end is asked of all.
     const SourcePos& where = timeline.events[i].where;
-    const bool last_words = where.input >= timeline.inputs.size() || where.line + where.parts + kLastWords > timeline.inputs[where.input].lines;
+    const bool last_words = where.input >= timeline.inputs.size() ||
+                            where.line + where.parts + kLastWords > timeline.inputs[where.input].lines;
     asked = message->hits;
     const std::vector<std::uint32_t>& more = message->hits.empty() ? last_lines : last_words_of_all;
     if (message->hits.empty() || last_words) asked.insert(asked.end(), more.begin(), more.end());
@@ -287,7 +312,8 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       plain = false;
       if (held.kind == Rule::Kind::kPhase) {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
-        if (const std::vector<int> percent = Numbers(GroupOf(line.groups, "percent")); !percent.empty()) phase.percent = percent.front();
+        if (const std::vector<int> percent = Numbers(GroupOf(line.groups, "percent")); !percent.empty())
+          phase.percent = percent.front();
         if (at_end == true) phase.percent = 100;
         Told line_told = ToldBy(held, i);
         line_told.percent = phase.percent;
@@ -305,7 +331,9 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Course course(timeline, told);
   // Which lines of a kernel log count is known once it is known when the job had its trouble.
   KernelScope scope(timeline, book, course);
-  const auto is_outside = [&](const auto& line) { return scope.Of(timeline.events[line.event]) != KernelScope::Outside::kNo; };
+  const auto is_outside = [&](const auto& line) {
+    return scope.Of(timeline.events[line.event]) != KernelScope::Outside::kNo;
+  };
   std::erase_if(matches, is_outside);
   std::erase_if(phases, is_outside);
   std::erase_if(told, is_outside);
@@ -313,7 +341,12 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
 }
 
 std::vector<Finding> MatchSignatures(const Evidence& evidence) {
-  struct Held { Finding finding; bool warned = true; Blame blame; std::set<std::pair<std::uint32_t, int>> cited; };
+  struct Held {
+    Finding finding;
+    bool warned = true;
+    Blame blame;
+    std::set<std::pair<std::uint32_t, int>> cited;
+  };
   std::map<std::uint32_t, Held> held;
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
@@ -325,13 +358,16 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
     h.warned = h.warned && IsWarning(evidence.timeline, match.event);
     // A kernel's line on a device or process of a rank blames the rank, not only its host.
     const bool joined = evidence.timeline.process_by_kernel_line.contains(evidence.timeline.events[match.event].where);
-    if (rule.blames == Rule::Blames::kPrinter || (rule.blames == Rule::Blames::kHost && joined)) AddPrinter(evidence.timeline, match, h.blame);
+    if (rule.blames == Rule::Blames::kPrinter || (rule.blames == Rule::Blames::kHost && joined))
+      AddPrinter(evidence.timeline, match, h.blame);
     if (rule.blames == Rule::Blames::kCaptured) AddCaptured(match, h.blame);
     if (rule.blames == Rule::Blames::kHost && !joined) AddHost(evidence.timeline, match, h.blame);
     const auto rank = evidence.timeline.RankOf(evidence.timeline.events[match.event]);
-    const bool another_writer = h.cited.insert({evidence.timeline.events[match.event].where.input, rank ? rank->value.value : -1}).second;
+    const bool another_writer =
+        h.cited.insert({evidence.timeline.events[match.event].where.input, rank ? rank->value.value : -1}).second;
     if ((another_writer || h.finding.citations.size() < 2) && h.finding.citations.size() < kCitedPerRule)
-      h.finding.citations.push_back(Cite(evidence.timeline, match.event, rule.kind == Rule::Kind::kSymptom ? "symptom" : "cause"));
+      h.finding.citations.push_back(
+          Cite(evidence.timeline, match.event, rule.kind == Rule::Kind::kSymptom ? "symptom" : "cause"));
   }
   std::vector<Finding> findings;
   for (auto& [rule, h] : held) {
@@ -394,7 +430,8 @@ CollectiveRef RefOf(const Timeline& timeline, const CollectiveRow& row) {
   if (!group.desc.empty() || !group.name.empty()) ref.process_group = group.desc.empty() ? group.name : group.desc;
   for (const auto& waiter : row.waiters) {
     ref.ranks_waiting.Add(waiter.rank.value);
-    if (waiter.enqueued_at && (!ref.waiting_since || waiter.enqueued_at->at < ref.waiting_since->at)) ref.waiting_since = waiter.enqueued_at;
+    if (waiter.enqueued_at && (!ref.waiting_since || waiter.enqueued_at->at < ref.waiting_since->at))
+      ref.waiting_since = waiter.enqueued_at;
   }
   return ref;
 }

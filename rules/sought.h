@@ -9,8 +9,8 @@
 
 namespace inquest {
 
-/// All rules, by their number in the book; those of kind "training" phase and of the last line are not looked for. Views
-/// into the book.
+/// All rules, by their number in the book; those of kind "training" phase and of the last line are not looked for.
+/// Views into the book.
 Sought SoughtBy(const RuleBook& book, std::span<const std::string_view> marks);
 
 }  // namespace inquest

@@ -41,20 +41,20 @@ struct Culprit {
 
 /// One rule that held.
 struct Finding {
-  std::string rule;       ///< signature, symptom or detector id
-  std::string cause;      ///< a cause code; empty: a symptom
+  std::string rule;   ///< signature, symptom or detector id
+  std::string cause;  ///< a cause code; empty: a symptom
   Strength strength = Strength::kHint;
   double confidence = 0;  ///< 0..1, of a verdict that rests on this finding alone
   std::string claim;      ///< one sentence
   std::vector<Culprit> culprits;
-  std::vector<Citation> citations;  ///< the telling ones first
+  std::vector<Citation> citations;    ///< the telling ones first
   std::vector<std::string> explains;  ///< symptom ids, rule ids, cause codes
   std::optional<CollectiveRef> collective;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect;
-  std::string retry;      ///< empty: the cause's
-  std::uint64_t times = 1;  ///< how many lines said it
-  std::string explained_by; ///< filled by the judge: the rule that set it aside
+  std::string retry;         ///< empty: the cause's
+  std::uint64_t times = 1;   ///< how many lines said it
+  std::string explained_by;  ///< filled by the judge: the rule that set it aside
 };
 
 enum class Outcome : std::uint8_t { kFailed, kHealthy, kUndecided };
@@ -83,16 +83,17 @@ struct Verdict {
   std::string title;    ///< of the cause
   std::string summary;  ///< two sentences: the chain from first cause to last symptom
   double confidence = 0;
-  std::string rule;     ///< that decided; empty for unknown and healthy
+  std::string rule;  ///< that decided; empty for unknown and healthy
   std::vector<Culprit> culprits;
   std::optional<CollectiveRef> collective;
   std::vector<Citation> evidence;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect_next;
-  std::vector<std::string> warnings;  ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
-  std::string retry;    ///< yes | after-fix | elsewhere | no
+  std::vector<std::string>
+      warnings;       ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
+  std::string retry;  ///< yes | after-fix | elsewhere | no
   std::vector<Alternative> alternatives;
-  std::vector<Finding> findings;  ///< all, symptoms included, in order of weight
+  std::vector<Finding> findings;      ///< all, symptoms included, in order of weight
   std::vector<AttemptTold> attempts;  ///< in order; empty: one
   std::vector<Lifeline> lifelines;    ///< of the attempt judged
 };

@@ -131,7 +131,8 @@ class Mapping {
 
   std::vector<Remedy> Remedies(std::string_view key) const {
     std::vector<Remedy> remedies;
-    for (const Mapping& row : Items(key, {"text", "command"})) remedies.push_back({row.Text("text", Need::kRequired), row.Text("command", Need::kOptional)});
+    for (const Mapping& row : Items(key, {"text", "command"}))
+      remedies.push_back({row.Text("text", Need::kRequired), row.Text("command", Need::kOptional)});
     return remedies;
   }
 
@@ -142,13 +143,15 @@ class Mapping {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (!text.empty() && (!whole || !(value >= 0 && value <= 1))) Complain(key, "bad " + std::string(key) + " '" + text + "'", "a number from 0 to 1");
+    if (!text.empty() && (!whole || !(value >= 0 && value <= 1)))
+      Complain(key, "bad " + std::string(key) + " '" + text + "'", "a number from 0 to 1");
     return value;
   }
 
   bool Flag(std::string_view key) const {
     const std::string text = Has(key) ? Text(key, Need::kRequired, "true, or leave the key out") : std::string();
-    if (!text.empty() && text != "true") Complain(key, "bad " + std::string(key) + " '" + text + "'", "true, or leave the key out");
+    if (!text.empty() && text != "true")
+      Complain(key, "bad " + std::string(key) + " '" + text + "'", "true, or leave the key out");
     return text == "true";
   }
 
@@ -156,19 +159,24 @@ class Mapping {
   std::vector<std::pair<std::string, std::string>> Pairs(std::string_view key) const {
     std::vector<std::pair<std::string, std::string>> out;
     const YAML::Node value = Find(key);
-    if (value && !value.IsMap()) Complain(key, "'" + std::string(key) + "' is not a mapping", "write {name: text, ...}");
+    if (value && !value.IsMap())
+      Complain(key, "'" + std::string(key) + "' is not a mapping", "write {name: text, ...}");
     if (value && value.IsMap())
-      for (const auto& pair : value) out.emplace_back(pair.first.Scalar(), pair.second.IsScalar() ? pair.second.Scalar() : std::string());
+      for (const auto& pair : value)
+        out.emplace_back(pair.first.Scalar(), pair.second.IsScalar() ? pair.second.Scalar() : std::string());
     return out;
   }
 
   /// `key: {name: {...}, ...}`, each with the same known keys, in the order of the file.
-  std::vector<std::pair<std::string, Mapping>> Children(std::string_view key, std::initializer_list<std::string_view> known) const {
+  std::vector<std::pair<std::string, Mapping>> Children(std::string_view key,
+                                                        std::initializer_list<std::string_view> known) const {
     std::vector<std::pair<std::string, Mapping>> out;
     const YAML::Node value = Find(key);
-    if (value && !value.IsMap()) Complain(key, "'" + std::string(key) + "' is not a mapping", "write 'name: {...}', one a line");
+    if (value && !value.IsMap())
+      Complain(key, "'" + std::string(key) + "' is not a mapping", "write 'name: {...}', one a line");
     if (value && value.IsMap())
-      for (const auto& pair : value) out.emplace_back(pair.first.Scalar(), Mapping(pair.second, file_, pair.first.Mark().line + 1, known, errors_));
+      for (const auto& pair : value)
+        out.emplace_back(pair.first.Scalar(), Mapping(pair.second, file_, pair.first.Mark().line + 1, known, errors_));
     return out;
   }
 
@@ -176,7 +184,8 @@ class Mapping {
   std::vector<Mapping> Items(std::string_view key, std::initializer_list<std::string_view> known) const {
     std::vector<Mapping> out;
     const YAML::Node value = Find(key);
-    if (value && !value.IsNull() && !value.IsSequence()) Complain(key, "'" + std::string(key) + "' is not a list", "write '- text: ...' and below it 'command: ...'");
+    if (value && !value.IsNull() && !value.IsSequence())
+      Complain(key, "'" + std::string(key) + "' is not a list", "write '- text: ...' and below it 'command: ...'");
     if (value && value.IsSequence())
       for (const YAML::Node& item : value) out.emplace_back(item, file_, item.Mark().line + 1, known, errors_);
     return out;

@@ -1,7 +1,8 @@
 // What every match of an expression must contain, so that lines without it need not be searched.
-// RE2 has FilteredRE2 for this, and it does not do: over our 456 rules it asks for 3,446 literals where these covers ask for
-// 1,923, at ten times the cost in a log (the sum of CostOf). Its tree of AND and OR cannot be read from outside, so that of
-// several sets, any one of which would do, all are looked for, and it takes literals by their length, not by how rare they are.
+// RE2 has FilteredRE2 for this, and it does not do: over our 456 rules it asks for 3,446 literals where these covers
+// ask for 1,923, at ten times the cost in a log (the sum of CostOf). Its tree of AND and OR cannot be read from
+// outside, so that of several sets, any one of which would do, all are looked for, and it takes literals by their
+// length, not by how rare they are.
 #include "search/cover.h"
 
 #include <algorithm>
@@ -119,8 +120,8 @@ class Sequence {
   double cost_ = std::numeric_limits<double>::infinity();
 };
 
-/// What the pieces of an expression add up to. Whatever it does not know makes it give up. Case is folded away at the end, so
-/// that `(?i)` changes nothing.
+/// What the pieces of an expression add up to. Whatever it does not know makes it give up. Case is folded away at the
+/// end, so that `(?i)` changes nothing.
 class Reader {
  public:
   explicit Reader(std::vector<ExpressionPiece> pieces) : pieces_(std::move(pieces)) {}
@@ -185,17 +186,23 @@ class Reader {
   Part Atom(int depth) {
     const ExpressionPiece& piece = pieces_[at_++];
     switch (piece.kind) {
-      case Kind::kCharacter: return Exactly({Fold(piece.text)});
-      case Kind::kEscape: return Escape(piece.text[1]);
-      case Kind::kAny: return Unknown();
+      case Kind::kCharacter:
+        return Exactly({Fold(piece.text)});
+      case Kind::kEscape:
+        return Escape(piece.text[1]);
+      case Kind::kAny:
+        return Unknown();
       case Kind::kAnchor:
-      case Kind::kFlags: return Exactly({""});
-      case Kind::kClassBegin: return Class(piece.text == "[^");
+      case Kind::kFlags:
+        return Exactly({""});
+      case Kind::kClassBegin:
+        return Class(piece.text == "[^");
       case Kind::kGroupBegin: {
         Part inside = Alternatives(depth + 1);
         return Skip(Kind::kGroupEnd) ? inside : Fail();
       }
-      default: return Fail();
+      default:
+        return Fail();
     }
   }
 

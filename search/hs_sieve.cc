@@ -91,8 +91,10 @@ Wanted Collect(const Sought& sought, std::span<const std::string_view> marks, Is
     to.ids.push_back(static_cast<unsigned>(id));
   };
   for (std::size_t i = 0; i < sought.expressions.size(); ++i)
-    if (const auto& one = sought.expressions[i]; one.in_sieve && is_wanted(i)) add(WithinLine(one.text), i, CoverOf(one.text));
-  for (std::size_t i = 0; i < marks.size(); ++i) add(QuoteExpression(marks[i]), sought.expressions.size() + i, CoverOf(QuoteExpression(marks[i])));
+    if (const auto& one = sought.expressions[i]; one.in_sieve && is_wanted(i))
+      add(WithinLine(one.text), i, CoverOf(one.text));
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    add(QuoteExpression(marks[i]), sought.expressions.size() + i, CoverOf(QuoteExpression(marks[i])));
   out.literals = WithoutImplied(std::move(out.literals));
   return out;
 }
@@ -151,8 +153,8 @@ int OnMatch(unsigned id, unsigned long long, unsigned long long to, unsigned, vo
   return 0;
 }
 
-/// The spaces that a database needs to run, one for each scanner that is at work: who scans one short text after the other
-/// would spend half its time on making them.
+/// The spaces that a database needs to run, one for each scanner that is at work: who scans one short text after the
+/// other would spend half its time on making them.
 class Spaces {
  public:
   explicit Spaces(const hs_database_t* db) : db_(db) {}
@@ -185,14 +187,16 @@ class Spaces {
 /// One database and its space, while a scanner lives.
 class Search {
  public:
-  Search(Spaces& spaces, const std::vector<std::uint32_t>& ids) : spaces_(&spaces), ids_(&ids), scratch_(spaces.Take()) {}
+  Search(Spaces& spaces, const std::vector<std::uint32_t>& ids)
+      : spaces_(&spaces), ids_(&ids), scratch_(spaces.Take()) {}
   Search(Search&&) = default;
   Search& operator=(Search&&) = delete;
   ~Search() { spaces_->Give(std::move(scratch_)); }
   void Run(std::string_view text, std::vector<Sieve::Hit>& hits) const {
     if (spaces_->db() == nullptr || text.empty()) return;
     Found found{hits, *ids_};
-    const hs_error_t status = hs_scan(spaces_->db(), text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &found);
+    const hs_error_t status =
+        hs_scan(spaces_->db(), text.data(), static_cast<unsigned>(text.size()), 0, scratch_.get(), OnMatch, &found);
     INQUEST_CHECK(status == HS_SUCCESS);
   }
 
@@ -244,20 +248,27 @@ class HsScanner final : public Sieve::Scanner {
 class HsSieve final : public Sieve {
  public:
   HsSieve(std::vector<Layer> layers, WindowFilter filter, const Sought& sought)
-      : layers_(std::move(layers)), filter_(std::move(filter)), expressions_(static_cast<std::uint32_t>(sought.expressions.size())) {
+      : layers_(std::move(layers)),
+        filter_(std::move(filter)),
+        expressions_(static_cast<std::uint32_t>(sought.expressions.size())) {
     for (const Sought::Expression& one : sought.expressions) last_only_.push_back(one.keep_last_only);
-    for (const Layer& layer : layers_) spaces_.push_back({std::make_unique<Spaces>(layer.covered.get()), std::make_unique<Spaces>(layer.anywhere.get())});
+    for (const Layer& layer : layers_)
+      spaces_.push_back(
+          {std::make_unique<Spaces>(layer.covered.get()), std::make_unique<Spaces>(layer.anywhere.get())});
   }
   std::unique_ptr<Scanner> MakeScanner() const override {
     auto scanner = std::make_unique<HsScanner>(filter_);
-    for (std::size_t i = 0; i < layers_.size(); ++i) scanner->Add(*spaces_[i].covered, *spaces_[i].anywhere, layers_[i].ids);
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+      scanner->Add(*spaces_[i].covered, *spaces_[i].anywhere, layers_[i].ids);
     return scanner;
   }
   std::uint32_t first_mark_id() const override { return expressions_; }
   bool keep_last_only(std::uint32_t id) const override { return id < expressions_ && last_only_[id]; }
 
  private:
-  struct SpacesOfLayer { std::unique_ptr<Spaces> covered, anywhere; };
+  struct SpacesOfLayer {
+    std::unique_ptr<Spaces> covered, anywhere;
+  };
   std::vector<Layer> layers_;
   std::vector<SpacesOfLayer> spaces_;  ///< of the layers
   WindowFilter filter_;
@@ -300,11 +311,13 @@ Result<std::unique_ptr<Sieve>> ExtendSieve(std::string_view bytes, const Sought&
   std::set<std::size_t> covered;
   for (const Sought::Expression& one : base.expressions) {
     const auto now = numbers.find(one.name);
-    const bool is_same = now != numbers.end() && one.text == sought.expressions[now->second].text && one.in_sieve == sought.expressions[now->second].in_sieve;
+    const bool is_same = now != numbers.end() && one.text == sought.expressions[now->second].text &&
+                         one.in_sieve == sought.expressions[now->second].in_sieve;
     layer.ids.push_back(is_same ? static_cast<std::uint32_t>(now->second) : kDropped);
     if (is_same) covered.insert(now->second);
   }
-  for (std::size_t i = 0; i < sought.marks.size(); ++i) layer.ids.push_back(static_cast<std::uint32_t>(sought.expressions.size() + i));
+  for (std::size_t i = 0; i < sought.marks.size(); ++i)
+    layer.ids.push_back(static_cast<std::uint32_t>(sought.expressions.size() + i));
   auto added = Compile(Collect(sought, {}, [&](std::size_t number) { return !covered.contains(number); }), sought);
   if (!added) return added.error();
   std::vector<WindowFilter::Literal> literals = known->literals();

@@ -9,8 +9,8 @@
 namespace inquest {
 namespace {
 
-// Parts, each behind its size of eight bytes and at a place that databases and tables may begin at: the two databases, the
-// six tables, then the literals.
+// Parts, each behind its size of eight bytes and at a place that databases and tables may begin at: the two databases,
+// the six tables, then the literals.
 constexpr std::size_t kAligned = 64;
 
 std::size_t Aligned(std::size_t size) { return (size + kAligned - 1) / kAligned * kAligned; }
@@ -53,9 +53,10 @@ class Parts {
   std::size_t at_ = 0;
 };
 
-// A database holds no pointers: it means the same wherever it lies, as long as that is a multiple of 64. libhs promises this
-// of the form that it deserialises from only, whose checksum takes longer than all the rest of our start; so the form in
-// memory is kept, tests search with it at other places than it was made at, and Unpack() asks libhs whether it knows it.
+// A database holds no pointers: it means the same wherever it lies, as long as that is a multiple of 64. libhs promises
+// this of the form that it deserialises from only, whose checksum takes longer than all the rest of our start; so the
+// form in memory is kept, tests search with it at other places than it was made at, and Unpack() asks libhs whether it
+// knows it.
 Result<std::string> ImageOf(const Database& db) {
   const Error error{"the sieve's database cannot be packed", "", ""};
   if (db == nullptr) return std::string();
@@ -65,7 +66,9 @@ Result<std::string> ImageOf(const Database& db) {
   const std::unique_ptr<char, void (*)(void*)> owned(bytes, std::free);
   if (hs_serialized_database_size(bytes, size, &image_size) != HS_SUCCESS) return error;
   const std::unique_ptr<void, void (*)(void*)> image(std::aligned_alloc(kAligned, Aligned(image_size)), std::free);
-  if (image == nullptr || hs_deserialize_database_at(bytes, size, static_cast<hs_database_t*>(image.get())) != HS_SUCCESS) return error;
+  if (image == nullptr ||
+      hs_deserialize_database_at(bytes, size, static_cast<hs_database_t*>(image.get())) != HS_SUCCESS)
+    return error;
   return std::string(static_cast<const char*>(image.get()), image_size);
 }
 
@@ -113,7 +116,8 @@ Result<std::string> Pack(const Layer& layer, const std::vector<WindowFilter::Lit
   AppendPart(out, tables.texts);
   std::string packed;
   for (const WindowFilter::Literal& literal : literals)
-    AppendPart(packed, std::string(reinterpret_cast<const char*>(literal.windows.data()), sizeof literal.windows) + literal.text);
+    AppendPart(packed, std::string(reinterpret_cast<const char*>(literal.windows.data()), sizeof literal.windows) +
+                           literal.text);
   AppendPart(out, packed);
   return out;
 }
@@ -129,7 +133,9 @@ std::optional<PackedSieve> Unpack(std::string_view bytes) {
     *db = std::move(*loaded);
   }
   WindowFilter::Tables& tables = out.tables;
-  if (!parts.Take(tables.cells) || !parts.Take(tables.sixes) || !parts.Take(tables.first) || !parts.Take(tables.slots) || !parts.Take(tables.entries)) return std::nullopt;
+  if (!parts.Take(tables.cells) || !parts.Take(tables.sixes) || !parts.Take(tables.first) ||
+      !parts.Take(tables.slots) || !parts.Take(tables.entries))
+    return std::nullopt;
   const auto texts = parts.Take(), literals = parts.Take();
   if (!texts || !literals) return std::nullopt;
   tables.texts = *texts;

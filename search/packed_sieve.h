@@ -1,5 +1,5 @@
-// What a sieve is made of, and how it lies in the binary: ready for use, so that starting costs nothing. Beside sieve.cc the
-// only door to libhs.
+// What a sieve is made of, and how it lies in the binary: ready for use, so that starting costs nothing. Beside
+// sieve.cc the only door to libhs.
 #pragma once
 
 #include <cstdint>

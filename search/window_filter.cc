@@ -162,7 +162,9 @@ WindowFilter::Probe WindowFilter::ProbeFor([[maybe_unused]] Code code) {
 
 // Made of literals.
 struct WindowFilter::Storage {
-  struct Word { std::uint32_t word = 0, entry = 0; };  ///< which values a byte outside the literal takes: several words, one entry
+  struct Word {
+    std::uint32_t word = 0, entry = 0;
+  };  ///< which values a byte outside the literal takes: several words, one entry
   std::vector<std::uint32_t> cells, first, slots;
   std::vector<std::uint64_t> sixes;
   std::vector<Entry> entries;
@@ -196,7 +198,9 @@ void WindowFilter::Storage::AddEntries(std::string_view literal, const Window& w
     bytes[static_cast<std::size_t>(i)] = literal[static_cast<std::size_t>(from)];
     known[static_cast<std::size_t>(i)] = '\xff';
   }
-  ForEachValue<kWordBytes>(literal, window.word, [&](const char* word) { words.push_back({LoadWord(word), static_cast<std::uint32_t>(entries.size())}); });
+  ForEachValue<kWordBytes>(literal, window.word, [&](const char* word) {
+    words.push_back({LoadWord(word), static_cast<std::uint32_t>(entries.size())});
+  });
   entries.push_back({.context = std::bit_cast<std::uint64_t>(bytes),
                      .known = std::bit_cast<std::uint64_t>(known),
                      .text = static_cast<std::uint32_t>(texts.size()),
@@ -231,11 +235,17 @@ void WindowFilter::Storage::EnterSix(std::string_view literal, const Window& win
 }
 
 WindowFilter::WindowFilter(const Tables& tables, Code code)
-    : tables_(tables), probe_(ProbeFor(code)), words_{tables.cells.data(), CellShift(tables.cells.size())}, six_shift_(SixShift(tables.sixes.size())) {}
+    : tables_(tables),
+      probe_(ProbeFor(code)),
+      words_{tables.cells.data(), CellShift(tables.cells.size())},
+      six_shift_(SixShift(tables.sixes.size())) {}
 
-WindowFilter::WindowFilter(std::shared_ptr<const Storage> storage, Code code) : WindowFilter(storage->tables(), code) { storage_ = std::move(storage); }
+WindowFilter::WindowFilter(std::shared_ptr<const Storage> storage, Code code) : WindowFilter(storage->tables(), code) {
+  storage_ = std::move(storage);
+}
 
-WindowFilter::WindowFilter(const std::vector<Literal>& literals, Code code) : WindowFilter(std::make_shared<const Storage>(literals), code) {}
+WindowFilter::WindowFilter(const std::vector<Literal>& literals, Code code)
+    : WindowFilter(std::make_shared<const Storage>(literals), code) {}
 
 std::size_t WindowFilter::KeepFitting(std::string_view block, std::uint32_t* places, std::size_t count) const {
   std::size_t kept = 0;

@@ -47,12 +47,12 @@ class WindowFilter {
   };
   /// All that a filter asks: plain arrays, so that they can lie in the binary, ready for use.
   struct Tables {
-    std::span<const std::uint32_t> cells;   ///< answers "may this word be ours": each word sets two bits of one cell
-    std::span<const std::uint64_t> sixes;   ///< a bit for each value of a hash of six bytes
-    std::span<const std::uint32_t> first;   ///< by cell: its first in slots; one more at the end
-    std::span<const std::uint32_t> slots;   ///< by cell: which entries
+    std::span<const std::uint32_t> cells;  ///< answers "may this word be ours": each word sets two bits of one cell
+    std::span<const std::uint64_t> sixes;  ///< a bit for each value of a hash of six bytes
+    std::span<const std::uint32_t> first;  ///< by cell: its first in slots; one more at the end
+    std::span<const std::uint32_t> slots;  ///< by cell: which entries
     std::span<const Entry> entries;
-    std::string_view texts;                 ///< all literals, one behind the other
+    std::string_view texts;  ///< all literals, one behind the other
   };
   /// Of tables that another filter gave; they must live as long as this one.
   explicit WindowFilter(const Tables& tables, Code code = BestCode());

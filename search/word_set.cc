@@ -47,7 +47,8 @@ WordSet::WordSet(std::span<const std::string_view> words) {
 std::uint64_t WordSet::In(std::string_view text) const {
   std::uint64_t found = 0;
   for (std::size_t at = 0; at + kGram <= text.size(); ++at) {
-    for (std::uint8_t i = first_[Load(text.data() + at) * 0x9e3779b1U >> (32 - kBits)]; i != 0; i = entries_[i - 1].next) {
+    for (std::uint8_t i = first_[Load(text.data() + at) * 0x9e3779b1U >> (32 - kBits)]; i != 0;
+         i = entries_[i - 1].next) {
       const Entry& entry = entries_[i - 1];
       if (at >= entry.at && text.substr(at - entry.at).starts_with(entry.word)) found |= std::uint64_t{1} << (i - 1);
     }
@@ -58,7 +59,8 @@ std::uint64_t WordSet::In(std::string_view text) const {
 std::uint64_t WordSet::Of(std::span<const std::string_view> words) const {
   std::uint64_t bits = 0;
   for (const std::string_view word : words) {
-    const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.word == word; });
+    const auto it =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.word == word; });
     INQUEST_CHECK(it != entries_.end());
     bits |= std::uint64_t{1} << (it - entries_.begin());
   }

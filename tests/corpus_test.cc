@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
+#include <nlohmann/json.hpp>
 
 #include "cli/analyze.h"
 #include "parsers/formats.h"
@@ -191,7 +191,8 @@ TEST_CASE("look-alikes name a case of another cause", "[corpus]") {
     const std::string other = label["look_alike_of"];
     CAPTURE(name, other);
     REQUIRE(labels.contains(other));
-    const bool differs = labels[other]["causes"].front() != label["causes"].front() || labels[other]["culprit_ranks"] != label["culprit_ranks"];
+    const bool differs = labels[other]["causes"].front() != label["causes"].front() ||
+                         labels[other]["culprit_ranks"] != label["culprit_ranks"];
     CHECK(differs);
   }
 }

@@ -30,7 +30,8 @@ const std::map<std::string, std::set<std::string>> kRooms = {
 };
 
 /// What supervisor and worker both speak, so that the worker may include it beside the engines.
-const std::set<std::string> kReplaySeams = {"replay/call.h", "replay/engine.h", "replay/ops.h", "replay/phase.h", "replay/plan.h", "replay/wire.h"};
+const std::set<std::string> kReplaySeams = {"replay/call.h",  "replay/engine.h", "replay/ops.h",
+                                            "replay/phase.h", "replay/plan.h",   "replay/wire.h"};
 
 struct Door {
   std::string library;             ///< start of the header's name
@@ -126,14 +127,16 @@ TEST_CASE("every source is in the list of its room", "[layering]") {
   const fs::path root = INQUEST_SOURCE_DIR;
   std::vector<std::string> files = Sources();
   for (const char* folder : {"tests", "bench"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) files.push_back(entry.path().lexically_relative(root).string());
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder))
+      files.push_back(entry.path().lexically_relative(root).string());
   }
   for (const std::string& file : files) {
     if (!file.ends_with(".cc") && !file.ends_with(".cu")) continue;
     const auto [words, name] = ListFor(file);
     INFO(file << " is in no list of its CMakeLists.txt: nothing compiles it");
     // A fuzz target is listed by its door.
-    CHECK((words.contains(name) || (file.starts_with("tests/fuzz/") && words.contains(fs::path(file).stem().string()))));
+    CHECK(
+        (words.contains(name) || (file.starts_with("tests/fuzz/") && words.contains(fs::path(file).stem().string()))));
   }
 }
 

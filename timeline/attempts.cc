@@ -32,7 +32,8 @@ bool EndsTheJob(const Event& event) {
 /// A process that nobody else started ended here, as far as its own line tells.
 bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
-  return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) || std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
+  return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) ||
+         std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
 }
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }
@@ -42,7 +43,8 @@ std::string KnownBy(const Event& event) {
   constexpr std::size_t kLongest = 120;
   constexpr std::ptrdiff_t kLeastLetters = 8;
   std::string shape = ShapeOf(std::string_view(event.text).substr(0, kLongest));
-  const auto letters = std::ranges::count_if(shape, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  const auto letters =
+      std::ranges::count_if(shape, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
   return letters < kLeastLetters ? std::string() : shape;
 }
 
@@ -82,7 +84,9 @@ class Openings {
     Close();
     std::vector<Boundary> out;
     for (const Opening& opening : openings_) {
-      const auto same = [&](const Opening& other) { return &other != &opening && (other.worked || opening.worked) && AreAlike(other, opening); };
+      const auto same = [&](const Opening& other) {
+        return &other != &opening && (other.worked || opening.worked) && AreAlike(other, opening);
+      };
       if (std::ranges::any_of(openings_, same)) out.push_back(opening.at);
     }
     return out;
@@ -95,7 +99,9 @@ class Openings {
     const auto run = [&](std::size_t i, std::size_t j) {
       if (i + kLines > a.lines.size() || j + kLines > b.lines.size()) return false;
       for (std::size_t k = 0; k < kLines; ++k)
-        if (a.lines[i + k].first != b.lines[j + k].first || a.lines[i + k].second - a.lines[i].second != b.lines[j + k].second - b.lines[j].second) return false;
+        if (a.lines[i + k].first != b.lines[j + k].first ||
+            a.lines[i + k].second - a.lines[i].second != b.lines[j + k].second - b.lines[j].second)
+          return false;
       return true;
     };
     for (std::size_t shift = 0; shift <= kShift; ++shift)
@@ -103,7 +109,8 @@ class Openings {
     return false;
   }
   void Close() {
-    if (open_ && open_->lines.size() >= kLines && openings_.size() < kMostOpenings) openings_.push_back(*std::move(open_));
+    if (open_ && open_->lines.size() >= kLines && openings_.size() < kMostOpenings)
+      openings_.push_back(*std::move(open_));
     open_.reset();
   }
   std::optional<Opening> open_;
@@ -128,7 +135,8 @@ class Reader {
   void Started(EventIndex event, std::string_view key) {
     Settle(event);
     const bool again = seen_.contains(key);
-    if (over_ == Over::kJob || (over_ == Over::kProcess && again)) Open({timeline_.events[event].where, event, over_ == Over::kJob});
+    if (over_ == Over::kJob || (over_ == Over::kProcess && again))
+      Open({timeline_.events[event].where, event, over_ == Over::kJob});
     seen_.insert(key);
   }
 
@@ -140,8 +148,10 @@ class Reader {
     if (read.where.line <= kHeadLines) {
       if (over_ != Over::kNo) no_start_ = true;
       if (std::string shape = KnownBy(read); !shape.empty()) {
-        if (!shapes_.insert(shape).second) Forget(shape);  // several writers print it, or one again and again
-        else head_.push_back({std::move(shape), read.where.line});
+        if (!shapes_.insert(shape).second)
+          Forget(shape);  // several writers print it, or one again and again
+        else
+          head_.push_back({std::move(shape), read.where.line});
       }
       return;
     }
@@ -189,11 +199,12 @@ class Reader {
   }
 
   std::vector<Boundary> Take() {
-    // What is known by its opening counts where no other boundary stands between it and the death in front of it, or soon
-    // behind it.
+    // What is known by its opening counts where no other boundary stands between it and the death in front of it, or
+    // soon behind it.
     for (const Boundary& opening : openings_.Take()) {
       const auto death = std::ranges::lower_bound(deaths_, opening.at);
-      const SourcePos before = death == deaths_.begin() ? Begin(opening.at.input) : *std::prev(death), behind = death == deaths_.end() ? End(opening.at.input) : *death;
+      const SourcePos before = death == deaths_.begin() ? Begin(opening.at.input) : *std::prev(death),
+                      behind = death == deaths_.end() ? End(opening.at.input) : *death;
       const auto known = [&](const Boundary& boundary) { return before < boundary.at && boundary.at < behind; };
       if (std::ranges::none_of(boundaries_, known)) boundaries_.push_back(opening);
     }
@@ -201,7 +212,8 @@ class Reader {
     // How many lived on over each boundary: one more behind a first line, one fewer behind a last.
     std::vector<std::ptrdiff_t> living(boundaries_.size() + 1);
     for (const auto& [pid, life] : lives_) {
-      const auto begin = std::ranges::upper_bound(boundaries_, life.first, {}, &Boundary::at), end = std::ranges::lower_bound(boundaries_, life.second, {}, &Boundary::at);
+      const auto begin = std::ranges::upper_bound(boundaries_, life.first, {}, &Boundary::at),
+                 end = std::ranges::lower_bound(boundaries_, life.second, {}, &Boundary::at);
       if (end <= begin) continue;
       ++living[static_cast<std::size_t>(begin - boundaries_.begin())];
       --living[static_cast<std::size_t>(end - boundaries_.begin())];
@@ -247,16 +259,17 @@ class Reader {
   void Forget(const std::string& shape) {
     std::erase_if(head_, [&](const Head& head) { return head.shape == shape; });
   }
-  std::vector<Head> head_;  ///< its first lines
-  std::set<std::string> shapes_;   ///< the same, with those that came twice
-  bool no_start_ = false;          ///< what was given begins with the end of a run
+  std::vector<Head> head_;        ///< its first lines
+  std::set<std::string> shapes_;  ///< the same, with those that came twice
+  bool no_start_ = false;         ///< what was given begins with the end of a run
   std::optional<Boundary> first_again_;
   std::uint64_t first_line_ = 0, opened_at_ = 0;
   std::optional<Boundary> restarts_;
   bool lived_ = false, lived_since_boundary_ = false;
 };
 
-/// What all attempts share. Whole, the timeline of a job that was started a thousand times is too much for a copy of each.
+/// What all attempts share. Whole, the timeline of a job that was started a thousand times is too much for a copy of
+/// each.
 Timeline WithoutEvents(const Timeline& timeline) {
   return {.inputs = timeline.inputs,
           .logs = timeline.logs,
@@ -295,7 +308,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       reader.Wrote(i);
       if (std::holds_alternative<NcclVersion>(event.what)) reader.Started(i, "nccl-version");
       // The rows of one table are one look.
-      const bool snapshot = std::holds_alternative<GpuSnapshot>(event.what) || std::holds_alternative<GpuProcess>(event.what);
+      const bool snapshot =
+          std::holds_alternative<GpuSnapshot>(event.what) || std::holds_alternative<GpuProcess>(event.what);
       if (snapshot && !snapshot_open) reader.Started(i, "nvidia-smi");
       snapshot_open = snapshot || (snapshot_open && !IsOfJob(event));
       for (; next != told.end() && next->event == i; ++next) {
@@ -317,7 +331,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     std::vector<Boundary>& boundaries = by_input[input];
     const auto lives = [&](const Boundary& boundary) {
       return std::any_of(timeline.events.begin() + boundary.event, timeline.events.end(), [&](const Event& event) {
-        return event.where.input == input && event.where >= boundary.at && IsOfJob(event) && (event.where.line > boundary.at.line || !std::holds_alternative<LogMessage>(event.what));
+        return event.where.input == input && event.where >= boundary.at && IsOfJob(event) &&
+               (event.where.line > boundary.at.line || !std::holds_alternative<LogMessage>(event.what));
       });
     };
     while (!boundaries.empty() && !lives(boundaries.back())) boundaries.pop_back();
@@ -362,12 +377,15 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
 
 Timeline Only(const Timeline& timeline, const Attempt& attempt) {
   Timeline out = WithoutEvents(timeline);
-  std::copy_if(timeline.events.begin(), timeline.events.end(), std::back_inserter(out.events), [&](const Event& event) { return attempt.Holds(event.where); });
-  std::copy_if(timeline.communicators.begin(), timeline.communicators.end(), std::back_inserter(out.communicators), [&](const CommunicatorRow& row) {
-    return std::any_of(row.members.begin(), row.members.end(), [&](const CommunicatorRow::Member& member) {
-      return (member.init_at && attempt.Holds(*member.init_at)) || (member.last_op_count && attempt.Holds(member.last_call_at));
-    });
-  });
+  std::copy_if(timeline.events.begin(), timeline.events.end(), std::back_inserter(out.events),
+               [&](const Event& event) { return attempt.Holds(event.where); });
+  std::copy_if(timeline.communicators.begin(), timeline.communicators.end(), std::back_inserter(out.communicators),
+               [&](const CommunicatorRow& row) {
+                 return std::any_of(row.members.begin(), row.members.end(), [&](const CommunicatorRow::Member& member) {
+                   return (member.init_at && attempt.Holds(*member.init_at)) ||
+                          (member.last_op_count && attempt.Holds(member.last_call_at));
+                 });
+               });
   PlaceBirths(out);
   MatchWork(out);
   DescribeRanks(out);

@@ -65,8 +65,10 @@ void PlaceBirths(Timeline& timeline) {
     for (CommunicatorRow::Member& member : row.members) {
       member.init_event.reset();  // it may be of another attempt
       if (!member.init_at) continue;
-      for (auto it = std::lower_bound(timeline.events.begin(), timeline.events.end(), *member.init_at, before); it != timeline.events.end() && it->where == *member.init_at; ++it)
-        if (std::holds_alternative<CommInit>(it->what)) member.init_event = static_cast<EventIndex>(it - timeline.events.begin());
+      for (auto it = std::lower_bound(timeline.events.begin(), timeline.events.end(), *member.init_at, before);
+           it != timeline.events.end() && it->where == *member.init_at; ++it)
+        if (std::holds_alternative<CommInit>(it->what))
+          member.init_event = static_cast<EventIndex>(it - timeline.events.begin());
     }
 }
 
@@ -104,7 +106,8 @@ void TimelineBuilder::Add(Event event) {
   const std::uint32_t process = state_->processes.Meet(event);
   if (const auto* init = std::get_if<CommInit>(&event.what); init != nullptr && process != Processes::kNone)
     state_->ledger.Init(process, *init, event.where);
-  if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && process != Processes::kNone) state_->ledger.End(process, *end);
+  if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && process != Processes::kNone)
+    state_->ledger.End(process, *end);
   if (IsContext(event))
     state_->kept.AddContext(std::move(event));
   else
@@ -115,7 +118,8 @@ void TimelineBuilder::AddCalls(const CallBatch& batch, std::size_t begin, std::s
   if (begin == 0) {
     state_->batch_processes.clear();
     state_->Thin();
-    for (const CallBatch::Process& process : batch.processes) state_->batch_processes.push_back(state_->processes.Meet(process));
+    for (const CallBatch::Process& process : batch.processes)
+      state_->batch_processes.push_back(state_->processes.Meet(process));
   }
   state_->ledger.AddCalls(batch, begin, end, base, state_->batch_processes);
 }

@@ -25,8 +25,8 @@ class TimelineBuilder final : public EventSink {
   std::unique_ptr<State> state_;
 };
 
-/// Finds the events of communicators' births: where an event stands is known only when all are sorted; until then a birth
-/// is known by its line.
+/// Finds the events of communicators' births: where an event stands is known only when all are sorted; until then a
+/// birth is known by its line.
 void PlaceBirths(Timeline& timeline);
 
 }  // namespace inquest

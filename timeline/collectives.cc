@@ -17,7 +17,8 @@ constexpr EventIndex kStatusWithin = 64;
 std::string GroupName(const GroupStatus& status) { return !status.pg_guid.empty() ? status.pg_guid : status.pg_id; }
 
 /// `[rankN]:` is global and decides; `[Rank n]` of WorkNCCL is the group's, and stands in only where nothing else does.
-std::optional<Known<GlobalRank>> Who(const Timeline& timeline, const Event& event, std::optional<GroupRank> group_rank) {
+std::optional<Known<GlobalRank>> Who(const Timeline& timeline, const Event& event,
+                                     std::optional<GroupRank> group_rank) {
   if (auto rank = timeline.RankOf(event)) return rank;
   if (group_rank) return Known<GlobalRank>{GlobalRank{group_rank->value}, Basis::kDerived, kBracketRule};
   return std::nullopt;
@@ -56,17 +57,20 @@ Failed ReadStatuses(Timeline& timeline, Numbers& numbers) {
   return failed;
 }
 
-/// The process group of a time-out: that of the same rank's status line about the same work, the nearest after it; where
-/// that stands in another file, the only one that the rank's lines name.
-std::pair<std::string, std::string> GroupOf(const Timeline& timeline, const Failed& failed, EventIndex at, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
+/// The process group of a time-out: that of the same rank's status line about the same work, the nearest after it;
+/// where that stands in another file, the only one that the rank's lines name.
+std::pair<std::string, std::string> GroupOf(const Timeline& timeline, const Failed& failed, EventIndex at,
+                                            const Known<GlobalRank>& rank, const WorkTimedOut& work) {
   for (EventIndex i = at; i < timeline.events.size() && i < at + kStatusWithin * 16; ++i) {
     const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
-    if (status == nullptr || !status->failed_work || !work.work.seq || *status->failed_work != work.work.seq->value) continue;
+    if (status == nullptr || !status->failed_work || !work.work.seq || *status->failed_work != work.work.seq->value)
+      continue;
     const auto who = Who(timeline, timeline.events[i], status->group_rank);
     if (who && who->value == rank.value) return {GroupName(*status), status->pg_desc};
   }
   const auto known = work.work.seq ? failed.find({rank.value, work.work.seq->value}) : failed.end();
-  return known != failed.end() && known->second.size() == 1 ? *known->second.begin() : std::pair<std::string, std::string>();
+  return known != failed.end() && known->second.size() == 1 ? *known->second.begin()
+                                                            : std::pair<std::string, std::string>();
 }
 
 using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
@@ -82,7 +86,8 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
     std::set<GlobalRank> there;
     for (const auto& waiter : home->waiters) there.insert(waiter.rank);
     const auto joins = [&](const CollectiveRow::Waiter& waiter) {
-      return waiter.work.op == home->waiters.front().work.op && waiter.work.numel_in == home->waiters.front().work.numel_in && !there.contains(waiter.rank);
+      return waiter.work.op == home->waiters.front().work.op &&
+             waiter.work.numel_in == home->waiters.front().work.numel_in && !there.contains(waiter.rank);
     };
     std::vector<CollectiveRow::Waiter> joining;
     std::copy_if(row.waiters.begin(), row.waiters.end(), std::back_inserter(joining), joins);
@@ -91,7 +96,8 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
   }
 }
 
-CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known<GlobalRank>& rank, const WorkTimedOut& work) {
+CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known<GlobalRank>& rank,
+                               const WorkTimedOut& work) {
   CollectiveRow::Waiter waiter;
   waiter.rank = rank.value;
   waiter.known = rank;
@@ -119,7 +125,8 @@ WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
   std::sort(by_event.begin(), by_event.end(), [](const auto* a, const auto* b) { return a->event < b->event; });
   const std::pair<int, const WorkFields*>* best = nullptr;
   for (const auto* waiter : by_event) {
-    const auto& vote = votes[{waiter->work.op, waiter->work.numel_in.value_or(-1), waiter->work.numel_out.value_or(-1)}];
+    const auto& vote =
+        votes[{waiter->work.op, waiter->work.numel_in.value_or(-1), waiter->work.numel_out.value_or(-1)}];
     if (best == nullptr || vote.first > best->first) best = &vote;
   }
   return best != nullptr ? *best->second : WorkFields{};
@@ -141,7 +148,8 @@ void MatchWork(Timeline& timeline) {
     if (!rank) continue;
     const auto [name, desc] = GroupOf(timeline, failed, i, *rank, *work);
     const std::int64_t seq = work->work.seq ? work->work.seq->value : -1;
-    if (name.empty() && waiting.contains({seq, rank->value, work->work.op})) continue;  // `what():` and "terminated with exception" repeat the first line
+    if (name.empty() && waiting.contains({seq, rank->value, work->work.op}))
+      continue;  // `what():` and "terminated with exception" repeat the first line
     const std::tuple key(GroupIndex(timeline, numbers, name, desc), seq);
     const auto [it, is_new] = rows.try_emplace(key);
     if (is_new) {
@@ -158,7 +166,8 @@ void MatchWork(Timeline& timeline) {
     if (row.waiters.empty()) continue;
     std::sort(row.waiters.begin(), row.waiters.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     row.work = Majority(row.waiters);
-    row.whole = !timeline.waits_left_out.MayHold(static_cast<std::size_t>(std::get<1>(key))) && !timeline.left_out.contains(HeartbeatLost::kKind);
+    row.whole = !timeline.waits_left_out.MayHold(static_cast<std::size_t>(std::get<1>(key))) &&
+                !timeline.left_out.contains(HeartbeatLost::kKind);
     timeline.collectives.push_back(std::move(row));
   }
   // What was enqueued first is what stood first; where some clock is missing, the first to speak goes first.
@@ -168,8 +177,11 @@ void MatchWork(Timeline& timeline) {
       if (waiter.enqueued_at && (!first || waiter.enqueued_at->at < first->at)) first = waiter.enqueued_at;
     return first;
   };
-  const bool timed = std::all_of(timeline.collectives.begin(), timeline.collectives.end(), [&](const CollectiveRow& row) { return enqueued(row).has_value(); });
-  if (timed) std::stable_sort(timeline.collectives.begin(), timeline.collectives.end(), [&](const auto& a, const auto& b) { return enqueued(a)->at < enqueued(b)->at; });
+  const bool timed = std::all_of(timeline.collectives.begin(), timeline.collectives.end(),
+                                 [&](const CollectiveRow& row) { return enqueued(row).has_value(); });
+  if (timed)
+    std::stable_sort(timeline.collectives.begin(), timeline.collectives.end(),
+                     [&](const auto& a, const auto& b) { return enqueued(a)->at < enqueued(b)->at; });
 }
 
 }  // namespace inquest

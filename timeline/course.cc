@@ -21,7 +21,8 @@ bool IsStep(std::string_view kind) { return kind == "training" || kind == "evalu
 
 /// A process of the job wrote it, or spoke of itself: not a tool that shows a host's state, nor a plain line.
 bool ShowsAJob(const Event& event) {
-  return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<NotCollected>(event.what) && !std::holds_alternative<WorldSize>(event.what);
+  return !std::holds_alternative<LogMessage>(event.what) && !IsOfHost(event.what) && !IsOfKernel(event.what) &&
+         !std::holds_alternative<NotCollected>(event.what) && !std::holds_alternative<WorldSize>(event.what);
 }
 
 /// What a line counts: its whole numbers, and itself without any number.
@@ -44,8 +45,13 @@ Count CountIn(std::string_view text) {
     std::uint64_t value = 0;
     for (; is_digit(end); ++end)
       if (end - i < kDigits) value = value * 10 + static_cast<std::uint64_t>(text[end] - '0');
-    const auto is_exponent = [&](std::size_t at) { return at + 2 < text.size() && text[at] == 'e' && (text[at + 1] == '-' || text[at + 1] == '+') && is_digit(at + 2); };
-    const bool fraction = (i > 0 && text[i - 1] == '.') || (end < text.size() && text[end] == '.' && is_digit(end + 1)) || is_exponent(end) || (i >= 2 && is_exponent(i - 2));
+    const auto is_exponent = [&](std::size_t at) {
+      return at + 2 < text.size() && text[at] == 'e' && (text[at + 1] == '-' || text[at + 1] == '+') &&
+             is_digit(at + 2);
+    };
+    const bool fraction = (i > 0 && text[i - 1] == '.') ||
+                          (end < text.size() && text[end] == '.' && is_digit(end + 1)) || is_exponent(end) ||
+                          (i >= 2 && is_exponent(i - 2));
     if (!fraction && out.numbers.size() < kMost) out.numbers.push_back(value);
     if (out.shape.empty() || out.shape.back() != '0') out.shape += '0';
     i = end;
@@ -53,8 +59,8 @@ Count CountIn(std::string_view text) {
   return out;
 }
 
-/// Lines of one shape none of whose numbers keeps rising count nothing that goes on: they are of several runs, or measure
-/// something. A counter that begins anew with each epoch falls seldom; a time that is left falls all the while.
+/// Lines of one shape none of whose numbers keeps rising count nothing that goes on: they are of several runs, or
+/// measure something. A counter that begins anew with each epoch falls seldom; a time that is left falls all the while.
 class Counters {
  public:
   struct Moves {
@@ -77,7 +83,8 @@ class Counters {
     if (row.last) {
       row.moves.resize(std::max(row.moves.size(), count.numbers.size()));
       for (std::size_t i = 0; i < std::min(row.last->size(), count.numbers.size()); ++i)
-        if ((*row.last)[i] != count.numbers[i]) ++((*row.last)[i] < count.numbers[i] ? row.moves[i].rises : row.moves[i].falls);
+        if ((*row.last)[i] != count.numbers[i])
+          ++((*row.last)[i] < count.numbers[i] ? row.moves[i].rises : row.moves[i].falls);
     }
     row.last = std::move(count.numbers);
     return &row;
@@ -88,16 +95,21 @@ class Counters {
 };
 
 void Earlier(std::optional<Timestamp>& first, Timestamp time) {
-  if (!first || (first->date == time.date && time.at < first->at) || (first->date != Timestamp::Date::kFull && time.date == Timestamp::Date::kFull)) first = time;
+  if (!first || (first->date == time.date && time.at < first->at) ||
+      (first->date != Timestamp::Date::kFull && time.date == Timestamp::Date::kFull))
+    first = time;
 }
 
 /// An exception that a stop from outside raises.
 bool IsStop(const ExceptionRaised& raised) {
-  return raised.type == "KeyboardInterrupt" || raised.type == "SystemExit" || raised.type.find("SignalException") != std::string::npos;
+  return raised.type == "KeyboardInterrupt" || raised.type == "SystemExit" ||
+         raised.type.find("SignalException") != std::string::npos;
 }
 
 /// A process that ended because somebody told it to.
-bool IsToldTo(const ProcessExit& exit) { return exit.signal && (*exit.signal == 15 || *exit.signal == 2 || *exit.signal == 1); }
+bool IsToldTo(const ProcessExit& exit) {
+  return exit.signal && (*exit.signal == 15 || *exit.signal == 2 || *exit.signal == 1);
+}
 
 /// The first of a list of which there may be none.
 void First(std::optional<EventIndex>& known, EventIndex event) {
@@ -108,11 +120,16 @@ void First(std::optional<EventIndex>& known, EventIndex event) {
 
 // The outermost frame says who called: threading.py's or multiprocessing/process.py's `_bootstrap`.
 bool EndsAThread(const ExceptionRaised& raised) {
-  return std::ranges::any_of(raised.stack, [](const std::string& frame) { return frame.find("threading.py:") != std::string::npos && frame.find(" in _bootstrap") != std::string::npos; });
+  return std::ranges::any_of(raised.stack, [](const std::string& frame) {
+    return frame.find("threading.py:") != std::string::npos && frame.find(" in _bootstrap") != std::string::npos;
+  });
 }
 
 bool EndsAChild(const ExceptionRaised& raised) {
-  return std::ranges::any_of(raised.stack, [](const std::string& frame) { return frame.find("multiprocessing/process.py:") != std::string::npos && frame.find(" in _bootstrap") != std::string::npos; });
+  return std::ranges::any_of(raised.stack, [](const std::string& frame) {
+    return frame.find("multiprocessing/process.py:") != std::string::npos &&
+           frame.find(" in _bootstrap") != std::string::npos;
+  });
 }
 
 bool IsBadExit(const What& what) {
@@ -121,14 +138,16 @@ bool IsBadExit(const What& what) {
 }
 
 bool IsDeath(const What& what) {
-  return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) || std::holds_alternative<JobStopped>(what) || IsBadExit(what);
+  return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) ||
+         std::holds_alternative<JobStopped>(what) || IsBadExit(what);
 }
 
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
   const SourcePos where = timeline_->events[event].where;
   if (std::ranges::binary_search(ignored_, where)) return true;
   const auto outlived = [&](const Block& block) {
-    return block.input == where.input && block.begin <= where.line && where.line <= block.end && block.end + kLongAfter < timeline_->inputs[where.input].lines;
+    return block.input == where.input && block.begin <= where.line && where.line <= block.end &&
+           block.end + kLongAfter < timeline_->inputs[where.input].lines;
   };
   if (std::ranges::any_of(of_threads_, outlived)) return true;
   const auto soon = std::ranges::find_if(recovered_, [&](EventIndex other) {
@@ -165,16 +184,18 @@ bool Course::SteppedOn(EventIndex event, std::size_t steps) const {
   const SourcePos where = timeline_->events[event].where;
   std::size_t after = 0;
   for (auto it = work_.rbegin(); it != work_.rend() && after < steps; ++it)
-    after += timeline_->Order(event, *it) == std::partial_ordering::less && timeline_->events[*it].where != where ? 1 : 0;
+    after +=
+        timeline_->Order(event, *it) == std::partial_ordering::less && timeline_->events[*it].where != where ? 1 : 0;
   return after >= steps;
 }
 
 bool Course::WorkedBefore(EventIndex event) const {
-  return std::ranges::any_of(work_, [&](EventIndex step) { return timeline_->Order(step, event) == std::partial_ordering::less; });
+  return std::ranges::any_of(
+      work_, [&](EventIndex step) { return timeline_->Order(step, event) == std::partial_ordering::less; });
 }
 
-// When the job's trouble was, for logs of other clocks: what timed out stood still for as long as it waited; a process that
-// was told to end says only that the job was given up. Exceptions that the work outlived count for nothing.
+// When the job's trouble was, for logs of other clocks: what timed out stood still for as long as it waited; a process
+// that was told to end says only that the job was given up. Exceptions that the work outlived count for nothing.
 void Course::DateTrouble() {
   using std::chrono::milliseconds;
   using std::chrono::nanoseconds;
@@ -200,7 +221,8 @@ void Course::DateTrouble() {
       Earlier(given_up_, *event.at);
     } else if (std::holds_alternative<JobStopped>(event.what)) {
       Earlier(given_up_, *event.at);
-    } else if (const auto* raised = std::get_if<ExceptionRaised>(&event.what); raised != nullptr && !IsStop(*raised) && !WentOn(i)) {
+    } else if (const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+               raised != nullptr && !IsStop(*raised) && !WentOn(i)) {
       began(nanoseconds(0));
       raised_at = *event.at;  // the last one: those before it may have been caught
     }
@@ -210,7 +232,10 @@ void Course::DateTrouble() {
 
 void Course::ReadWork(std::span<const Told> told) {
   Counters counters;
-  struct Counted { const Told* line = nullptr; const Counters::Row* row = nullptr; };
+  struct Counted {
+    const Told* line = nullptr;
+    const Counters::Row* row = nullptr;
+  };
   std::vector<Counted> lines;  // a bar, which has no row, moves whatever it counts
   for (const Told& line : told) {
     if (line.what == Told::What::kEnding && line.kind == "worker") said_.push_back(line.event);
@@ -218,7 +243,8 @@ void Course::ReadWork(std::span<const Told> told) {
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
     if (line.kind == "bar") lines.push_back({&line, nullptr});
-    if (IsStep(line.kind) || line.kind == "rows") lines.push_back({&line, counters.Take(timeline_->events[line.event])});
+    if (IsStep(line.kind) || line.kind == "rows")
+      lines.push_back({&line, counters.Take(timeline_->events[line.event])});
   }
   for (const auto& [line, row] : lines) {
     if (row != nullptr && !row->GoesOn()) continue;
@@ -231,7 +257,8 @@ void Course::ReadSigns(std::span<const Told> told) {
   for (const Event& event : timeline_->events)
     if (const auto* raised = std::get_if<ExceptionRaised>(&event.what); raised != nullptr) {
       if (raised->ignored) ignored_.push_back(event.where);
-      if (EndsAThread(*raised) && of_threads_.size() < kMostThreads) of_threads_.push_back({event.where.input, raised->begin.line, event.where.line});
+      if (EndsAThread(*raised) && of_threads_.size() < kMostThreads)
+        of_threads_.push_back({event.where.input, raised->begin.line, event.where.line});
     }
   std::ranges::sort(ignored_);
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
@@ -240,7 +267,9 @@ void Course::ReadSigns(std::span<const Told> told) {
     if (IsDeath(what) || (std::holds_alternative<ExceptionRaised>(what) && !WentOn(i))) First(since_, i);
   }
   for (const Told& line : told) {
-    if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event) || (!line.decisive && IsBehindEnd(line.event))) continue;
+    if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event) ||
+        (!line.decisive && IsBehindEnd(line.event)))
+      continue;
     // Trouble of a host that no line of the job complains of did the job no harm.
     if (!IsOfKernel(timeline_->events[line.event].what)) First(since_, line.event);
   }
@@ -248,9 +277,9 @@ void Course::ReadSigns(std::span<const Told> told) {
 
 void Course::ReadEndings(std::span<const Told> told) {
   struct Writer {
-    std::optional<EventIndex> at_work;   ///< the first line that shows a job at work
-    std::vector<EventIndex> grumbles;    ///< what nobody knows but sounds like trouble
-    std::uint64_t leaving = 0;           ///< lines
+    std::optional<EventIndex> at_work;     ///< the first line that shows a job at work
+    std::vector<EventIndex> grumbles;      ///< what nobody knows but sounds like trouble
+    std::uint64_t leaving = 0;             ///< lines
     bool sets_up = false, set_up = false;  ///< a communicator
   };
   std::map<std::uint32_t, Writer> writers;  // by input
@@ -259,7 +288,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const Event& event = timeline_->events[i];
     Writer& writer = writers[event.where.input];
     if (ShowsAJob(event)) First(writer.at_work, i);
-    writer.sets_up = writer.sets_up || std::holds_alternative<NetworkUsed>(event.what) || std::holds_alternative<ChannelsVia>(event.what);
+    writer.sets_up = writer.sets_up || std::holds_alternative<NetworkUsed>(event.what) ||
+                     std::holds_alternative<ChannelsVia>(event.what);
     if (const auto* init = std::get_if<CommInit>(&event.what)) (init->complete ? writer.set_up : writer.sets_up) = true;
   }
   for (const Told& line : told) {
@@ -271,7 +301,8 @@ void Course::ReadEndings(std::span<const Told> told) {
   }
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;
-  for (std::uint32_t input = 0; input < timeline_->inputs.size(); ++input) only_leaving = only_leaving && writers[input].leaving >= timeline_->inputs[input].lines;
+  for (std::uint32_t input = 0; input < timeline_->inputs.size(); ++input)
+    only_leaving = only_leaving && writers[input].leaving >= timeline_->inputs[input].lines;
   for (const Told& line : told) {
     if (line.what != Told::What::kEnding) continue;
     const SourcePos where = timeline_->events[line.event].where;
@@ -288,7 +319,10 @@ void Course::ReadEndings(std::span<const Told> told) {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
-      if (std::ranges::any_of(counted, [&](EventIndex step) { return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line; })) continue;
+      if (std::ranges::any_of(counted, [&](EventIndex step) {
+            return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
+          }))
+        continue;
       if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
     }
     if (SteppedOn(line.event, kStepsThatUndo)) continue;

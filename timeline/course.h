@@ -14,25 +14,33 @@
 
 namespace inquest {
 
-/// What the rules read in a line about its process. The timeline's own events (time-outs, exits, exceptions) are not told
-/// again.
+/// What the rules read in a line about its process. The timeline's own events (time-outs, exits, exceptions) are not
+/// told again.
 struct Told {
-  enum class What : std::uint8_t { kWork, kEnding, kComplaint, kGrumble, kStart, kRestart };  ///< a grumble: words of trouble that no rule knows
+  enum class What : std::uint8_t {
+    kWork,
+    kEnding,
+    kComplaint,
+    kGrumble,
+    kStart,
+    kRestart
+  };  ///< a grumble: words of trouble that no rule knows
   EventIndex event = 0;
   What what = What::kWork;
-  std::string_view kind;        ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`, `leaving`, `shell`, `scores`; else the rule
+  std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
+                          ///< `leaving`, `shell`, `scores`; else the rule
   std::optional<int> percent = {};
-  bool heavy = true;            ///< of a complaint: more than a hint
-  bool decisive = false;        ///< of a complaint: it suffices alone
+  bool heavy = true;      ///< of a complaint: more than a hint
+  bool decisive = false;  ///< of a complaint: it suffices alone
 };
 
 // The course of a job. A sign of failure is what does not happen to a job that is well: an operation that timed out, a
 // process that ended badly, a stop from outside, an exception, a line that names a cause. A death, an exit code and a
-// time-out cannot be undone. Anything else is undone by the work that went on: a job whose steps are counted on, twice or
-// more, after a complaint did not die of it, whoever complained, since ranks that train together stop together. An ending
-// is the word of one process about itself. It acquits the job where nothing is left that was not undone, where the input
-// it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`, proves the
-// shell, and counts only behind counted work, where nobody grumbled since.
+// time-out cannot be undone. Anything else is undone by the work that went on: a job whose steps are counted on, twice
+// or more, after a complaint did not die of it, whoever complained, since ranks that train together stop together. An
+// ending is the word of one process about itself. It acquits the job where nothing is left that was not undone, where
+// the input it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`,
+// proves the shell, and counts only behind counted work, where nobody grumbled since.
 class Course {
  public:
   Course(const Timeline& timeline, std::span<const Told> told);
@@ -43,7 +51,8 @@ class Course {
   std::optional<EventIndex> since() const { return since_; }
   /// The first operation that somebody gave up waiting in.
   std::optional<EventIndex> first_time_out() const { return first_time_out_; }
-  /// From here on, at the latest, the job stood still or had failed, by the clocks of those who say so; nullopt: nobody dates it.
+  /// From here on, at the latest, the job stood still or had failed, by the clocks of those who say so; nullopt: nobody
+  /// dates it.
   std::optional<Timestamp> onset() const { return onset_; }
   /// The first dated sign that it was given up.
   std::optional<Timestamp> given_up() const { return given_up_; }
@@ -52,8 +61,8 @@ class Course {
   bool ended_well() const { return !endings_.empty() && !failed(); }
   /// All that speaks for a good end are scores with nothing behind.
   bool only_scores() const { return only_scores_; }
-  /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it ignored it,
-  /// or a thread died of it and its process printed on.
+  /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
+  /// ignored it, or a thread died of it and its process printed on.
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
   /// One may be printed late by another process.
   static constexpr std::size_t kStepsThatUndo = 2;
@@ -75,12 +84,15 @@ class Course {
   const Timeline* timeline_;
   std::vector<EventIndex> work_;  ///< lines that tell of steps or evaluation, in order
   bool only_scores_ = true;
-  bool bars_ = false;  ///< some progress bar moved, of a download perhaps
+  bool bars_ = false;                                         ///< some progress bar moved, of a download perhaps
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
-  std::vector<EventIndex> recovered_, endings_, said_;         ///< said: endings in a program's own words
-  std::vector<SourcePos> ignored_;  ///< lines of exceptions that Python ignored
-  struct Block { std::uint32_t input = 0; std::uint64_t begin = 0, end = 0; };
-  std::vector<Block> of_threads_;   ///< lines of tracebacks that ended a thread
+  std::vector<EventIndex> recovered_, endings_, said_;        ///< said: endings in a program's own words
+  std::vector<SourcePos> ignored_;                            ///< lines of exceptions that Python ignored
+  struct Block {
+    std::uint32_t input = 0;
+    std::uint64_t begin = 0, end = 0;
+  };
+  std::vector<Block> of_threads_;  ///< lines of tracebacks that ended a thread
   std::optional<EventIndex> since_, first_time_out_;
   std::optional<Timestamp> onset_, given_up_;
 };

@@ -48,25 +48,31 @@ std::optional<Numbered> ByAttemptFolder(std::string_view path) {
 std::optional<Numbered> ByPodsLog(std::string_view path) {
   const std::string_view base = BaseOf(path);
   const auto number = NumberAt(base, 0);
-  const bool only_number = number && base.find_first_not_of("0123456789") == base.find(".log") && base.ends_with(".log");
+  const bool only_number =
+      number && base.find_first_not_of("0123456789") == base.find(".log") && base.ends_with(".log");
   if (!only_number || path.find("pods/") == std::string_view::npos) return std::nullopt;
   return Numbered{std::string(path.substr(0, path.size() - base.size())), *number};
 }
 
-/// Batch systems: `slurm-88123.out`, `train.o88123`, `train-88123.err`. Ids of jobs are long; an array's tasks run side by side.
+/// Batch systems: `slurm-88123.out`, `train.o88123`, `train-88123.err`. Ids of jobs are long; an array's tasks run side
+/// by side.
 std::optional<Numbered> ByJobId(std::string_view path) {
   constexpr std::size_t kDigitsOfAnId = 4;
   const std::string_view base = BaseOf(path);
   std::size_t begin = std::string_view::npos;
   if (const std::size_t slurm = base.find("slurm-"); slurm != std::string_view::npos) begin = slurm + 6;
   for (const std::string_view kind : {".o", ".e"})
-    if (const std::size_t at = base.rfind(kind); at != std::string_view::npos && at + 2 < base.size() && IsDigit(base[at + 2])) begin = at + 2;
+    if (const std::size_t at = base.rfind(kind);
+        at != std::string_view::npos && at + 2 < base.size() && IsDigit(base[at + 2]))
+      begin = at + 2;
   if (begin == std::string_view::npos) return std::nullopt;
   std::size_t end = begin;
   while (end < base.size() && IsDigit(base[end])) ++end;
   if (end - begin < kDigitsOfAnId || base.substr(end).starts_with('_')) return std::nullopt;
   const bool pbs = begin >= 2 && base[begin - 2] == '.';
-  return Numbered{std::string(path.substr(0, path.size() - base.size())) + std::string(base.substr(0, pbs ? begin - 1 : begin)), NumberAt(base, begin).value_or(0)};
+  return Numbered{
+      std::string(path.substr(0, path.size() - base.size())) + std::string(base.substr(0, pbs ? begin - 1 : begin)),
+      NumberAt(base, begin).value_or(0)};
 }
 
 bool IsPrevious(std::string_view path) {
@@ -74,7 +80,9 @@ bool IsPrevious(std::string_view path) {
   const std::string_view base = BaseOf(path);
   const std::size_t at = base.find(kWord);
   if (at == std::string_view::npos) return false;
-  const auto is_letter = [&](std::size_t i) { return i < base.size() && ((base[i] >= 'a' && base[i] <= 'z') || (base[i] >= 'A' && base[i] <= 'Z')); };
+  const auto is_letter = [&](std::size_t i) {
+    return i < base.size() && ((base[i] >= 'a' && base[i] <= 'z') || (base[i] >= 'A' && base[i] <= 'Z'));
+  };
   return !(at > 0 && is_letter(at - 1)) && !is_letter(at + kWord.size());
 }
 
@@ -94,15 +102,18 @@ std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
     Seen& seen = inputs[event.where.input];
     seen.of_job = true;
     seen.has_end = seen.has_end || IsDeath(event.what) || std::holds_alternative<ExceptionRaised>(event.what);
-    seen.has_start = seen.has_start || std::holds_alternative<NcclVersion>(event.what) || std::holds_alternative<CommInit>(event.what);
-    if (const auto rank = timeline.RankOf(event); rank && seen.ranks.size() < kMostRanks) seen.ranks.insert(rank->value.value);
+    seen.has_start = seen.has_start || std::holds_alternative<NcclVersion>(event.what) ||
+                     std::holds_alternative<CommInit>(event.what);
+    if (const auto rank = timeline.RankOf(event); rank && seen.ranks.size() < kMostRanks)
+      seen.ranks.insert(rank->value.value);
     if (!event.at || event.at->date != Timestamp::Date::kFull) continue;
     if (!seen.first || event.at->at < seen.first->at) seen.first = event.at;
     if (!seen.last || event.at->at > seen.last->at) seen.last = event.at;
   }
   for (const Told& line : told) {
     Seen& seen = inputs[timeline.events[line.event].where.input];
-    seen.has_start = seen.has_start || line.what == Told::What::kStart || (line.what == Told::What::kWork && line.kind != "rows");
+    seen.has_start =
+        seen.has_start || line.what == Told::What::kStart || (line.what == Told::What::kWork && line.kind != "rows");
     seen.has_end = seen.has_end || (line.what == Told::What::kEnding && line.kind != "shell");
   }
   return inputs;
@@ -143,15 +154,19 @@ std::vector<std::optional<std::size_t>> ByClocks(const std::vector<Seen>& inputs
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].of_job && inputs[i].first) dated.push_back(i);
   const auto zone = [&](std::size_t i) { return inputs[i].first->zone_known; };
-  if (dated.size() < 2 || std::ranges::any_of(dated, [&](std::size_t i) { return zone(i) != zone(dated.front()); })) return after;
+  if (dated.size() < 2 || std::ranges::any_of(dated, [&](std::size_t i) { return zone(i) != zone(dated.front()); }))
+    return after;
   std::ranges::sort(dated, {}, [&](std::size_t i) { return std::pair(inputs[i].first->at, i); });
   for (const std::size_t i : dated) after[i] = 0;
   std::size_t begin = 0;
   auto last = inputs[dated.front()].last->at;
   for (std::size_t next = 1; next < dated.size(); ++next) {
-    const std::span<const std::size_t> earlier(dated.data() + begin, next - begin), later(dated.data() + next, dated.size() - next);
+    const std::span<const std::size_t> earlier(dated.data() + begin, next - begin),
+        later(dated.data() + next, dated.size() - next);
     const auto goes_on = [&](std::size_t a) {
-      return inputs[a].has_end && std::ranges::any_of(later, [&](std::size_t b) { return inputs[b].has_start && AreOfOneWriter(inputs[a], inputs[b]); });
+      return inputs[a].has_end && std::ranges::any_of(later, [&](std::size_t b) {
+               return inputs[b].has_start && AreOfOneWriter(inputs[a], inputs[b]);
+             });
     };
     if (last < inputs[dated[next]].first->at && std::ranges::any_of(earlier, goes_on)) {
       for (std::size_t i = 0; i < next; ++i) ++*after[dated[i]];
@@ -168,7 +183,8 @@ std::vector<std::optional<std::size_t>> StartsAfter(const Timeline& timeline, st
   if (timeline.inputs.size() < 2) return std::vector<std::optional<std::size_t>>(timeline.inputs.size());
   const std::vector<Seen> inputs = Look(timeline, told);
   const std::vector<std::optional<std::size_t>> by_names = ByNames(timeline, inputs);
-  return std::ranges::any_of(by_names, [](const auto& after) { return after.value_or(0) > 0; }) ? by_names : ByClocks(inputs);
+  return std::ranges::any_of(by_names, [](const auto& after) { return after.value_or(0) > 0; }) ? by_names
+                                                                                                : ByClocks(inputs);
 }
 
 }  // namespace inquest

@@ -39,7 +39,8 @@ int AgentsChildren(const Timeline& timeline) {
     if (event.origin.rank) highest = std::max(highest, event.origin.rank->value.value);
     std::optional<std::int64_t> pid;
     if (const auto* sent = std::get_if<SignalSent>(&event.what)) pid = sent->pid;
-    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->reporter == "torchelastic") pid = exit->pid;
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->reporter == "torchelastic")
+      pid = exit->pid;
     if (!pid) continue;
     pids.insert(*pid);
     inputs.insert(event.where.input);
@@ -51,7 +52,8 @@ void FindWorldSize(Timeline& timeline) {
   for (const Event& event : timeline.events) {
     const auto* size = std::get_if<WorldSize>(&event.what);
     if (size == nullptr || size->size <= 0) continue;
-    if (!timeline.world_size || timeline.world_size->value < size->size) timeline.world_size = Known<int>{size->size, Basis::kObserved, {}};
+    if (!timeline.world_size || timeline.world_size->value < size->size)
+      timeline.world_size = Known<int>{size->size, Basis::kObserved, {}};
   }
   if (timeline.world_size) return;
   if (const int children = AgentsChildren(timeline); children > 1) {
@@ -74,7 +76,8 @@ void FindVersions(Timeline& timeline) {
     } else if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what)) {
       add("driver", gpu->driver);
       add("cuda", gpu->cuda);
-    } else if (const auto* notice = std::get_if<KernelNotice>(&event.what); notice != nullptr && notice->what == "driver-loaded") {
+    } else if (const auto* notice = std::get_if<KernelNotice>(&event.what);
+               notice != nullptr && notice->what == "driver-loaded") {
       add("driver", notice->device);
     }
   }
@@ -128,7 +131,9 @@ std::vector<std::uint32_t> Processes::Thin(std::size_t most, const std::vector<b
     order.erase(order.begin(), end);
   };
   take(most / 2, [&](std::uint32_t a, std::uint32_t b) { return heard_[a].last > heard_[b].last; });
-  take(most - most / 2, [&](std::uint32_t a, std::uint32_t b) { return heard_[a].times != heard_[b].times ? heard_[a].times > heard_[b].times : a < b; });
+  take(most - most / 2, [&](std::uint32_t a, std::uint32_t b) {
+    return heard_[a].times != heard_[b].times ? heard_[a].times > heard_[b].times : a < b;
+  });
   std::vector<std::uint32_t> numbers(rows.size(), kNone);
   std::uint32_t next = 0;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
@@ -167,13 +172,15 @@ std::uint32_t Processes::Meet(const CallBatch::Process& process) {
   if (process.rank && IsRank(process.rank->value.value)) Improve(row.rank, *process.rank);
   if (process.local_rank && IsRank(process.local_rank->value) && !row.local_rank) row.local_rank = process.local_rank;
   if (!row.cuda_dev) row.cuda_dev = process.cuda_dev;
-  if (process.sender && IsRank(process.sender->value)) Improve(row.rank, Known<GlobalRank>{GlobalRank{process.sender->value}, Basis::kAssumed, kBySender});
+  if (process.sender && IsRank(process.sender->value))
+    Improve(row.rank, Known<GlobalRank>{GlobalRank{process.sender->value}, Basis::kAssumed, kBySender});
   return index;
 }
 
 namespace {
 
-// Where several processes of a host carry one task number, srun started an agent on each host and the number is no rank.
+// Where several processes of a host carry one task number, srun started an agent on each host and the number is no
+// rank.
 void DropSharedTasks(Timeline& timeline, std::vector<ProcessRow>& rows) {
   const auto is_task = [](const std::optional<Known<GlobalRank>>& rank) { return rank && rank->rule == kSrunTask; };
   std::set<std::pair<std::string, int>> seen;
@@ -189,10 +196,13 @@ void DropSharedTasks(Timeline& timeline, std::vector<ProcessRow>& rows) {
 
 /// A task of srun's is a rank, unless an agent of torchelastic's speaks: that one would be the task.
 void NameTasks(Timeline& timeline) {
-  const auto agent = [](const InputSummary& input) { return std::find(input.kinds.begin(), input.kinds.end(), "torchelastic") != input.kinds.end(); };
+  const auto agent = [](const InputSummary& input) {
+    return std::find(input.kinds.begin(), input.kinds.end(), "torchelastic") != input.kinds.end();
+  };
   if (std::any_of(timeline.inputs.begin(), timeline.inputs.end(), agent)) return;
   for (Event& event : timeline.events)
-    if (auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->task && !exit->rank) exit->rank = GlobalRank{*exit->task};
+    if (auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->task && !exit->rank)
+      exit->rank = GlobalRank{*exit->task};
 }
 
 std::set<std::string> HostsOf(const std::vector<ProcessRow>& processes) {
@@ -205,7 +215,8 @@ std::set<std::string> HostsOf(const std::vector<ProcessRow>& processes) {
 
 }  // namespace
 
-// A parent's report of a child (torchelastic's pid, rank and local rank) names a process that may have spoken elsewhere.
+// A parent's report of a child (torchelastic's pid, rank and local rank) names a process that may have spoken
+// elsewhere.
 void ResolveIdentity(Timeline& timeline, Processes processes) {
   DropSharedTasks(timeline, processes.rows);
   NameTasks(timeline);
@@ -238,7 +249,8 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     for (const CommunicatorRow::Member& member : row->members) {
       auto& rank = processes.rows[member.process].rank;
       // Several communicator ranks in one process (one process for all GPUs) name no single rank of the process.
-      if (ranks_of[member.process] == 1 && member.rank) Improve(rank, Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
+      if (ranks_of[member.process] == 1 && member.rank)
+        Improve(rank, Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
     }
   }
   timeline.processes = std::move(processes.rows);
@@ -253,11 +265,15 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     const std::string host = HostNamed(event);
     if (host.empty()) continue;
     hosts.insert(host);
-    if (!IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<EnvironmentSet>(event.what) && !std::holds_alternative<LogMessage>(event.what)) of_job.insert(host);
+    if (!IsOfHost(event.what) && !IsOfKernel(event.what) && !std::holds_alternative<EnvironmentSet>(event.what) &&
+        !std::holds_alternative<LogMessage>(event.what))
+      of_job.insert(host);
   }
   timeline.job_hosts = of_job.size();
   for (const Event& event : timeline.events)  // a task that is no rank is a node
-    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && !exit->rank && exit->task.value_or(0) > 0) timeline.job_hosts = std::max<std::size_t>(timeline.job_hosts, 2);
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what);
+        exit != nullptr && !exit->rank && exit->task.value_or(0) > 0)
+      timeline.job_hosts = std::max<std::size_t>(timeline.job_hosts, 2);
   timeline.hosts.assign(hosts.begin(), hosts.end());
 }
 
@@ -281,7 +297,8 @@ std::chrono::sys_time<std::chrono::nanoseconds> InYearOf(const Timestamp& yearle
 
 /// Of two dated events around another one, the nearer by line; one of the same input if there is one.
 const Event& Nearer(const Event& event, const Event& before, const Event& after) {
-  if ((before.where.input == event.where.input) != (after.where.input == event.where.input)) return before.where.input == event.where.input ? before : after;
+  if ((before.where.input == event.where.input) != (after.where.input == event.where.input))
+    return before.where.input == event.where.input ? before : after;
   if (before.where.input != event.where.input) return before;
   return event.where.line - before.where.line <= after.where.line - event.where.line ? before : after;
 }
@@ -317,15 +334,24 @@ namespace {
 
 std::string SignalName(int number) {
   switch (number) {
-    case 1: return "SIGHUP";
-    case 2: return "SIGINT";
-    case 6: return "SIGABRT";
-    case 7: return "SIGBUS";
-    case 8: return "SIGFPE";
-    case 9: return "SIGKILL";
-    case 11: return "SIGSEGV";
-    case 15: return "SIGTERM";
-    default: return fmt::format("signal {}", number);
+    case 1:
+      return "SIGHUP";
+    case 2:
+      return "SIGINT";
+    case 6:
+      return "SIGABRT";
+    case 7:
+      return "SIGBUS";
+    case 8:
+      return "SIGFPE";
+    case 9:
+      return "SIGKILL";
+    case 11:
+      return "SIGSEGV";
+    case 15:
+      return "SIGTERM";
+    default:
+      return fmt::format("signal {}", number);
   }
 }
 
@@ -346,8 +372,11 @@ std::string StateOf(const Event& event) {
   }
   if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) return "raised " + raised->type;
   if (std::holds_alternative<KernelKill>(event.what)) return "killed by SIGKILL";
-  if (const auto* crash = std::get_if<KernelFault>(&event.what)) return crash->how == kHardwareMemory ? "killed by SIGBUS" : "killed by SIGSEGV";
-  if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && end->complete && end->how == CommEnd::How::kDestroy) return "closed its communicator";
+  if (const auto* crash = std::get_if<KernelFault>(&event.what))
+    return crash->how == kHardwareMemory ? "killed by SIGBUS" : "killed by SIGSEGV";
+  if (const auto* end = std::get_if<CommEnd>(&event.what);
+      end != nullptr && end->complete && end->how == CommEnd::How::kDestroy)
+    return "closed its communicator";
   return "";
 }
 
@@ -387,7 +416,8 @@ void DescribeRanks(Timeline& timeline) {
   for (const CommunicatorRow& comm : timeline.communicators)
     for (const CommunicatorRow::Member& member : comm.members) {
       const auto& rank = timeline.processes[member.process].rank;
-      if (rank && member.last_op_count) row_of(rank->value).last_collective = fmt::format("{} call {}", member.last_call.op, member.calls);
+      if (rank && member.last_op_count)
+        row_of(rank->value).last_collective = fmt::format("{} call {}", member.last_call.op, member.calls);
     }
   for (const CollectiveRow& collective : timeline.collectives)
     for (const CollectiveRow::Waiter& waiter : collective.waiters) {

@@ -26,7 +26,9 @@ class Processes {
   std::vector<ProcessRow> rows;
 
  private:
-  struct Heard { std::uint64_t times = 0, last = 0; };
+  struct Heard {
+    std::uint64_t times = 0, last = 0;
+  };
   std::uint32_t Row(const std::string& host, std::int64_t pid);
   ProcessByPid by_pid_;
   std::vector<Heard> heard_;  ///< of the rows

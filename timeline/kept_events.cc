@@ -13,17 +13,21 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kSameKept = 24;     ///< events of one kind, writer and meaning kept; then only the last
-constexpr std::size_t kContextRing = 6;   ///< plain lines kept per writer: what it printed last
+constexpr std::size_t kSameKept = 24;       ///< events of one kind, writer and meaning kept; then only the last
+constexpr std::size_t kContextRing = 6;     ///< plain lines kept per writer: what it printed last
 constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand near a telling one
 // Lines, not more than are handed over whatever the blocks are.
 constexpr std::uint64_t kContextBefore = 4, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
-constexpr std::size_t kRanks = 1 << 14;     ///< of a job whose events are kept whole; what reads events may compare each with each
+constexpr std::size_t kRanks =
+    1 << 14;  ///< of a job whose events are kept whole; what reads events may compare each with each
 constexpr std::uint64_t kAbsenceWeight = 4;  ///< of events whose lack is evidence as well: a rank that did not time out
 
-/// Events of one key say the same: kind, writer, and what tells one meaning from another. Never 0, the mark of a plain line.
+/// Events of one key say the same: kind, writer, and what tells one meaning from another. Never 0, the mark of a plain
+/// line.
 std::uint64_t SameKey(const Event& event) {
-  const auto mix = [](std::uint64_t key, std::uint64_t value) { return (key ^ value) * 0x9e3779b97f4a7c15U ^ (key >> 29); };
+  const auto mix = [](std::uint64_t key, std::uint64_t value) {
+    return (key ^ value) * 0x9e3779b97f4a7c15U ^ (key >> 29);
+  };
   std::uint64_t key = KeyOf(event.what);
   key = mix(key, static_cast<std::uint64_t>(event.origin.pid.value_or(-1)));
   // How ranks are connected is told by both ends and in each file.
@@ -38,7 +42,8 @@ std::uint64_t SameKey(const Event& event) {
 
 std::string WriterKey(const Event& event) {
   return fmt::format("{}|{}|{}|{}|{}", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
-                     event.origin.local_rank ? event.origin.local_rank->value : -1, event.origin.pid.value_or(-1), event.origin.writer);
+                     event.origin.local_rank ? event.origin.local_rank->value : -1, event.origin.pid.value_or(-1),
+                     event.origin.writer);
 }
 
 bool IsContext(const Event& event) {
@@ -53,22 +58,29 @@ std::optional<std::int64_t> WaitsIn(const Event& event) {
   return status != nullptr ? status->failed_work : std::nullopt;
 }
 
-bool LackTells(const Event& event) { return std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<GroupStatus>(event.what); }
+bool LackTells(const Event& event) {
+  return std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<GroupStatus>(event.what);
+}
 
 /// How many events of one kind a rank of a large job may well print.
 std::size_t PerRank(const What& what) {
   if (std::holds_alternative<CommInit>(what) || std::holds_alternative<EnvironmentSet>(what)) return 16;
-  return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<GroupStatus>(what) || std::holds_alternative<NetworkUsed>(what) || std::holds_alternative<ChannelsVia>(what) ? 4 : 1;
+  return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<GroupStatus>(what) ||
+                 std::holds_alternative<NetworkUsed>(what) || std::holds_alternative<ChannelsVia>(what)
+             ? 4
+             : 1;
 }
 
 /// A message that the event's text holds whole is not held twice.
 void Slim(Event& event) {
-  if (auto* message = std::get_if<LogMessage>(&event.what); message != nullptr && message->text.size() <= kCitedBytes) message->text = std::string();
+  if (auto* message = std::get_if<LogMessage>(&event.what); message != nullptr && message->text.size() <= kCitedBytes)
+    message->text = std::string();
 }
 
 }  // namespace
 
-KeptEvents::KeptEvents(std::size_t bytes, std::size_t line_bytes) : bytes_limit_(bytes), line_limit_(line_bytes), ring_(kContextRing) {}
+KeptEvents::KeptEvents(std::size_t bytes, std::size_t line_bytes)
+    : bytes_limit_(bytes), line_limit_(line_bytes), ring_(kContextRing) {}
 
 std::uint16_t KeptEvents::ShelfOf(const Event& event) {
   const auto shelf_of = [&](std::uint32_t sort) {
@@ -154,7 +166,8 @@ void KeptEvents::Thin() {
     std::vector<std::size_t> order(shelves_.size());
     std::iota(order.begin(), order.end(), 0);
     const auto height = [&](std::size_t i) { return shelves_[i].bytes / shelves_[i].weight; };
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return height(a) != height(b) ? height(a) < height(b) : a < b; });
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return height(a) != height(b) ? height(a) < height(b) : a < b; });
     std::uint64_t left = bytes_limit_ / 4 * 3, weights = 0;
     for (const Shelf& shelf : shelves_) weights += shelf.weight;
     for (const std::size_t i : order) {
@@ -214,7 +227,8 @@ void KeptEvents::AddContext(Event&& event) {
   if (message.text.size() > kCitedBytes) message.text = std::string();  // nobody asked for it
   if (!nearby_.empty() && nearby_.back().where.input != event.where.input) EndInput();
   const bool sampled = std::exchange(message.sampled, false);
-  if (told_ && telling_.input == event.where.input && event.where.line <= telling_.line + kContextAfter && context_kept_ < kContextKept) {
+  if (told_ && telling_.input == event.where.input && event.where.line <= telling_.line + kContextAfter &&
+      context_kept_ < kContextKept) {
     ++context_kept_;
     AddLast(event);
     Append(std::move(event), 0, false);
@@ -273,7 +287,9 @@ void KeptEvents::ThinLast() {
 std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, LeftOut& left_out) {
   EndInput();
   for (Event& event : tails_)
-    if (const SourcePos& where = event.where; where.input >= inputs.size() || where.line + where.parts + kTailLines > inputs[where.input].lines) events_.push_back(std::move(event));
+    if (const SourcePos& where = event.where;
+        where.input >= inputs.size() || where.line + where.parts + kTailLines > inputs[where.input].lines)
+      events_.push_back(std::move(event));
   tails_ = {};
   for (auto& [key, writer] : writers_) {
     for (Event& line : writer.lines) events_.push_back(std::move(line));
@@ -284,7 +300,8 @@ std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, Lef
   // Put into order in place: a sort of the events themselves takes half as much memory again.
   std::vector<std::uint32_t> order(events_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return events_[a].where < events_[b].where; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return events_[a].where < events_[b].where; });
   for (std::uint32_t start = 0; start < order.size(); ++start) {
     if (order[start] == start) continue;
     Event first = std::move(events_[start]);

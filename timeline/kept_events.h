@@ -14,21 +14,22 @@
 
 namespace inquest {
 
-// What is kept. Events that say the same (kind, writer, meaning) are folded: the first few and the last. Plain lines are
-// kept around telling ones, at both ends of each input, and of each writer the last few of those and of samples; where blocks
-// end decides none of it. All of that follows the size of the job. A log can also be
-// hostile, or be years of one service: everything in it is new. Then the bytes are bounded, by one rule. Events stand on
-// shelves, one for each kind and rule. When a shelf has more than a large job fills it with, it gives way; when all
-// together are full, the longest do until they are level: repeats first, then the middle; what came first and what came last stays, and what went is counted. So noise of one
-// kind pushes out no other kind, a real job's events stay whole, and as events come in the order of inputs and lines,
-// the same input leaves the same out.
+// What is kept. Events that say the same (kind, writer, meaning) are folded: the first few and the last. Plain lines
+// are kept around telling ones, at both ends of each input, and of each writer the last few of those and of samples;
+// where blocks end decides none of it. All of that follows the size of the job. A log can also be hostile, or be years
+// of one service: everything in it is new. Then the bytes are bounded, by one rule. Events stand on shelves, one for
+// each kind and rule. When a shelf has more than a large job fills it with, it gives way; when all together are full,
+// the longest do until they are level: repeats first, then the middle; what came first and what came last stays, and
+// what went is counted. So noise of one kind pushes out no other kind, a real job's events stay whole, and as events
+// come in the order of inputs and lines, the same input leaves the same out.
 class KeptEvents {
  public:
   /// `bytes`: of all shelves; `line_bytes`: of the last lines.
   explicit KeptEvents(std::size_t bytes, std::size_t line_bytes);
   void AddContext(Event&& event);
   void AddTelling(Event&& event);
-  /// What is kept, in input and line order; the rest is added to `left_out`. `inputs`: as long as they are. Spent afterwards.
+  /// What is kept, in input and line order; the rest is added to `left_out`. `inputs`: as long as they are. Spent
+  /// afterwards.
   std::vector<Event> Take(const std::vector<InputSummary>& inputs, LeftOut& left_out);
   /// Sequence numbers of which some rank's time-out was left out, by their hash.
   const Forgotten& waits_left_out() const { return waits_left_out_; }

@@ -13,13 +13,15 @@ namespace inquest {
 namespace {
 
 // How a kernel log finds its place in the job.
-//  1. Host: what --host says; else what the lines print; else what other lines of the same file print; else a host of the job in the name of the
-//     file or of a folder above it; else the one host on which the log's pids and PCI addresses are the job's; else a name
-//     in the file's name; else the job's only host, if there is one kernel log.
-//  2. Process: by host and PCI address, which the kernel and NCCL's Init lines both print; among several, by pid. A line
-//     without an address: by host and pid. Where the kernel's host is a node and the job's are pods, by address alone if
-//     one process of the whole job has it. A pid beside an address only helps: it is of whoever called the driver, and in
-//     a container the job counts pids of its own.
+//  1. Host: what --host says; else what the lines print; else what other lines of the same file print; else a host of
+//  the job in the name of the
+//     file or of a folder above it; else the one host on which the log's pids and PCI addresses are the job's; else a
+//     name in the file's name; else the job's only host, if there is one kernel log.
+//  2. Process: by host and PCI address, which the kernel and NCCL's Init lines both print; among several, by pid. A
+//  line
+//     without an address: by host and pid. Where the kernel's host is a node and the job's are pods, by address alone
+//     if one process of the whole job has it. A pid beside an address only helps: it is of whoever called the driver,
+//     and in a container the job counts pids of its own.
 
 constexpr std::string_view kBySameFile = "host of other lines of the file";
 constexpr std::string_view kByFileName = "host in the name of the file";
@@ -43,7 +45,9 @@ std::optional<About> AboutOf(const What& what) {
   return std::nullopt;
 }
 
-bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) { return !row.host || !host || *row.host == *host || HostName(*row.host).Short() == HostName(*host).Short(); }
+bool HostFits(const ProcessRow& row, const std::optional<std::string>& host) {
+  return !row.host || !host || *row.host == *host || HostName(*row.host).Short() == HostName(*host).Short();
+}
 
 /// The only one of the rows, or the last of several that are the same rank. A launcher's word of a pid, without host or
 /// rank, is of the process that has both.
@@ -51,7 +55,10 @@ std::optional<std::uint32_t> Only(const Timeline& timeline, std::vector<std::uin
   const auto known = [&](std::uint32_t row) { return timeline.processes[row].rank && timeline.processes[row].host; };
   if (std::any_of(rows.begin(), rows.end(), known)) std::erase_if(rows, [&](std::uint32_t row) { return !known(row); });
   if (rows.empty()) return std::nullopt;
-  const auto same = [&](std::uint32_t row) { return timeline.processes[row].rank && timeline.processes[rows.back()].rank && timeline.processes[row].rank->value == timeline.processes[rows.back()].rank->value; };
+  const auto same = [&](std::uint32_t row) {
+    return timeline.processes[row].rank && timeline.processes[rows.back()].rank &&
+           timeline.processes[row].rank->value == timeline.processes[rows.back()].rank->value;
+  };
   return rows.size() == 1 || std::all_of(rows.begin(), rows.end(), same) ? std::optional(rows.back()) : std::nullopt;
 }
 
@@ -70,7 +77,8 @@ Index IndexOf(const Timeline& timeline) {
   return index;
 }
 
-std::optional<std::uint32_t> FindProcess(const Timeline& timeline, const Index& index, const About& about, const std::optional<std::string>& host) {
+std::optional<std::uint32_t> FindProcess(const Timeline& timeline, const Index& index, const About& about,
+                                         const std::optional<std::string>& host) {
   std::vector<std::uint32_t> by_device, by_pid, by_both;
   const auto each = [&](const auto& rows, const auto& key, auto take) {
     const auto [begin, end] = rows.equal_range(key);
@@ -94,8 +102,10 @@ std::optional<std::uint32_t> FindProcess(const Timeline& timeline, const Index& 
 /// The events of one input.
 template <class Events>
 auto EventsOf(Events& events, std::uint32_t input) {
-  const auto begin = std::lower_bound(events.begin(), events.end(), input, [](const Event& event, std::uint32_t in) { return event.where.input < in; });
-  const auto end = std::upper_bound(begin, events.end(), input, [](std::uint32_t in, const Event& event) { return in < event.where.input; });
+  const auto begin = std::lower_bound(events.begin(), events.end(), input,
+                                      [](const Event& event, std::uint32_t in) { return event.where.input < in; });
+  const auto end = std::upper_bound(begin, events.end(), input,
+                                    [](std::uint32_t in, const Event& event) { return in < event.where.input; });
   return std::span(begin, end);
 }
 
@@ -131,8 +141,10 @@ namespace {
 
 /// `dmesg.txt` of `dmesg.txt.bz2`: how a file was packed says nothing of where it is from.
 std::string WithoutPacking(std::string name) {
-  static constexpr std::string_view kPackings[] = {".gz", ".xz", ".zst", ".bz2", ".lz4", ".lz", ".lzo", ".lzma", ".br", ".Z", ".7z", ".zip",
-                                                   ".tar", ".tgz", ".txz", ".tbz", ".tbz2", ".tzst", ".tlz4", ".md5", ".sha1", ".sha256", ".sha512", ".utf8", ".utf16"};
+  static constexpr std::string_view kPackings[] = {".gz",     ".xz",     ".zst",  ".bz2",  ".lz4",  ".lz",  ".lzo",
+                                                   ".lzma",   ".br",     ".Z",    ".7z",   ".zip",  ".tar", ".tgz",
+                                                   ".txz",    ".tbz",    ".tbz2", ".tzst", ".tlz4", ".md5", ".sha1",
+                                                   ".sha256", ".sha512", ".utf8", ".utf16"};
   for (bool packed = true; packed;) {
     packed = false;
     for (const std::string_view packing : kPackings)
@@ -146,10 +158,13 @@ std::string WithoutPacking(std::string name) {
 
 /// `dmesg-node07.txt`, `gpu3_kern.log`: what is left of the name without the words that any kernel log may have.
 std::optional<std::string> OtherHostIn(const std::string& path) {
-  static const std::set<std::string> kWords = {"dmesg", "kern", "kernel", "journal", "journalctl", "syslog", "messages", "console", "serial", "sol",
-                                               "log", "txt", "json", "out", "gz", "xz", "zst", "boot", "xid", "nvrm", "rank", "job", "run", "case", "test",
-                                               "ibstat", "ibstatus", "ibv", "devinfo", "rdma", "link", "show", "gids", "ip", "addr", "ifconfig", "ethtool", "eth", "ens", "ib", "mlx", "bond",
-                                               "ulimit", "limits", "df", "shm", "uname", "cmdline", "proc", "lspci", "acs", "env", "nccl", "conf", "nvidia", "bug", "report", "smi", "p"};
+  static const std::set<std::string> kWords = {
+      "dmesg", "kern", "kernel", "journal", "journalctl", "syslog",   "messages", "console", "serial",  "sol",
+      "log",   "txt",  "json",   "out",     "gz",         "xz",       "zst",      "boot",    "xid",     "nvrm",
+      "rank",  "job",  "run",    "case",    "test",       "ibstat",   "ibstatus", "ibv",     "devinfo", "rdma",
+      "link",  "show", "gids",   "ip",      "addr",       "ifconfig", "ethtool",  "eth",     "ens",     "ib",
+      "mlx",   "bond", "ulimit", "limits",  "df",         "shm",      "uname",    "cmdline", "proc",    "lspci",
+      "acs",   "env",  "nccl",   "conf",    "nvidia",     "bug",      "report",   "smi",     "p"};
   const std::string name = WithoutPacking(path.substr(path.find_last_of("/:") + 1));
   std::vector<std::string> left;
   for (std::size_t at = 0; at < name.size();) {
@@ -167,7 +182,8 @@ std::optional<std::string> OtherHostIn(const std::string& path) {
     at = end + 1;
   }
   const auto is_host = [](const std::string& word) {
-    return word.size() >= 3 && std::islower(static_cast<unsigned char>(word[0])) != 0 && std::isdigit(static_cast<unsigned char>(word.back())) != 0;
+    return word.size() >= 3 && std::islower(static_cast<unsigned char>(word[0])) != 0 &&
+           std::isdigit(static_cast<unsigned char>(word.back())) != 0;
   };
   return left.size() == 1 && is_host(left.front()) ? std::optional(left.front()) : std::nullopt;
 }
@@ -180,11 +196,15 @@ std::optional<std::string> HostByAddresses(const Timeline& timeline, const Index
     if (!about || !about->pid) continue;
     const auto [begin, end] = index.by_pid.equal_range(*about->pid);
     for (auto it = begin; it != end; ++it)
-      if (const ProcessRow& row = timeline.processes[it->second]; row.host && (about->bus_id.empty() || !row.bus_id || SameDevice(about->bus_id, *row.bus_id))) ++votes[*row.host];
+      if (const ProcessRow& row = timeline.processes[it->second];
+          row.host && (about->bus_id.empty() || !row.bus_id || SameDevice(about->bus_id, *row.bus_id)))
+        ++votes[*row.host];
   }
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto best = std::max_element(votes.begin(), votes.end(), fewer);
-  const bool alone = best != votes.end() && std::count_if(votes.begin(), votes.end(), [&](const auto& vote) { return vote.second == best->second; }) == 1;
+  const bool alone = best != votes.end() && std::count_if(votes.begin(), votes.end(), [&](const auto& vote) {
+                                              return vote.second == best->second;
+                                            }) == 1;
   return alone ? std::optional(best->first) : std::nullopt;
 }
 
@@ -201,12 +221,14 @@ bool IsKernelLine(const Event& event) { return IsOfKernel(event.what); }
 
 /// The state of a host, or an environment, that no process of the job printed: of the host on which the tool was run.
 bool IsHostState(const Event& event) {
-  return (IsOfHost(event.what) || std::holds_alternative<EnvironmentSet>(event.what)) && !event.origin.pid && !event.origin.rank;
+  return (IsOfHost(event.what) || std::holds_alternative<EnvironmentSet>(event.what)) && !event.origin.pid &&
+         !event.origin.rank;
 }
 
-// A host's state: by its own lines (uname, a prompt), by the kernel's lines beside it (nvidia-bug-report holds both), then
-// as for a kernel log.
-std::optional<Known<std::string>> HostOfStates(const Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts) {
+// A host's state: by its own lines (uname, a prompt), by the kernel's lines beside it (nvidia-bug-report holds both),
+// then as for a kernel log.
+std::optional<Known<std::string>> HostOfStates(const Timeline& timeline, std::uint32_t input,
+                                               const std::set<std::string>& hosts) {
   std::set<std::string> printed = PrintedHosts(timeline, input, IsHostState);
   if (printed.empty()) printed = PrintedHosts(timeline, input, IsKernelLine);
   if (printed.size() == 1) return Known<std::string>{*printed.begin(), Basis::kDerived, kBySameFile};
@@ -218,14 +240,17 @@ std::optional<Known<std::string>> HostOfStates(const Timeline& timeline, std::ui
   return std::nullopt;
 }
 
-std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, const Index& index, std::uint32_t input, const std::set<std::string>& hosts, bool only_log) {
+std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, const Index& index, std::uint32_t input,
+                                              const std::set<std::string>& hosts, bool only_log) {
   const std::set<std::string> printed = PrintedHosts(timeline, input, IsKernelLine);
   if (printed.size() == 1) return Known<std::string>{*printed.begin(), Basis::kDerived, kBySameFile};
   if (!printed.empty()) return std::nullopt;
   const std::string path = input < timeline.inputs.size() ? timeline.inputs[input].path : std::string();
   if (auto host = JobHostIn(path, hosts)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
-  if (auto host = HostByAddresses(timeline, index, input)) return Known<std::string>{*host, Basis::kDerived, kByAddresses};
-  if (const auto stated = PrintedHosts(timeline, input, IsHostState); stated.size() == 1) return Known<std::string>{*stated.begin(), Basis::kDerived, kBySameFile};
+  if (auto host = HostByAddresses(timeline, index, input))
+    return Known<std::string>{*host, Basis::kDerived, kByAddresses};
+  if (const auto stated = PrintedHosts(timeline, input, IsHostState); stated.size() == 1)
+    return Known<std::string>{*stated.begin(), Basis::kDerived, kBySameFile};
   if (auto host = OtherHostIn(path)) return Known<std::string>{*host, Basis::kFileName, kByFileName};
   if (hosts.size() == 1 && only_log) return Known<std::string>{*hosts.begin(), Basis::kAssumed, kByOnlyHost};
   return std::nullopt;
@@ -233,7 +258,8 @@ std::optional<Known<std::string>> HostOfInput(const Timeline& timeline, const In
 
 /// Gives the events of one kind in one input the input's host, in the spelling of the job.
 template <class Is>
-void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts, const std::optional<Known<std::string>>& host, Is is) {
+void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::string>& hosts,
+              const std::optional<Known<std::string>>& host, Is is) {
   const auto& given = input < timeline.inputs.size() ? timeline.inputs[input].host : std::nullopt;
   const bool by_user = given && given->basis == Basis::kGiven;
   for (Event& event : EventsOf(timeline.events, input)) {
@@ -244,7 +270,8 @@ void GiveHost(Timeline& timeline, std::uint32_t input, const std::set<std::strin
       event.origin.host = host;
     // The journal prints a whole name, NCCL one that is cut at the first dot.
     if (event.origin.host && hosts.count(event.origin.host->value) == 0)
-      if (const std::string name = HostName(event.origin.host->value).Short(); hosts.count(name) != 0) event.origin.host->value = name;
+      if (const std::string name = HostName(event.origin.host->value).Short(); hosts.count(name) != 0)
+        event.origin.host->value = name;
   }
 }
 
@@ -260,11 +287,13 @@ void NameHosts(Timeline& timeline, const Index& index) {
     const auto host = HostOfInput(timeline, index, input, hosts, logs.size() == 1);
     GiveHost(timeline, input, hosts, host, IsKernelLine);
   }
-  for (const std::uint32_t input : states) GiveHost(timeline, input, hosts, HostOfStates(timeline, input, hosts), IsHostState);
+  for (const std::uint32_t input : states)
+    GiveHost(timeline, input, hosts, HostOfStates(timeline, input, hosts), IsHostState);
 }
 
 /// The host to look on: none where the kernel names it in a way that the job does not, as a node below its pods.
-std::optional<std::string> HostToSearch(const Event& event, const std::set<std::string>& hosts, const std::set<std::string>& kinds) {
+std::optional<std::string> HostToSearch(const Event& event, const std::set<std::string>& hosts,
+                                        const std::set<std::string>& kinds) {
   if (!event.origin.host) return std::nullopt;
   const std::string& host = event.origin.host->value;
   const bool named_alike = hosts.empty() || hosts.count(host) != 0 || kinds.contains(HostName(host).Kind());
@@ -282,7 +311,8 @@ void JoinKernel(Timeline& timeline) {
   for (const Event& event : timeline.events) {
     const auto about = AboutOf(event.what);
     if (!about || (about->bus_id.empty() && !about->pid)) continue;
-    if (const auto process = FindProcess(timeline, index, *about, HostToSearch(event, hosts, kinds))) timeline.process_by_kernel_line.emplace(event.where, *process);
+    if (const auto process = FindProcess(timeline, index, *about, HostToSearch(event, hosts, kinds)))
+      timeline.process_by_kernel_line.emplace(event.where, *process);
   }
 }
 

@@ -11,13 +11,15 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kPlaces = 1 << 14;  ///< a power of two: lines of the newest calls, for citing
+constexpr std::size_t kPlaces = 1 << 14;      ///< a power of two: lines of the newest calls, for citing
 constexpr std::size_t kMostPlaces = 1 << 19;  ///< of all communicators
-/// Calls that members may be ahead of others and still be compared, over all communicators: 64 MiB of slots. Reached only
-/// where logs of some ranks are missing, or where each rank has a file of its own with many calls.
+/// Calls that members may be ahead of others and still be compared, over all communicators: 64 MiB of slots. Reached
+/// only where logs of some ranks are missing, or where each rank has a file of its own with many calls.
 constexpr std::size_t kMostSlots = 1 << 23;
 
-bool Pairwise(const std::string& op) { return op == "Send" || op == "Recv" || op == "PutSignal" || op == "Signal" || op == "WaitSignal"; }
+bool Pairwise(const std::string& op) {
+  return op == "Send" || op == "Recv" || op == "PutSignal" || op == "Signal" || op == "WaitSignal";
+}
 
 }  // namespace
 
@@ -27,8 +29,9 @@ std::string CallText(const CallDescriptor& call, std::optional<std::uint64_t> op
 }
 
 std::optional<std::string_view> DatatypeName(std::int32_t datatype) {
-  static constexpr std::array<std::string_view, 12> kNames = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
-                                                              "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+  static constexpr std::array<std::string_view, 12> kNames = {"int8",    "uint8",    "int32",      "uint32",
+                                                              "int64",   "uint64",   "float16",    "float32",
+                                                              "float64", "bfloat16", "float8e4m3", "float8e5m2"};
   if (datatype < 0 || static_cast<std::size_t>(datatype) >= kNames.size()) return std::nullopt;
   return kNames[static_cast<std::size_t>(datatype)];
 }
@@ -48,7 +51,8 @@ std::uint32_t CallLedger::GroupOf(const std::string& key, int nranks) {
 }
 
 std::uint32_t CallLedger::DescriptorOf(const CallDescriptor& descriptor) {
-  const auto [it, is_new] = descriptor_numbers_.try_emplace(descriptor, static_cast<std::uint32_t>(descriptors_.size()));
+  const auto [it, is_new] =
+      descriptor_numbers_.try_emplace(descriptor, static_cast<std::uint32_t>(descriptors_.size()));
   if (is_new) descriptors_.push_back(descriptor);
   return it->second;
 }
@@ -74,7 +78,8 @@ void CallLedger::Init(std::uint32_t process, const CommInit& init, const SourceP
     if (member.started && !member.completed) {
       member.completed = true;
       member.init_at = where;
-      if (init.comm_id && !groups_[member.group].comm_id) groups_[member.group].comm_id = Known<std::uint64_t>{*init.comm_id, Basis::kObserved, {}};
+      if (init.comm_id && !groups_[member.group].comm_id)
+        groups_[member.group].comm_id = Known<std::uint64_t>{*init.comm_id, Basis::kObserved, {}};
       return;
     }
   }
@@ -85,7 +90,8 @@ void CallLedger::Init(std::uint32_t process, const CommInit& init, const SourceP
     comm_id = Known<std::uint64_t>{*init.comm_id, Basis::kObserved, {}};
   } else if (init.parent) {
     const auto parent = member_by_pointer_.find({process, *init.parent});
-    const std::string parent_key = parent == member_by_pointer_.end() ? "?" : std::to_string(groups_[members_[parent->second].group].id);
+    const std::string parent_key =
+        parent == member_by_pointer_.end() ? "?" : std::to_string(groups_[members_[parent->second].group].id);
     const int ordinal = init.split_count.value_or(children_[{process, "split " + parent_key}]++);
     key = fmt::format("split {} {} {} {}", parent_key, ordinal, init.color.value_or(0), init.nranks);
   } else {
@@ -96,7 +102,8 @@ void CallLedger::Init(std::uint32_t process, const CommInit& init, const SourceP
   member.group = GroupOf(key, init.nranks);
   member.rank = init.rank;
   member.started = true;
-  member.whole = groups_[member.group].whole && (forgotten_.empty() || init.comm_id.value_or(0) != 0 || key.find('?') == std::string::npos);
+  member.whole = groups_[member.group].whole &&
+                 (forgotten_.empty() || init.comm_id.value_or(0) != 0 || key.find('?') == std::string::npos);
   member.completed = init.complete;
   member.init_at = where;
   member.touched = ++now_;
@@ -125,7 +132,8 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
   if (begin == 0) {
     if (descriptors_.size() > most_descriptors_) most_descriptors_ = std::max(kFewDescriptors, 2 * ThinDescriptors());
     kinds_.clear();
-    for (const CallDescriptor& descriptor : batch.descriptors) kinds_.push_back({DescriptorOf(descriptor), Pairwise(descriptor.op)});
+    for (const CallDescriptor& descriptor : batch.descriptors)
+      kinds_.push_back({DescriptorOf(descriptor), Pairwise(descriptor.op)});
   }
   if (begin == 0 || mapped_generation_ != generation_) lanes_.assign(batch.comms.size(), {kUnmapped});
   mapped_generation_ = generation_;
@@ -166,7 +174,8 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
     Member& member = *lane.member;
     const std::uint64_t line = base.line + call.line;
     member.touched = now_;
-    if (member.last_input == base.input && member.last_line > line) continue;  // the same communicator, printed in two ways
+    if (member.last_input == base.input && member.last_line > line)
+      continue;  // the same communicator, printed in two ways
     member.last_op_count = call.op_count;
     member.last_descriptor = kinds_[call.descriptor].descriptor;
     member.last_input = base.input;
@@ -203,7 +212,8 @@ void CallLedger::Record(std::uint32_t index, std::uint64_t number, std::uint32_t
       if (slots_ + group.slots.size() > kMostSlots) ThinWindows(kMostSlots);
       if (group.size == group.slots.size()) Resize(group, group.slots.size() * 2);
     }
-    if (group.places.size() < kPlaces && group.places.size() <= number && (group.places.empty() || places_ < kMostPlaces)) {
+    if (group.places.size() < kPlaces && group.places.size() <= number &&
+        (group.places.empty() || places_ < kMostPlaces)) {
       const std::size_t larger = std::max(kFirstSlots, group.places.size() * 2);
       places_ += larger - group.places.size();
       group.places.resize(larger);
@@ -226,7 +236,8 @@ void CallLedger::ForgetAgreed(Group& group) {
   }
 }
 
-void CallLedger::Diverge(Group& group, std::uint64_t number, std::uint32_t member, std::uint32_t descriptor, const Place& place) {
+void CallLedger::Diverge(Group& group, std::uint64_t number, std::uint32_t member, std::uint32_t descriptor,
+                         const Place& place) {
   if (!group.diverged_at || number < *group.diverged_at) {
     group.deviants.clear();
     group.diverged_at = number;
@@ -237,7 +248,10 @@ void CallLedger::Diverge(Group& group, std::uint64_t number, std::uint32_t membe
 CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
   CommunicatorRow::Divergence out;
   out.number = *group.diverged_at;
-  struct Side { std::vector<int> ranks; std::optional<Place> place; };
+  struct Side {
+    std::vector<int> ranks;
+    std::optional<Place> place;
+  };
   std::map<std::uint32_t, Side> sides;
   for (const Deviant& deviant : group.deviants) {
     Side& side = sides[deviant.descriptor];
@@ -249,13 +263,15 @@ CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
   for (const Deviant& deviant : group.deviants) deviate.insert(deviant.member);
   for (const std::uint32_t index : group.members) {
     const Member& member = members_[index];
-    if (member.calls > out.number && !deviate.contains(index) && member.rank) sides[first].ranks.push_back(member.rank->value);
+    if (member.calls > out.number && !deviate.contains(index) && member.rank)
+      sides[first].ranks.push_back(member.rank->value);
   }
   const Place& place = group.places[out.number & (group.places.size() - 1)];
   if (out.number + group.places.size() > group.base + group.size) sides[first].place = place;
   for (auto& [descriptor, side] : sides) {
     std::sort(side.ranks.begin(), side.ranks.end());
-    CommunicatorRow::Divergence::Side row{descriptors_[descriptor], side.ranks, {}, CallText(descriptors_[descriptor], std::nullopt)};
+    CommunicatorRow::Divergence::Side row{
+        descriptors_[descriptor], side.ranks, {}, CallText(descriptors_[descriptor], std::nullopt)};
     if (side.place) row.where = {side.place->input, side.place->line, 0, side.place->parts};
     out.sides.push_back(std::move(row));
   }
@@ -285,13 +301,15 @@ CommunicatorRow CallLedger::Row(const Group& group) {
       out.last_op_count = member.last_op_count;
       out.last_call = descriptors_[member.last_descriptor];
       out.last_call_at = {member.last_input, member.last_line, 0, member.last_parts};
-      const bool quoted = !member.last_text.empty() && member.text_input == member.last_input && member.text_line == member.last_line;
+      const bool quoted =
+          !member.last_text.empty() && member.text_input == member.last_input && member.text_line == member.last_line;
       out.last_call_text = quoted ? std::move(member.last_text) : CallText(out.last_call, member.last_op_count);
       out.last_call_time = member.last_at;
     }
     row.members.push_back(std::move(out));
   }
-  std::stable_sort(row.members.begin(), row.members.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  std::stable_sort(row.members.begin(), row.members.end(),
+                   [](const auto& a, const auto& b) { return a.rank < b.rank; });
   if (group.diverged_at) row.divergence = Sides(group);
   return row;
 }

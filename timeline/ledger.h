@@ -15,12 +15,12 @@
 
 namespace inquest {
 
-// How calls are matched. NCCL prints a line a call, before it enqueues. On a correct program the k-th collective call on
-// a communicator is the same on all its ranks, so the k-th lines of all members are held against each other. A call that
-// every member has made alike is forgotten; memory follows how far the fastest member is ahead of the slowest, at eight
-// bytes a call. opCount is no key: it counts launched plans, and since NCCL 2.27 not even those on every rank. Sends and
-// receives differ from rank to rank by nature and are only counted. Assumed: a member's history is whole from the Init
-// line on; where a communicator's birth was not seen, its calls are counted and not compared.
+// How calls are matched. NCCL prints a line a call, before it enqueues. On a correct program the k-th collective call
+// on a communicator is the same on all its ranks, so the k-th lines of all members are held against each other. A call
+// that every member has made alike is forgotten; memory follows how far the fastest member is ahead of the slowest, at
+// eight bytes a call. opCount is no key: it counts launched plans, and since NCCL 2.27 not even those on every rank.
+// Sends and receives differ from rank to rank by nature and are only counted. Assumed: a member's history is whole from
+// the Init line on; where a communicator's birth was not seen, its calls are counted and not compared.
 class CallLedger {
  public:
   /// Process numbers are the caller's.
@@ -30,9 +30,11 @@ class CallLedger {
   void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base,
                 const std::vector<std::uint32_t>& processes);
   /// Of what is known of communicators; the calls that are still to be matched have a bound of their own.
-  std::size_t bytes() const { return members_.size() * kMemberBytes + groups_.size() * kGroupBytes + children_.size() * kChildBytes; }
-  /// Forgets whole communicators, those that called the least and have been silent for longest, until the others take no
-  /// more than `bytes`.
+  std::size_t bytes() const {
+    return members_.size() * kMemberBytes + groups_.size() * kGroupBytes + children_.size() * kChildBytes;
+  }
+  /// Forgets whole communicators, those that called the least and have been silent for longest, until the others take
+  /// no more than `bytes`.
   void Thin(std::size_t bytes);
   /// By number, which of `count` processes are members of some communicator.
   std::vector<bool> InUse(std::size_t count) const;
@@ -48,18 +50,29 @@ class CallLedger {
   static constexpr std::size_t kFewDescriptors = 1 << 16;
   static constexpr std::size_t kFirstSlots = 4;
   static constexpr std::uint32_t kUnmapped = ~0u;
-  struct Slot { std::uint32_t descriptor = 0, agreed = 0; };
-  struct Place { std::uint32_t member = 0, input = 0; std::uint64_t line = 0, parts = 0; };
+  struct Slot {
+    std::uint32_t descriptor = 0, agreed = 0;
+  };
+  struct Place {
+    std::uint32_t member = 0, input = 0;
+    std::uint64_t line = 0, parts = 0;
+  };
   using Pointer = std::pair<std::uint32_t, std::uint64_t>;  ///< of a process
   struct HashOfPointer {
-    std::size_t operator()(const Pointer& p) const { return static_cast<std::size_t>((p.second ^ std::uint64_t{p.first} << 40) * 0x9e3779b97f4a7c15U >> 20); }
+    std::size_t operator()(const Pointer& p) const {
+      return static_cast<std::size_t>((p.second ^ std::uint64_t{p.first} << 40) * 0x9e3779b97f4a7c15U >> 20);
+    }
   };
   struct ByFields {
     bool operator()(const CallDescriptor& a, const CallDescriptor& b) const {
-      return std::tie(a.count, a.datatype, a.redop, a.root, a.op) < std::tie(b.count, b.datatype, b.redop, b.root, b.op);
+      return std::tie(a.count, a.datatype, a.redop, a.root, a.op) <
+             std::tie(b.count, b.datatype, b.redop, b.root, b.op);
     }
   };
-  struct Deviant { std::uint32_t member = 0, descriptor = 0; Place place; };
+  struct Deviant {
+    std::uint32_t member = 0, descriptor = 0;
+    Place place;
+  };
   /// One communicator on one process.
   struct Member {
     std::uint32_t process = 0, group = 0;
@@ -81,8 +94,8 @@ class CallLedger {
     std::uint64_t base = 0, size = 0;
     std::optional<std::uint64_t> diverged_at;
     std::vector<Place> places;  ///< of the newest calls' first line, a ring of its own
-    std::uint64_t id = 0;  ///< never given again, as its place is
-    bool whole = true;     ///< no member of it was forgotten
+    std::uint64_t id = 0;       ///< never given again, as its place is
+    bool whole = true;          ///< no member of it was forgotten
     std::optional<Known<std::uint64_t>> comm_id;
     int nranks = 0;
     std::vector<std::uint32_t> members;
@@ -97,7 +110,10 @@ class CallLedger {
     Member* member = nullptr;
     Group* group = nullptr;
   };
-  struct Kind { std::uint32_t descriptor = 0; bool pairwise = false; };  ///< pairwise: Send, Recv and their like
+  struct Kind {
+    std::uint32_t descriptor = 0;
+    bool pairwise = false;
+  };  ///< pairwise: Send, Recv and their like
 
   std::uint32_t MemberOf(std::uint32_t process, std::uint64_t pointer, int nranks);
   std::uint32_t GroupOf(const std::string& key, int nranks);

@@ -31,7 +31,8 @@ void CallLedger::ThinWindows(std::size_t most) {
   }
   for (Group& group : groups_) {
     // Beyond the first difference nothing is compared, but what stood there first is shown.
-    if (group.diverged_at && group.base + group.size > *group.diverged_at) group.size = *group.diverged_at + 1 - std::min(group.base, *group.diverged_at + 1);
+    if (group.diverged_at && group.base + group.size > *group.diverged_at)
+      group.size = *group.diverged_at + 1 - std::min(group.base, *group.diverged_at + 1);
     if (group.size > level && level > 0) {
       calls_left_out_ += group.size - level;
       group.base += group.size - level;
@@ -83,7 +84,8 @@ std::vector<bool> CallLedger::InUse(std::size_t count) const {
 void CallLedger::Renumber(const std::vector<std::uint32_t>& numbers) {
   for (Member& member : members_) member.process = numbers[member.process];
   decltype(member_by_pointer_) by_pointer;
-  for (const auto& [pointer, member] : member_by_pointer_) by_pointer[{numbers[pointer.first], pointer.second}] = member;
+  for (const auto& [pointer, member] : member_by_pointer_)
+    by_pointer[{numbers[pointer.first], pointer.second}] = member;
   member_by_pointer_ = std::move(by_pointer);
   decltype(children_) children;
   for (const auto& [child, ordinal] : children_)
@@ -93,7 +95,10 @@ void CallLedger::Renumber(const std::vector<std::uint32_t>& numbers) {
 }
 
 void CallLedger::Thin(std::size_t most) {
-  struct Weight { std::uint32_t group = 0; std::uint64_t touched = 0, calls = 0, bytes = 0; };
+  struct Weight {
+    std::uint32_t group = 0;
+    std::uint64_t touched = 0, calls = 0, bytes = 0;
+  };
   std::vector<Weight> weights(groups_.size());
   for (std::uint32_t i = 0; i < groups_.size(); ++i) {
     weights[i].group = i;
@@ -113,8 +118,11 @@ void CallLedger::Thin(std::size_t most) {
       taken += weight.bytes;
     }
   };
-  take(most / 2, [](const Weight& a, const Weight& b) { return a.touched != b.touched ? a.touched > b.touched : a.group < b.group; });
-  take(most, [](const Weight& a, const Weight& b) { return a.calls != b.calls ? a.calls > b.calls : a.group < b.group; });
+  take(most / 2, [](const Weight& a, const Weight& b) {
+    return a.touched != b.touched ? a.touched > b.touched : a.group < b.group;
+  });
+  take(most,
+       [](const Weight& a, const Weight& b) { return a.calls != b.calls ? a.calls > b.calls : a.group < b.group; });
 
   std::vector<std::uint32_t> groups(groups_.size(), kUnmapped), members(members_.size(), kUnmapped);
   std::uint32_t next_group = 0, next_member = 0;

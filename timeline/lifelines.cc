@@ -11,13 +11,17 @@ namespace {
 constexpr std::size_t kMostMarks = 64;
 
 std::string_view MarkOf(const What& what) {
-  if (std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) || std::holds_alternative<WaitGivenUp>(what)) return "timed-out";
+  if (std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) ||
+      std::holds_alternative<WaitGivenUp>(what))
+    return "timed-out";
   if (std::holds_alternative<ExceptionRaised>(what)) return "exception";
   if (const auto* exit = std::get_if<ProcessExit>(&what)) return exit->signal ? "signal" : "exit";
   if (std::holds_alternative<SignalSent>(what)) return "signal";
   if (std::holds_alternative<JobStopped>(what)) return "stopped";
   if (std::holds_alternative<NcclWarn>(what)) return "complaint";
-  if (std::holds_alternative<XidReported>(what) || std::holds_alternative<SxidReported>(what) || std::holds_alternative<DriverFault>(what) || std::holds_alternative<KernelKill>(what) || std::holds_alternative<KernelFault>(what))
+  if (std::holds_alternative<XidReported>(what) || std::holds_alternative<SxidReported>(what) ||
+      std::holds_alternative<DriverFault>(what) || std::holds_alternative<KernelKill>(what) ||
+      std::holds_alternative<KernelFault>(what))
     return "device";
   return {};
 }
@@ -96,26 +100,38 @@ class Drawing {
 /// The end that an event tells of its process; nothing where it tells none.
 std::optional<LifeEnd> EndBy(const Event& event, EventIndex index) {
   if (const auto* exit = std::get_if<ProcessExit>(&event.what)) {
-    const auto how = exit->signal ? LifeEnd::How::kSignal : exit->exit_code.value_or(0) != 0 ? LifeEnd::How::kExitCode : LifeEnd::How::kWell;
+    const auto how = exit->signal                       ? LifeEnd::How::kSignal
+                     : exit->exit_code.value_or(0) != 0 ? LifeEnd::How::kExitCode
+                                                        : LifeEnd::How::kWell;
     return LifeEnd{how, index, exit->reporter};
   }
-  if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what)) return LifeEnd{LifeEnd::How::kTimedOut, index, "itself"};
+  if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what))
+    return LifeEnd{LifeEnd::How::kTimedOut, index, "itself"};
   if (std::holds_alternative<ExceptionRaised>(event.what)) return LifeEnd{LifeEnd::How::kRaised, index, "itself"};
-  if (const auto* stopped = std::get_if<JobStopped>(&event.what)) return LifeEnd{LifeEnd::How::kStopped, index, stopped->by};
-  if (std::holds_alternative<KernelKill>(event.what) || std::holds_alternative<KernelFault>(event.what)) return LifeEnd{LifeEnd::How::kSignal, index, "kernel"};
+  if (const auto* stopped = std::get_if<JobStopped>(&event.what))
+    return LifeEnd{LifeEnd::How::kStopped, index, stopped->by};
+  if (std::holds_alternative<KernelKill>(event.what) || std::holds_alternative<KernelFault>(event.what))
+    return LifeEnd{LifeEnd::How::kSignal, index, "kernel"};
   return std::nullopt;
 }
 
 }  // namespace
 std::string_view Name(LifeEnd::How how) {
   switch (how) {
-    case LifeEnd::How::kUnknown: return "unknown";
-    case LifeEnd::How::kWell: return "ended-well";
-    case LifeEnd::How::kExitCode: return "exit-code";
-    case LifeEnd::How::kSignal: return "signal";
-    case LifeEnd::How::kRaised: return "raised";
-    case LifeEnd::How::kTimedOut: return "timed-out";
-    case LifeEnd::How::kStopped: return "stopped";
+    case LifeEnd::How::kUnknown:
+      return "unknown";
+    case LifeEnd::How::kWell:
+      return "ended-well";
+    case LifeEnd::How::kExitCode:
+      return "exit-code";
+    case LifeEnd::How::kSignal:
+      return "signal";
+    case LifeEnd::How::kRaised:
+      return "raised";
+    case LifeEnd::How::kTimedOut:
+      return "timed-out";
+    case LifeEnd::How::kStopped:
+      return "stopped";
   }
   return "unknown";
 }
@@ -128,7 +144,9 @@ std::vector<Lifeline> DrawLifelines(const Timeline& timeline, std::span<const To
     if (!IsOfHost(event.what)) {
       Lifeline& line = drawing.Of(i);
       if (const std::string_view mark = MarkOf(event.what); !mark.empty()) drawing.Mark(line, i, mark);
-      if (const auto end = EndBy(event, i); end && line.end.how != LifeEnd::How::kSignal && line.end.how != LifeEnd::How::kExitCode) line.end = *end;
+      if (const auto end = EndBy(event, i);
+          end && line.end.how != LifeEnd::How::kSignal && line.end.how != LifeEnd::How::kExitCode)
+        line.end = *end;
     }
     for (; next != told.end() && next->event == i; ++next) {
       if (next->what == Told::What::kWork) drawing.Work(*next);

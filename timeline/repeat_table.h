@@ -9,7 +9,10 @@ namespace inquest {
 /// Keys are hashes, and none is 0. References last until the next At() or Erase().
 class RepeatTable {
  public:
-  struct Entry { std::uint64_t key = 0; std::uint32_t count = 0, last = 0; };
+  struct Entry {
+    std::uint64_t key = 0;
+    std::uint32_t count = 0, last = 0;
+  };
 
   /// The key's entry, new if need be.
   Entry& At(std::uint64_t key) {

@@ -50,9 +50,11 @@ ByLocalRank::Ranks ByLocalRank::Of(LocalRank local, const std::optional<std::str
 }
 
 std::optional<std::uint32_t> Timeline::ProcessOf(const Event& event) const {
-  if (const auto line = process_by_kernel_line.find(event.where); line != process_by_kernel_line.end()) return line->second;
+  if (const auto line = process_by_kernel_line.find(event.where); line != process_by_kernel_line.end())
+    return line->second;
   if (!event.origin.pid) return std::nullopt;
-  const auto it = process_by_pid->find(std::pair<std::string_view, std::int64_t>(event.origin.host ? std::string_view(event.origin.host->value) : std::string_view(), *event.origin.pid));
+  const auto it = process_by_pid->find(std::pair<std::string_view, std::int64_t>(
+      event.origin.host ? std::string_view(event.origin.host->value) : std::string_view(), *event.origin.pid));
   return it == process_by_pid->end() ? std::nullopt : std::optional(it->second);
 }
 
@@ -64,23 +66,28 @@ std::optional<Known<GlobalRank>> Timeline::RankOf(const Event& event) const {
   const std::optional<std::string> host = event.origin.host ? std::optional(event.origin.host->value) : std::nullopt;
   const ByLocalRank::Ranks known = by_local_rank.Of(*event.origin.local_rank, host);
   if (known.several) return std::nullopt;
-  if (known.first) return Known<GlobalRank>{*known.first, Basis::kDerived, "local rank of the only process that has it"};
+  if (known.first)
+    return Known<GlobalRank>{*known.first, Basis::kDerived, "local rank of the only process that has it"};
   // In a job of one host the local rank is the rank, unless some process shows otherwise.
   const bool larger = world_size && world_size->value <= event.origin.local_rank->value;
-  if (job_hosts <= 1 && !by_local_rank.differ() && !larger) return Known<GlobalRank>{GlobalRank{event.origin.local_rank->value}, Basis::kDerived, "local rank in a job of one host"};
+  if (job_hosts <= 1 && !by_local_rank.differ() && !larger)
+    return Known<GlobalRank>{GlobalRank{event.origin.local_rank->value}, Basis::kDerived,
+                             "local rank in a job of one host"};
   return std::nullopt;
 }
 
 std::optional<std::string> Timeline::HostOf(const Event& event) const {
   if (event.origin.host) return event.origin.host->value;
   if (const auto rank = RankOf(event); rank)
-    if (const RankRow* row = FindRank(rank->value); row != nullptr && row->process && processes[*row->process].host) return processes[*row->process].host;
+    if (const RankRow* row = FindRank(rank->value); row != nullptr && row->process && processes[*row->process].host)
+      return processes[*row->process].host;
   if (hosts.size() == 1 && logs == 1) return hosts.front();  // the only host that the only log names
   return std::nullopt;
 }
 
 const RankRow* Timeline::FindRank(GlobalRank rank) const {
-  const auto it = std::lower_bound(ranks.begin(), ranks.end(), rank, [](const RankRow& row, GlobalRank r) { return row.rank < r; });
+  const auto it =
+      std::lower_bound(ranks.begin(), ranks.end(), rank, [](const RankRow& row, GlobalRank r) { return row.rank < r; });
   return it != ranks.end() && it->rank == rank ? &*it : nullptr;
 }
 
@@ -91,20 +98,25 @@ std::partial_ordering Timeline::Order(EventIndex a, EventIndex b) const {
     if (x.at->at + fuzz <= y.at->at) return std::partial_ordering::less;
     if (y.at->at + fuzz <= x.at->at) return std::partial_ordering::greater;
   }
-  if (x.where.input != y.where.input) return x.at && y.at ? std::partial_ordering::equivalent : std::partial_ordering::unordered;
+  if (x.where.input != y.where.input)
+    return x.at && y.at ? std::partial_ordering::equivalent : std::partial_ordering::unordered;
   if (x.where == y.where) return std::partial_ordering::equivalent;
   return x.where < y.where ? std::partial_ordering::less : std::partial_ordering::greater;
 }
 
 std::string WithoutFunction(const std::string& bus_id) { return bus_id.substr(0, bus_id.rfind('.')); }
 
-bool SameDevice(const std::string& a, const std::string& b) { return !a.empty() && WithoutFunction(a) == WithoutFunction(b); }
+bool SameDevice(const std::string& a, const std::string& b) {
+  return !a.empty() && WithoutFunction(a) == WithoutFunction(b);
+}
 
 std::string FoldRanks(const RankSet& ranks) {
   std::string out;
   for (const auto& [first, last] : ranks.stretches()) {
     if (!out.empty()) out += ", ";
-    out += first == last ? fmt::format("{}", first) : first + 1 == last ? fmt::format("{}, {}", first, last) : fmt::format("{}-{}", first, last);
+    out += first == last       ? fmt::format("{}", first)
+           : first + 1 == last ? fmt::format("{}, {}", first, last)
+                               : fmt::format("{}-{}", first, last);
   }
   return out;
 }

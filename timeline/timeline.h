@@ -25,11 +25,17 @@ inline constexpr std::string_view kBracketRule = "[Rank n] of a line without a [
 /// Processes by host (empty: not known) and pid: looked up by what the log says, without a copy of it.
 struct HashOfPid {
   using is_transparent = void;
-  std::size_t operator()(const std::pair<std::string_view, std::int64_t>& key) const { return std::hash<std::string_view>()(key.first) ^ static_cast<std::size_t>(static_cast<std::uint64_t>(key.second) * 0x9e3779b97f4a7c15U); }
+  std::size_t operator()(const std::pair<std::string_view, std::int64_t>& key) const {
+    return std::hash<std::string_view>()(key.first) ^
+           static_cast<std::size_t>(static_cast<std::uint64_t>(key.second) * 0x9e3779b97f4a7c15U);
+  }
 };
 struct SamePid {
   using is_transparent = void;
-  bool operator()(const std::pair<std::string_view, std::int64_t>& a, const std::pair<std::string_view, std::int64_t>& b) const { return a == b; }
+  bool operator()(const std::pair<std::string_view, std::int64_t>& a,
+                  const std::pair<std::string_view, std::int64_t>& b) const {
+    return a == b;
+  }
 };
 using ProcessByPid = std::unordered_map<std::pair<std::string, std::int64_t>, std::uint32_t, HashOfPid, SamePid>;
 
@@ -40,10 +46,10 @@ using EventIndex = std::uint32_t;
 struct InputSummary {
   std::string path;  ///< as given; `-` for standard input
   std::uint64_t bytes = 0, lines = 0, claimed = 0, plain = 0, damaged = 0;
-  std::vector<std::string> kinds;  ///< names of the formats seen in it, sorted
-  std::string problem = {};  ///< why it was not read whole; empty: it was
+  std::vector<std::string> kinds;               ///< names of the formats seen in it, sorted
+  std::string problem = {};                     ///< why it was not read whole; empty: it was
   std::optional<Known<std::string>> host = {};  ///< of the folder it is in, or given
-  const InputForm* form = nullptr;  ///< what it is, where it is known to be no log
+  const InputForm* form = nullptr;              ///< what it is, where it is known to be no log
   std::string clock = {};  ///< how lines that count from boot were dated, or that they were not; empty: there are none
 };
 
@@ -63,7 +69,8 @@ struct RankRow {
   std::optional<std::uint32_t> process;
   std::optional<EventIndex> first_event, last_event;
   std::string last_collective;  ///< `ALLREDUCE #4410 (timed out)`, `AllReduce call 211`; empty: none seen
-  std::string final_state;      ///< `timed out`, `exited with 1`, `killed by signal 9`, `raised ValueError`, `ended well`, `unknown`
+  std::string final_state;  ///< `timed out`, `exited with 1`, `killed by signal 9`, `raised ValueError`, `ended well`,
+                            ///< `unknown`
 };
 
 /// One communicator over all its ranks. Key: NCCL's id where printed, else derived from its parent.
@@ -74,7 +81,7 @@ struct CommunicatorRow {
     std::optional<GroupRank> rank;  ///< nullopt: no Init line of it was seen
     std::uint32_t process = 0;      ///< into Timeline::processes
     bool started = false, completed = false, ended = false, aborted = false;
-    std::uint64_t calls = 0;    ///< collective calls counted on it
+    std::uint64_t calls = 0;  ///< collective calls counted on it
     std::optional<std::uint64_t> last_op_count;
     CallDescriptor last_call;
     SourcePos last_call_at;
@@ -95,7 +102,7 @@ struct CommunicatorRow {
       SourcePos where;         ///< of the first rank's line
       std::string text;
     };
-    std::vector<Side> sides;   ///< largest first; ties by lowest rank
+    std::vector<Side> sides;  ///< largest first; ties by lowest rank
   };
   std::optional<Divergence> divergence;
 };
@@ -120,10 +127,10 @@ struct CollectiveRow {
   struct Waiter {
     GlobalRank rank;
     std::optional<GroupRank> group_rank;
-    Known<GlobalRank> known;              ///< how the rank is known: the prefix, or `[Rank n]` alone
+    Known<GlobalRank> known;  ///< how the rank is known: the prefix, or `[Rank n]` alone
     WorkFields work;
-    std::optional<Timestamp> at;          ///< when it timed out
-    std::optional<Timestamp> enqueued_at; ///< at minus ran_ms
+    std::optional<Timestamp> at;           ///< when it timed out
+    std::optional<Timestamp> enqueued_at;  ///< at minus ran_ms
     std::optional<std::int64_t> ran_ms;
     EventIndex event = 0;
   };
@@ -133,7 +140,10 @@ struct CollectiveRow {
 /// Ranks by what a line knows of its place: a local rank, and perhaps a host.
 class ByLocalRank {
  public:
-  struct Ranks { std::optional<GlobalRank> first; bool several = false; };
+  struct Ranks {
+    std::optional<GlobalRank> first;
+    bool several = false;
+  };
   void Add(const ProcessRow& row);
   /// Ranks of the processes with this local rank; where a host is given, of those there or on no host that is known.
   Ranks Of(LocalRank local, const std::optional<std::string>& host) const;
@@ -148,7 +158,7 @@ class ByLocalRank {
 
 struct Timeline {
   std::vector<InputSummary> inputs;
-  std::size_t logs = 0;  ///< inputs that are more than what tools print of a host
+  std::size_t logs = 0;       ///< inputs that are more than what tools print of a host
   std::vector<Event> events;  ///< in input and line order
   std::vector<std::string> hosts;
   std::size_t job_hosts = 0;  ///< those that a process of the job named, and not only a tool's output
@@ -159,7 +169,7 @@ struct Timeline {
   std::vector<CollectiveRow> collectives;  ///< earliest first where the clocks say so, else by line
   std::optional<Known<int>> world_size;
   LeftOut left_out;
-  Forgotten waits_left_out;  ///< sequence numbers of time-outs, by their hash
+  Forgotten waits_left_out;                                  ///< sequence numbers of time-outs, by their hash
   std::map<std::string, std::vector<std::string>> versions;  ///< "nccl" -> {"2.21.5"}, "cuda", "driver", "pytorch"
 
   /// The process of an event's writer; of a kernel's line, the process that it speaks of.
@@ -177,7 +187,8 @@ struct Timeline {
 
   // Filled by the builder for the queries above.
   std::shared_ptr<const std::set<std::string>> process_hosts = std::make_shared<std::set<std::string>>();
-  std::shared_ptr<const ProcessByPid> process_by_pid = std::make_shared<ProcessByPid>();  ///< of all attempts, however often one is looked at
+  std::shared_ptr<const ProcessByPid> process_by_pid =
+      std::make_shared<ProcessByPid>();  ///< of all attempts, however often one is looked at
   std::map<SourcePos, std::uint32_t> process_by_kernel_line;
   ByLocalRank by_local_rank;
 };

@@ -14,7 +14,9 @@ namespace {
 
 /// The host that a line of a rank names, and the rank.
 std::optional<std::pair<GlobalRank, std::string>> PlaceIn(const Timeline& timeline, const Event& event) {
-  if (IsOfKernel(event.what) || IsOfHost(event.what) || !event.origin.host || event.origin.host->basis < Basis::kEnvelope) return std::nullopt;
+  if (IsOfKernel(event.what) || IsOfHost(event.what) || !event.origin.host ||
+      event.origin.host->basis < Basis::kEnvelope)
+    return std::nullopt;
   const auto rank = timeline.RankOf(event);
   if (!rank || rank->basis < Basis::kFileName) return std::nullopt;
   std::string host = HostName(event.origin.host->value).Short();
@@ -37,7 +39,8 @@ std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline) {
   std::map<std::string, EventIndex> ids;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     if (auto id = JobId(timeline.events[i])) ids.try_emplace(*std::move(id), i);
-    if (auto place = PlaceIn(timeline, timeline.events[i])) places[place->first].try_emplace(std::move(place->second), i);
+    if (auto place = PlaceIn(timeline, timeline.events[i]))
+      places[place->first].try_emplace(std::move(place->second), i);
   }
   std::optional<TwoJobs> found;
   const auto hold = [&](std::optional<GlobalRank> rank, const std::map<std::string, EventIndex>& seen) {
@@ -45,12 +48,15 @@ std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline) {
     for (const auto& [what, event] : seen) in_order.emplace_back(event, what);
     std::ranges::sort(in_order);
     const auto &first = in_order[0], &other = in_order[1];
-    if (!found || other.first < found->other_event) found = TwoJobs{rank, first.second, other.second, first.first, other.first, {}};
+    if (!found || other.first < found->other_event)
+      found = TwoJobs{rank, first.second, other.second, first.first, other.first, {}};
   };
   if (ids.size() > 1) hold(std::nullopt, ids);
   RankSet ranks;
   for (const auto& [rank, hosts] : places) {
-    const auto other_kind = [&kind = hosts.begin()->first](const auto& host) { return HostName(host.first).Kind() != HostName(kind).Kind(); };
+    const auto other_kind = [&kind = hosts.begin()->first](const auto& host) {
+      return HostName(host.first).Kind() != HostName(kind).Kind();
+    };
     if (hosts.size() < 2 || std::ranges::any_of(hosts, other_kind)) continue;
     hold(rank, hosts);
     ranks.Add(rank.value);

@@ -16,9 +16,9 @@ struct TwoJobs {
   RankSet ranks;  ///< all that ran on several hosts: only a line's own word says on which
 };
 
-// A rank is one process, on one host, in one start of one job; and a batch job has one id. So a rank on two hosts, or two
-// ids, are two jobs, or two starts that nothing told apart. Hosts count where a line of the rank itself names them, names
-// against names and addresses against addresses, since a pod's own name and its node's are two of one host.
+// A rank is one process, on one host, in one start of one job; and a batch job has one id. So a rank on two hosts, or
+// two ids, are two jobs, or two starts that nothing told apart. Hosts count where a line of the rank itself names them,
+// names against names and addresses against addresses, since a pod's own name and its node's are two of one host.
 
 /// The first that is found, in order of the lines; nullopt: nothing speaks against one job.
 std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline);

@@ -13,7 +13,8 @@ namespace {
 // How a witness finds its rank.
 //  1. By the file's name (`py-spy-rank3.txt`), which the reader has done.
 //  2. By pid, if one process of the job has it, on the witness' host where that is known.
-//  3. By GPU, if one process of that host has it. The host is the folder's, else one that the file's name holds, else the
+//  3. By GPU, if one process of that host has it. The host is the folder's, else one that the file's name holds, else
+//  the
 //     job's only one.
 //  4. By its number in the largest communicator that the witness knows, which is taken for the job's.
 // RAS names nodes by address; where a pid finds the process, its host's name replaces the address.
@@ -24,7 +25,9 @@ constexpr std::string_view kByCommunicator = "number in the largest communicator
 
 const ProcessRow* Only(const std::vector<const ProcessRow*>& rows) {
   if (rows.empty()) return nullptr;
-  const bool same = std::all_of(rows.begin(), rows.end(), [&](const ProcessRow* row) { return row->rank && rows.front()->rank && row->rank->value == rows.front()->rank->value; });
+  const bool same = std::all_of(rows.begin(), rows.end(), [&](const ProcessRow* row) {
+    return row->rank && rows.front()->rank && row->rank->value == rows.front()->rank->value;
+  });
   return rows.size() == 1 || same ? rows.front() : nullptr;
 }
 
@@ -35,7 +38,8 @@ struct KnownProcesses {
 };
 
 template <class Key>
-const ProcessRow* FindProcess(const std::multimap<Key, const ProcessRow*>& rows, const Key& key, const std::optional<std::string>& host) {
+const ProcessRow* FindProcess(const std::multimap<Key, const ProcessRow*>& rows, const Key& key,
+                              const std::optional<std::string>& host) {
   std::vector<const ProcessRow*> fit;
   const auto [begin, end] = rows.equal_range(key);
   for (auto it = begin; it != end; ++it)
@@ -81,16 +85,21 @@ void JoinWitnesses(Timeline& timeline) {
     if (row.pid) known.by_pid.emplace(*row.pid, &row);
     if (const auto gpu = row.nvml_dev ? row.nvml_dev : row.cuda_dev) known.by_gpu.emplace(*gpu, &row);
   }
-  const auto host_of = [](const Event& event) { return event.origin.host ? std::optional(event.origin.host->value) : std::nullopt; };
+  const auto host_of = [](const Event& event) {
+    return event.origin.host ? std::optional(event.origin.host->value) : std::nullopt;
+  };
   int largest = 0;
   for (const auto& [comm, size] : sizes) largest = std::max(largest, size);
   for (Event& event : timeline.events) {
     if (auto* progress = std::get_if<RankProgress>(&event.what)) {
       const auto pid = progress->pid ? progress->pid : event.origin.pid;
       if (pid) Join(event, FindProcess(known.by_pid, *pid, host_of(event)), kByPid);
-      const bool job_wide = !progress->comm.empty() && sizes.at(progress->comm) == largest && (!timeline.world_size || timeline.world_size->value >= largest);
-      if (!event.origin.rank && progress->rank && job_wide) event.origin.rank = Known<GlobalRank>{GlobalRank{progress->rank->value}, Basis::kDerived, kByCommunicator};
-      if (!event.origin.host && !progress->node.empty()) event.origin.host = Known<std::string>{progress->node, Basis::kObserved, {}};
+      const bool job_wide = !progress->comm.empty() && sizes.at(progress->comm) == largest &&
+                            (!timeline.world_size || timeline.world_size->value >= largest);
+      if (!event.origin.rank && progress->rank && job_wide)
+        event.origin.rank = Known<GlobalRank>{GlobalRank{progress->rank->value}, Basis::kDerived, kByCommunicator};
+      if (!event.origin.host && !progress->node.empty())
+        event.origin.host = Known<std::string>{progress->node, Basis::kObserved, {}};
       if (!event.origin.pid) event.origin.pid = progress->pid;
     } else if (std::holds_alternative<StackSeen>(event.what)) {
       GiveHost(timeline, hosts, event);

@@ -5,8 +5,8 @@
 
 namespace inquest {
 
-/// Gives events of witnesses the rank and host that their pid, GPU, file name or communicator names. Of a timeline whose
-/// processes are resolved.
+/// Gives events of witnesses the rank and host that their pid, GPU, file name or communicator names. Of a timeline
+/// whose processes are resolved.
 void JoinWitnesses(Timeline& timeline);
 
 }  // namespace inquest

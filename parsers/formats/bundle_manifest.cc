@@ -1,6 +1,7 @@
 // bundle_manifest.cc: manifest.json of `inquest collect` (collect/manifest.cc): what a node could not give.
 // Format:  one JSON object a file; "problem" is null for what is whole
-//            {"schema": "inquest-bundle-1", "hostname": "node07", "items": [{"name": "nvidia-smi.txt", "problem": "nvidia-smi is not installed"}]}
+//            {"schema": "inquest-bundle-1", "hostname": "node07", "items": [{"name": "nvidia-smi.txt", "problem":
+//            "nvidia-smi is not installed"}]}
 // Clock:   none.        Not read: how each item was made, and what was added by hand (files/).
 #include <simdjson.h>
 
@@ -22,7 +23,8 @@ class BundleManifestParser final : public Parser {
     Json root;
     std::string_view schema, hostname;
     simdjson::dom::array items;
-    if (parser.parse(padded).get(root) != simdjson::SUCCESS || root["schema"].get(schema) != simdjson::SUCCESS) return false;
+    if (parser.parse(padded).get(root) != simdjson::SUCCESS || root["schema"].get(schema) != simdjson::SUCCESS)
+      return false;
     if (!schema.starts_with("inquest-bundle-") || root["items"].get(items) != simdjson::SUCCESS) return false;
     Record of_host = record;
     if (root["hostname"].get(hostname) == simdjson::SUCCESS && !hostname.empty() && !of_host.origin.host)
@@ -45,9 +47,9 @@ constexpr std::string_view kMarks[] = {"\"inquest-bundle-"};
 }  // namespace
 
 extern const Format kBundleManifest{.name = "bundle-manifest",
-                             .framing = Framing::kDocument,
-                             .component = Component::kAny,
-                             .marks = kMarks,
-                             .make = &Make<BundleManifestParser>};
+                                    .framing = Framing::kDocument,
+                                    .component = Component::kAny,
+                                    .marks = kMarks,
+                                    .make = &Make<BundleManifestParser>};
 
 }  // namespace inquest

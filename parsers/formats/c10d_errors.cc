@@ -56,7 +56,14 @@ constexpr std::span kClaimed = std::span(kMarks).subspan(6);
 /// What a message that is read holds, and what makes a line ours.
 const WordSet& Words() {
   static const WordSet kWords = [] {
-    std::vector<std::string_view> words = {"Detected mismatch between collectives on ranks", "monitoredBarrier", "store based barrier", "ompleted store-based barrier", "is setting up NCCL communicator and retr", "Timed out waiting ", "Error: Socket Timeout", "as device"};
+    std::vector<std::string_view> words = {"Detected mismatch between collectives on ranks",
+                                           "monitoredBarrier",
+                                           "store based barrier",
+                                           "ompleted store-based barrier",
+                                           "is setting up NCCL communicator and retr",
+                                           "Timed out waiting ",
+                                           "Error: Socket Timeout",
+                                           "as device"};
     words.insert(words.end(), kClaimed.begin(), kClaimed.end());
     return WordSet(words);
   }();
@@ -107,15 +114,19 @@ std::optional<MonitoredBarrierFailed> ReadBarrier(std::string_view text) {
   return failed;
 }
 
-// "for rank: 3, key:" while it waits, "on rank: 3, for key:" or "on rank 3, for key:" when it gives up. Keys count the groups.
+// "for rank: 3, key:" while it waits, "on rank: 3, for key:" or "on rank 3, for key:" when it gives up. Keys count the
+// groups.
 std::optional<StoreBarrierCount> ReadStoreBarrier(std::string_view text) {
-  static const Pattern kCount(R"(store based barrier .*rank:? (\d+), (?:for )?key: \S+ \(world_size=(\d+), (?:worker_count|num_workers_joined)=(\d+),)");
+  static const Pattern kCount(
+      R"(store based barrier .*rank:? (\d+), (?:for )?key: \S+ \(world_size=(\d+), (?:worker_count|num_workers_joined)=(\d+),)");
   static const Pattern kDone(R"(\bRank (\d+): Completed store-based barrier for key:\S+ with (\d+) nodes)");
-  if (const auto done = kDone.Search(text); done && done->number(2)) return StoreBarrierCount{RankOf<GlobalRank>(*done, 1), *done->number(2), *done->number(2), false};
+  if (const auto done = kDone.Search(text); done && done->number(2))
+    return StoreBarrierCount{RankOf<GlobalRank>(*done, 1), *done->number(2), *done->number(2), false};
   const auto match = kCount.Search(text);
   const auto size = match ? match->number(2) : std::nullopt, came = match ? match->number(3) : std::nullopt;
   if (!size || !came) return std::nullopt;
-  return StoreBarrierCount{RankOf<GlobalRank>(*match, 1), *size, *came, text.find("Timed out initializing process group") != std::string_view::npos};
+  return StoreBarrierCount{RankOf<GlobalRank>(*match, 1), *size, *came,
+                           text.find("Timed out initializing process group") != std::string_view::npos};
 }
 
 std::optional<UniqueIdWait> ReadUniqueIdWait(std::string_view text) {
@@ -140,7 +151,8 @@ std::optional<WaitGivenUp> ReadWait(std::string_view text) {
   static const Pattern kSocket(R"(waitForInput: socket SocketImpl\(.*\) timed out after (\d+)ms)");
   if (kOldStore.Matches(text)) return WaitGivenUp{"a key of the store", std::nullopt};
   if (const auto gloo = kGloo.Search(text)) return WaitGivenUp{"Gloo " + std::string(gloo->text(2)), gloo->number(1)};
-  if (const auto store = kStore.Search(text)) return WaitGivenUp{"store key " + std::string(store->text(2)), store->number(1)};
+  if (const auto store = kStore.Search(text))
+    return WaitGivenUp{"store key " + std::string(store->text(2)), store->number(1)};
   if (const auto socket = kSocket.Search(text)) return WaitGivenUp{"an answer of the store", socket->number(1)};
   return std::nullopt;
 }
@@ -154,8 +166,13 @@ std::optional<GuessedDevice> ReadGuess(std::string_view text) {
 }
 
 std::vector<What> Read(std::string_view text, std::uint64_t words) {
-  static const std::uint64_t kMismatchWords = Words().Of({"Detected mismatch between collectives on ranks"}), kBarrierWords = Words().Of({"monitoredBarrier"}), kStoreWords = Words().Of({"store based barrier", "ompleted store-based barrier"}), kIdWords = Words().Of({"is setting up NCCL communicator and retr"}),
-                             kWaitWords = Words().Of({"Timed out waiting ", "Error: Socket Timeout", "wait timeout after ", "waitForInput: "}), kGuessWords = Words().Of({"as device"});
+  static const std::uint64_t kMismatchWords = Words().Of({"Detected mismatch between collectives on ranks"}),
+                             kBarrierWords = Words().Of({"monitoredBarrier"}),
+                             kStoreWords = Words().Of({"store based barrier", "ompleted store-based barrier"}),
+                             kIdWords = Words().Of({"is setting up NCCL communicator and retr"}),
+                             kWaitWords = Words().Of({"Timed out waiting ", "Error: Socket Timeout",
+                                                      "wait timeout after ", "waitForInput: "}),
+                             kGuessWords = Words().Of({"as device"});
   std::vector<What> found;
   const auto add = [&](auto what) {
     if (what) found.emplace_back(*std::move(what));
@@ -185,9 +202,9 @@ class C10dErrorsParser final : public Parser {
 std::vector<What> ReadC10dMessage(std::string_view text) { return Read(text, Words().In(text)); }
 
 extern const Format kC10dErrors{.name = "pytorch-c10d",
-                         .framing = Framing::kLines,
-                         .component = Component::kC10,
-                         .marks = kMarks,
-                         .make = &Make<C10dErrorsParser>};
+                                .framing = Framing::kLines,
+                                .component = Component::kC10,
+                                .marks = kMarks,
+                                .make = &Make<C10dErrorsParser>};
 
 }  // namespace inquest

@@ -140,9 +140,9 @@ constexpr std::string_view kMarks[] = {
 }  // namespace
 
 extern const Format kCrash{.name = "crash",
-                    .framing = Framing::kLines,
-                    .component = Component::kAny,
-                    .marks = kMarks,
-                    .make = &Make<CrashParser>};
+                           .framing = Framing::kLines,
+                           .component = Component::kAny,
+                           .marks = kMarks,
+                           .make = &Make<CrashParser>};
 
 }  // namespace inquest

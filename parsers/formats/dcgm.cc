@@ -43,7 +43,10 @@ std::optional<Row> ReadRow(std::string_view text) {
   return Row{Trimmed(match->text(1)), std::move(result)};
 }
 
-bool IsRule(std::string_view text) { return text.starts_with("|-----  ") || text.starts_with("+-----  ") || text.starts_with("+====") || text.starts_with("+----"); }
+bool IsRule(std::string_view text) {
+  return text.starts_with("|-----  ") || text.starts_with("+-----  ") || text.starts_with("+====") ||
+         text.starts_with("+----");
+}
 
 // A result is held until the rows of warnings below it have said why.
 class DcgmTableParser final : public Parser {
@@ -110,7 +113,10 @@ class DcgmTableParser final : public Parser {
     if (!match) return AddResult(record, result);
     std::erase_if(held_, [](const Event& event) { return !std::get<GpuDiag>(event.what).gpu; });
     if (held_.size() > kMostHeld) return;
-    held_.push_back(EventFrom(record, GpuDiag{.failed = match->text(2) == "Fail", .test = test_, .gpu = static_cast<int>(*match->number(1)), .detail = {}}));
+    held_.push_back(EventFrom(record, GpuDiag{.failed = match->text(2) == "Fail",
+                                              .test = test_,
+                                              .gpu = static_cast<int>(*match->number(1)),
+                                              .detail = {}}));
   }
 
   /// Says why the test above it failed, or why the diagnostic came to no test.
@@ -118,7 +124,11 @@ class DcgmTableParser final : public Parser {
     static const Pattern kGpu(R"(^GPU (\d{1,4}) )");
     if (held_.empty()) {
       const auto gpu = kGpu.Search(row.result);
-      held_.push_back(EventFrom(record, GpuDiag{.failed = true, .test = row.name, .gpu = gpu ? std::optional(static_cast<int>(*gpu->number(1))) : std::nullopt, .detail = {}}));
+      held_.push_back(
+          EventFrom(record, GpuDiag{.failed = true,
+                                    .test = row.name,
+                                    .gpu = gpu ? std::optional(static_cast<int>(*gpu->number(1))) : std::nullopt,
+                                    .detail = {}}));
     }
     warned_.reset();
     AddWarning(Row{"", row.result});
@@ -162,10 +172,13 @@ std::vector<int> GpusOf(const Json& result) {
   std::int64_t number = 0;
   if (result["entity_id"].get(number) == simdjson::SUCCESS) {
     const std::string_view group = TextOf(result, "entity_group");
-    return (group.empty() || group == "GPU") && number >= 0 && number < kMostGpus ? std::vector<int>{static_cast<int>(number)} : std::vector<int>();
+    return (group.empty() || group == "GPU") && number >= 0 && number < kMostGpus
+               ? std::vector<int>{static_cast<int>(number)}
+               : std::vector<int>();
   }
   for (const char* key : {"gpu_id", "gpu_ids"}) {
-    if (result[key].get(number) == simdjson::SUCCESS && number >= 0 && number < kMostGpus) return {static_cast<int>(number)};
+    if (result[key].get(number) == simdjson::SUCCESS && number >= 0 && number < kMostGpus)
+      return {static_cast<int>(number)};
     if (const std::string_view list = TextOf(result, key); !list.empty()) return ReadNumbers<int>(list);
   }
   return {};
@@ -193,7 +206,9 @@ class DcgmJsonParser final : public Parser {
     const simdjson::padded_string padded(record.text);
     Json root, diagnostic;
     if (parser.parse(padded).get(root) != simdjson::SUCCESS) return false;
-    if (root["DCGM Diagnostic"].get(diagnostic) != simdjson::SUCCESS && root["DCGM GPU Diagnostic"].get(diagnostic) != simdjson::SUCCESS) return false;
+    if (root["DCGM Diagnostic"].get(diagnostic) != simdjson::SUCCESS &&
+        root["DCGM GPU Diagnostic"].get(diagnostic) != simdjson::SUCCESS)
+      return false;
     simdjson::dom::array categories, tests, results;
     if (diagnostic["test_categories"].get(categories) != simdjson::SUCCESS) return true;
     for (const Json category : categories) {
@@ -216,29 +231,30 @@ class DcgmJsonParser final : public Parser {
     if (gpus.size() > 64) gpus.resize(64);
     for (std::size_t i = 0; i < std::max<std::size_t>(gpus.size(), 1); ++i) {
       if (!gpus.empty()) diag.gpu = gpus[i];
-      const std::string text = "dcgmi diag: " + test + (diag.gpu ? ", GPU " + std::to_string(*diag.gpu) : "") + ": " + std::string(status) +
-                               (diag.detail.empty() ? "" : ": " + diag.detail);
+      const std::string text = "dcgmi diag: " + test + (diag.gpu ? ", GPU " + std::to_string(*diag.gpu) : "") + ": " +
+                               std::string(status) + (diag.detail.empty() ? "" : ": " + diag.detail);
       cited.text = text;
       out.Add(EventFrom(cited, diag));
     }
   }
 };
 
-constexpr std::string_view kTableMarks[] = {"|-----  Metadata  ---", "|-----  Deployment  ---", "+-----  Hardware  ---", "+-----  Integration  ---", "+-----  Stress  ---"};
+constexpr std::string_view kTableMarks[] = {"|-----  Metadata  ---", "|-----  Deployment  ---", "+-----  Hardware  ---",
+                                            "+-----  Integration  ---", "+-----  Stress  ---"};
 constexpr std::string_view kJsonMarks[] = {"\"test_categories\""};
 
 }  // namespace
 
 extern const Format kDcgmTable{.name = "dcgm-diag",
-                        .framing = Framing::kLines,
-                        .component = Component::kSmi,
-                        .marks = kTableMarks,
-                        .follow = 48,
-                        .make = &Make<DcgmTableParser>};
+                               .framing = Framing::kLines,
+                               .component = Component::kSmi,
+                               .marks = kTableMarks,
+                               .follow = 48,
+                               .make = &Make<DcgmTableParser>};
 extern const Format kDcgmJson{.name = "dcgm-diag-json",
-                       .framing = Framing::kDocument,
-                       .component = Component::kSmi,
-                       .marks = kJsonMarks,
-                       .make = &Make<DcgmJsonParser>};
+                              .framing = Framing::kDocument,
+                              .component = Component::kSmi,
+                              .marks = kJsonMarks,
+                              .make = &Make<DcgmJsonParser>};
 
 }  // namespace inquest

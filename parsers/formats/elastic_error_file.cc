@@ -128,9 +128,9 @@ constexpr std::string_view kMarks[] = {"\"py_callstack\"", "\"errorCode\""};
 }  // namespace
 
 extern const Format kElasticErrorFile{.name = "torchelastic-error-file",
-                               .framing = Framing::kDocument,
-                               .component = Component::kElastic,
-                               .marks = kMarks,
-                               .make = &Make<ElasticErrorFileParser>};
+                                      .framing = Framing::kDocument,
+                                      .component = Component::kElastic,
+                                      .marks = kMarks,
+                                      .make = &Make<ElasticErrorFileParser>};
 
 }  // namespace inquest

@@ -19,12 +19,14 @@ std::optional<Timestamp> ReadTime(std::string_view text) {
   const auto match = kTime.Search(text);
   if (!match) return std::nullopt;
   // A weekday is what makes the reader take a year; which one, nobody checks.
-  const auto parsed = ParseTime("Mon " + std::string(match->text(1)) + " " + std::string(match->text(3)) + " " + std::string(match->text(2)));
+  const auto parsed = ParseTime("Mon " + std::string(match->text(1)) + " " + std::string(match->text(3)) + " " +
+                                std::string(match->text(2)));
   return parsed ? std::optional(parsed->time) : std::nullopt;
 }
 
 std::optional<SxidReported> ReadSwitchError(std::string_view text) {
-  static const Pattern kError(R"(detected NVSwitch (fatal|non-fatal) error (\d{1,6}) on (?:fid \d+ )?(?:on )?(?:NVSwitch )?(?:pci bus id ([0-9A-Fa-f:.]+))?)");
+  static const Pattern kError(
+      R"(detected NVSwitch (fatal|non-fatal) error (\d{1,6}) on (?:fid \d+ )?(?:on )?(?:NVSwitch )?(?:pci bus id ([0-9A-Fa-f:.]+))?)");
   static const Pattern kSwitch(R"(physical id (\d+))"), kPort(R"( port (\d{1,4})\b)");
   const auto match = kError.Search(text);
   if (!match) return std::nullopt;
@@ -32,7 +34,8 @@ std::optional<SxidReported> ReadSwitchError(std::string_view text) {
   sxid.sxid = static_cast<int>(match->number(2).value_or(0));
   sxid.severity = match->text(1) == "fatal" ? SxidReported::Severity::kFatal : SxidReported::Severity::kNonFatal;
   sxid.bus_id = KernelBusId(match->text(3));
-  if (const auto number = kSwitch.Search(text)) sxid.device = "NVSwitch with physical id " + std::string(number->text(1));
+  if (const auto number = kSwitch.Search(text))
+    sxid.device = "NVSwitch with physical id " + std::string(number->text(1));
   if (const auto port = kPort.Search(text)) sxid.link = static_cast<int>(port->number(1).value_or(0));
   sxid.detail = std::string(text.substr(text.find("detected NVSwitch")));
   return sxid;
@@ -44,8 +47,10 @@ class FabricManagerParser final : public Parser {
     const auto line = kLine.Search(record.text);
     if (!line) return false;
     std::optional<What> what;
-    if (auto sxid = ReadSwitchError(record.text)) what = *std::move(sxid);
-    else if (line->text(1) == "ERROR" || line->text(1) == "FATAL") what = KernelNotice{.subsystem = "fabric-manager", .what = "said", .device = {}, .uptime = {}};
+    if (auto sxid = ReadSwitchError(record.text))
+      what = *std::move(sxid);
+    else if (line->text(1) == "ERROR" || line->text(1) == "FATAL")
+      what = KernelNotice{.subsystem = "fabric-manager", .what = "said", .device = {}, .uptime = {}};
     if (!what) return true;
     Event event = EventFrom(record, *std::move(what));
     if (const auto at = ReadTime(record.text)) event.at = at;
@@ -59,9 +64,9 @@ constexpr std::string_view kMarks[] = {"] [tid "};
 }  // namespace
 
 extern const Format kFabricManager{.name = "fabric-manager",
-                            .framing = Framing::kLines,
-                            .component = Component::kKernel,
-                            .marks = kMarks,
-                            .make = &Make<FabricManagerParser>};
+                                   .framing = Framing::kLines,
+                                   .component = Component::kKernel,
+                                   .marks = kMarks,
+                                   .make = &Make<FabricManagerParser>};
 
 }  // namespace inquest

@@ -204,9 +204,9 @@ constexpr std::string_view kMarks[] = {
 }  // namespace
 
 extern const Format kFramework{.name = "framework",
-                        .framing = Framing::kLines,
-                        .component = Component::kAny,
-                        .marks = kMarks,
-                        .make = &Make<FrameworkParser>};
+                               .framing = Framing::kLines,
+                               .component = Component::kAny,
+                               .marks = kMarks,
+                               .make = &Make<FrameworkParser>};
 
 }  // namespace inquest

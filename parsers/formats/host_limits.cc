@@ -6,9 +6,10 @@
 //            tmpfs            64M   60M  4.0M  94% /dev/shm              (df, with -h, -k, -m, -B1, -T)
 //            shm on /dev/shm type tmpfs (rw,nosuid,nodev,size=65536k)    (mount, /proc/mounts)
 //            Linux node07 5.15.0-91-generic #101-Ubuntu SMP ... x86_64 GNU/Linux      (uname -a)
-//            BOOT_IMAGE=/vmlinuz-5.15 root=/dev/sda2 ro iommu=pt         (/proc/cmdline; `Command line: ` in the kernel log)
-//            iommu: Default domain type: Translated                      (kernel log)
-// Clock:   none.        Not read: other limits, `ulimit -l` alone (a number without a name), other file systems, sysctl.
+//            BOOT_IMAGE=/vmlinuz-5.15 root=/dev/sda2 ro iommu=pt         (/proc/cmdline; `Command line: ` in the kernel
+//            log) iommu: Default domain type: Translated                      (kernel log)
+// Clock:   none.        Not read: other limits, `ulimit -l` alone (a number without a name), other file systems,
+// sysctl.
 #include <cmath>
 
 #include "core/host_name.h"
@@ -33,11 +34,19 @@ std::optional<HostLimit> LimitOf(HostLimit::Of of, string_view value, std::int64
 
 std::optional<HostLimit> ReadLimit(string_view text) {
   using Of = HostLimit::Of;
-  static const Pattern kBash(R"(^\s*(max locked memory|open files|max user processes)\s+\((?:(kbytes|bytes)(?:, )?)?(?:-[lnu])?\):? +(\d{1,18}|unlimited)\s*$)");
-  static const Pattern kProc(R"(^\s*Max (locked memory|open files|processes)\s+(\d{1,19}|unlimited)\s+(?:\d{1,19}|unlimited)\s)");
-  static const Pattern kOther(R"(^\s*(?:-l: locked-in-memory size \((kbytes|Kb)\)|(-n: file descriptors|nofiles)|(-u: processes)|locked memory\(kbytes\))\s+(\d{1,18}|unlimited)\s*$)");
-  const auto of = [](string_view words) { return words.find("locked") != string_view::npos ? Of::kLockedMemory : words.find("files") != string_view::npos ? Of::kOpenFiles : Of::kProcesses; };
-  if (const auto bash = kBash.Search(text)) return LimitOf(of(bash->text(1)), bash->text(3), bash->text(2) == "kbytes" ? 1024 : 1);
+  static const Pattern kBash(
+      R"(^\s*(max locked memory|open files|max user processes)\s+\((?:(kbytes|bytes)(?:, )?)?(?:-[lnu])?\):? +(\d{1,18}|unlimited)\s*$)");
+  static const Pattern kProc(
+      R"(^\s*Max (locked memory|open files|processes)\s+(\d{1,19}|unlimited)\s+(?:\d{1,19}|unlimited)\s)");
+  static const Pattern kOther(
+      R"(^\s*(?:-l: locked-in-memory size \((kbytes|Kb)\)|(-n: file descriptors|nofiles)|(-u: processes)|locked memory\(kbytes\))\s+(\d{1,18}|unlimited)\s*$)");
+  const auto of = [](string_view words) {
+    return words.find("locked") != string_view::npos  ? Of::kLockedMemory
+           : words.find("files") != string_view::npos ? Of::kOpenFiles
+                                                      : Of::kProcesses;
+  };
+  if (const auto bash = kBash.Search(text))
+    return LimitOf(of(bash->text(1)), bash->text(3), bash->text(2) == "kbytes" ? 1024 : 1);
   if (const auto proc = kProc.Search(text)) return LimitOf(of(proc->text(1)), proc->text(2), 1);
   const auto other = kOther.Search(text);
   if (!other) return std::nullopt;
@@ -53,12 +62,15 @@ std::optional<std::int64_t> BytesOf(string_view text, std::int64_t unit) {
   if (!number) return std::nullopt;
   const string_view letters = "kMGTP";
   const char letter = match->text(2) == "K" ? 'k' : match->text(2).empty() ? ' ' : match->text(2)[0];
-  const double scale = letter == ' ' ? static_cast<double>(unit) : std::pow(1024.0, static_cast<double>(letters.find(letter) + 1));
-  return *number * scale < static_cast<double>(kMostBytes) ? std::optional(static_cast<std::int64_t>(*number * scale)) : std::nullopt;
+  const double scale =
+      letter == ' ' ? static_cast<double>(unit) : std::pow(1024.0, static_cast<double>(letters.find(letter) + 1));
+  return *number * scale < static_cast<double>(kMostBytes) ? std::optional(static_cast<std::int64_t>(*number * scale))
+                                                           : std::nullopt;
 }
 
 std::optional<ShmSize> ReadShm(string_view text, std::int64_t df_unit) {
-  static const Pattern kDf(R"(^\S+(?:\s+[a-z]\w*)?\s+([\d.]+[KMGTP]?(?:i?B)?)\s+([\d.]+[KMGTP]?(?:i?B)?)\s+([\d.]+[KMGTP]?(?:i?B)?)\s+\d{1,3}% (?:/dev/shm|/run/shm)\s*$)");
+  static const Pattern kDf(
+      R"(^\S+(?:\s+[a-z]\w*)?\s+([\d.]+[KMGTP]?(?:i?B)?)\s+([\d.]+[KMGTP]?(?:i?B)?)\s+([\d.]+[KMGTP]?(?:i?B)?)\s+\d{1,3}% (?:/dev/shm|/run/shm)\s*$)");
   static const Pattern kMount(R"((?: on /dev/shm type tmpfs \(| /dev/shm tmpfs )\S*?\bsize=(\d{1,15}[kKmMgG]?))");
   if (const auto df = kDf.Search(text)) {
     const auto total = BytesOf(df->text(1), df_unit), free = BytesOf(df->text(3), df_unit);
@@ -96,9 +108,11 @@ class HostLimitsParser final : public Parser {
   }
 
   bool ConsumeKernel(const Record& record, EventSink& out) {
-    static const Pattern kUname(R"(^(?:uname: )?Linux ([A-Za-z0-9][\w.-]{0,63}) (\d+\.\d+\S{0,64}) #.*\bGNU/Linux\s*$)");
+    static const Pattern kUname(
+        R"(^(?:uname: )?Linux ([A-Za-z0-9][\w.-]{0,63}) (\d+\.\d+\S{0,64}) #.*\bGNU/Linux\s*$)");
     static const Pattern kVersion(R"(Linux version (\d+\.\d+\S{0,64}) \()");
-    static const Pattern kCommand(R"((?:^|Command line: )((?:\S.* )?(?:BOOT_IMAGE=|root=(?:/dev/|(?:PART)?UUID=|LABEL=|ZFS=|live:)).*)$)");
+    static const Pattern kCommand(
+        R"((?:^|Command line: )((?:\S.* )?(?:BOOT_IMAGE=|root=(?:/dev/|(?:PART)?UUID=|LABEL=|ZFS=|live:)).*)$)");
     static const Pattern kDomain(R"(iommu: Default domain type: (Translated|Passthrough|passthrough|Identity))");
     if (const auto uname = kUname.Search(record.text)) {
       Record own = record;
@@ -126,17 +140,44 @@ class HostLimitsParser final : public Parser {
   std::int64_t df_unit_ = 1024;  ///< what a number of df without a letter counts
 };
 
-constexpr string_view kMarks[] = {"max locked memory", "Max locked memory", "locked-in-memory size", "locked memory(kbytes)", "open files  ", "Max open files", "-n: file descriptors",
-                                  "nofiles   ", "max user processes", "Max processes", "-u: processes", "% /dev/shm", "% /run/shm", "on /dev/shm type tmpfs", " /dev/shm tmpfs ", "-blocks ",
-                                  "GNU/Linux", "Linux version ", "BOOT_IMAGE=", " root=UUID=", " root=/dev/", "Command line: ", "iommu: Default domain type: ",
-                                  "$ ulimit -", "# ulimit -", "$ df -", "# df -", "$ uname -", "# uname -", "$ cat /proc/", "# cat /proc/"};
+constexpr string_view kMarks[] = {"max locked memory",
+                                  "Max locked memory",
+                                  "locked-in-memory size",
+                                  "locked memory(kbytes)",
+                                  "open files  ",
+                                  "Max open files",
+                                  "-n: file descriptors",
+                                  "nofiles   ",
+                                  "max user processes",
+                                  "Max processes",
+                                  "-u: processes",
+                                  "% /dev/shm",
+                                  "% /run/shm",
+                                  "on /dev/shm type tmpfs",
+                                  " /dev/shm tmpfs ",
+                                  "-blocks ",
+                                  "GNU/Linux",
+                                  "Linux version ",
+                                  "BOOT_IMAGE=",
+                                  " root=UUID=",
+                                  " root=/dev/",
+                                  "Command line: ",
+                                  "iommu: Default domain type: ",
+                                  "$ ulimit -",
+                                  "# ulimit -",
+                                  "$ df -",
+                                  "# df -",
+                                  "$ uname -",
+                                  "# uname -",
+                                  "$ cat /proc/",
+                                  "# cat /proc/"};
 
 }  // namespace
 
 extern const Format kHostLimits{.name = "host-limits",
-                         .framing = Framing::kLines,
-                         .component = Component::kAny,
-                         .marks = kMarks,
-                         .make = &Make<HostLimitsParser>};
+                                .framing = Framing::kLines,
+                                .component = Component::kAny,
+                                .marks = kMarks,
+                                .make = &Make<HostLimitsParser>};
 
 }  // namespace inquest

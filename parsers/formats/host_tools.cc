@@ -20,7 +20,8 @@ std::optional<T> Whole(std::string_view text) {
 }  // namespace
 
 std::optional<Prompt> ReadPrompt(std::string_view text) {
-  static const Pattern kPrompt(R"(^\s*(?:\([\w.-]{1,32}\) ?)?\[?[\w.-]{1,32}@([A-Za-z0-9][\w.-]{0,62})[: ][^#$]{0,120}?\]?[#$]\s*(\S.*)$)");
+  static const Pattern kPrompt(
+      R"(^\s*(?:\([\w.-]{1,32}\) ?)?\[?[\w.-]{1,32}@([A-Za-z0-9][\w.-]{0,62})[: ][^#$]{0,120}?\]?[#$]\s*(\S.*)$)");
   const auto match = kPrompt.Search(text.substr(0, 512));
   if (!match) return std::nullopt;
   return Prompt{match->text(1), match->text(2)};

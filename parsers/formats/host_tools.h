@@ -19,8 +19,8 @@ std::optional<Prompt> ReadPrompt(std::string_view text);
 std::optional<std::int64_t> WholeNumber(std::string_view text);
 std::optional<double> WholeDecimal(std::string_view text);
 
-// A pasted terminal names its host in the prompt, for what follows it. A log that shows states without end must not cost
-// memory without end: what comes after kMostStates is read and not kept.
+// A pasted terminal names its host in the prompt, for what follows it. A log that shows states without end must not
+// cost memory without end: what comes after kMostStates is read and not kept.
 class HostStates {
  public:
   /// Whether the line is a prompt.

@@ -1,13 +1,16 @@
 // interfaces.cc: network interfaces and their addresses, as `ip`, `ifconfig` and `ethtool` show them.
 // Format:  a head line for each interface, then its addresses
-//            2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000     (ip link)
-//                inet 10.3.0.17/24 brd 10.3.0.255 scope global eth0                                                       (ip addr)
-//            eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500 / inet 10.3.0.17  netmask 255.255.255.0           (ifconfig)
-//            eth0      Link encap:Ethernet / inet addr:10.3.0.17 / UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1     (net-tools to 1.60)
-//            eth0             UP             52:54:00:11:22:33 <BROADCAST,MULTICAST,UP,LOWER_UP>                          (ip -br link)
-//            Settings for eth0: / Speed: 100000Mb/s / Link detected: yes                                                  (ethtool)
+//            2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000
+//            (ip link)
+//                inet 10.3.0.17/24 brd 10.3.0.255 scope global eth0 (ip addr)
+//            eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500 / inet 10.3.0.17  netmask 255.255.255.0
+//            (ifconfig) eth0      Link encap:Ethernet / inet addr:10.3.0.17 / UP BROADCAST RUNNING MULTICAST  MTU:1500
+//            Metric:1     (net-tools to 1.60) eth0             UP             52:54:00:11:22:33
+//            <BROADCAST,MULTICAST,UP,LOWER_UP>                          (ip -br link) Settings for eth0: / Speed:
+//            100000Mb/s / Link detected: yes                                                  (ethtool)
 // Clock:   none.
-// Not read: counters (ip -s, ethtool -S: they count from boot and name no moment), ip -br addr, ip -j, routes, IPv6 in ifconfig.
+// Not read: counters (ip -s, ethtool -S: they count from boot and name no moment), ip -br addr, ip -j, routes, IPv6 in
+// ifconfig.
 #include "core/pattern.h"
 #include "parsers/formats.h"
 #include "parsers/formats/host_tools.h"
@@ -38,25 +41,40 @@ class InterfacesParser final : public Parser {
       name_.clear();
       return true;
     }
-    return ConsumeIp(record, out) || ConsumeIfconfig(record, out) || ConsumeAddress(record, out) || ConsumeEthtool(record, out);
+    return ConsumeIp(record, out) || ConsumeIfconfig(record, out) || ConsumeAddress(record, out) ||
+           ConsumeEthtool(record, out);
   }
 
  private:
-  void Add(const Record& record, LinkPort::State state, std::optional<int> mtu, std::optional<double> rate, EventSink& out) {
-    states_.Add(record, LinkPort{.device = name_, .port = 0, .state = state, .phys_state = {}, .rate_gbps = rate, .mtu = mtu, .sm_lid = {}, .link_layer = {}, .netdev = {}}, out);
+  void Add(const Record& record, LinkPort::State state, std::optional<int> mtu, std::optional<double> rate,
+           EventSink& out) {
+    states_.Add(record,
+                LinkPort{.device = name_,
+                         .port = 0,
+                         .state = state,
+                         .phys_state = {},
+                         .rate_gbps = rate,
+                         .mtu = mtu,
+                         .sm_lid = {},
+                         .link_layer = {},
+                         .netdev = {}},
+                out);
   }
 
   // An interface that is not told to be up is down; one that is up and has no carrier is, too.
   bool ConsumeIp(const Record& record, EventSink& out) {
     static const Pattern kHead(R"(^(?:\d{1,6}: )?([^\s:@]{1,32})(?:@[^\s:]+)?: <([A-Z0-9_,-]*)> mtu (\d{1,7}))");
-    static const Pattern kBrief(R"(^([^\s:@]{1,32})(?:@\S+)? +(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT) .*<([A-Z0-9_,-]*)>\s*$)");
+    static const Pattern kBrief(
+        R"(^([^\s:@]{1,32})(?:@\S+)? +(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT) .*<([A-Z0-9_,-]*)>\s*$)");
     const auto head = kHead.Search(record.text);
     const auto brief = head ? std::nullopt : kBrief.Search(record.text);
     if (!head && !brief) return false;
     name_ = std::string(head ? head->text(1) : brief->text(1));
     const string_view flags = head ? head->text(2) : brief->text(3);
-    const bool up = Has(flags, "UP") && !Has(flags, "NO-CARRIER") && (Has(flags, "LOWER_UP") || record.text.find(" state DOWN") == string_view::npos);
-    Add(record, up ? LinkPort::State::kActive : LinkPort::State::kDown, head ? Mtu(*head, 3) : std::nullopt, std::nullopt, out);
+    const bool up = Has(flags, "UP") && !Has(flags, "NO-CARRIER") &&
+                    (Has(flags, "LOWER_UP") || record.text.find(" state DOWN") == string_view::npos);
+    Add(record, up ? LinkPort::State::kActive : LinkPort::State::kDown, head ? Mtu(*head, 3) : std::nullopt,
+        std::nullopt, out);
     return true;
   }
 
@@ -67,7 +85,9 @@ class InterfacesParser final : public Parser {
     static const Pattern kAddress(R"(^\s+inet (?:addr:)?(\d{1,3}(?:\.\d{1,3}){3})\s)");
     if (const auto head = kHead.Search(record.text)) {
       name_ = std::string(head->text(1));
-      Add(record, Has(head->text(2), "UP") && Has(head->text(2), "RUNNING") ? LinkPort::State::kActive : LinkPort::State::kDown, Mtu(*head, 3), std::nullopt, out);
+      Add(record,
+          Has(head->text(2), "UP") && Has(head->text(2), "RUNNING") ? LinkPort::State::kActive : LinkPort::State::kDown,
+          Mtu(*head, 3), std::nullopt, out);
       return true;
     }
     if (const auto head = kOldHead.Search(record.text)) {
@@ -76,20 +96,32 @@ class InterfacesParser final : public Parser {
     }
     if (name_.empty()) return false;
     if (const auto flags = kOldFlags.Search(record.text)) {
-      Add(record, Has(flags->text(1), "UP") && Has(flags->text(1), "RUNNING") ? LinkPort::State::kActive : LinkPort::State::kDown, Mtu(*flags, 2), std::nullopt, out);
+      Add(record,
+          Has(flags->text(1), "UP") && Has(flags->text(1), "RUNNING") ? LinkPort::State::kActive
+                                                                      : LinkPort::State::kDown,
+          Mtu(*flags, 2), std::nullopt, out);
       return true;
     }
     const auto address = kAddress.Search(record.text);
     if (!address) return false;
-    states_.Add(record, PortAddress{.device = name_, .port = 0, .index = {}, .address = std::string(address->text(1)), .roce_version = 0}, out);
+    states_.Add(
+        record,
+        PortAddress{
+            .device = name_, .port = 0, .index = {}, .address = std::string(address->text(1)), .roce_version = 0},
+        out);
     return true;
   }
 
   bool ConsumeAddress(const Record& record, EventSink& out) {
-    static const Pattern kAddress(R"(^\s+inet6? ([0-9a-f.:]{2,45})(?:/\d{1,3}| peer ).* scope (?:global|link|host|site))");
+    static const Pattern kAddress(
+        R"(^\s+inet6? ([0-9a-f.:]{2,45})(?:/\d{1,3}| peer ).* scope (?:global|link|host|site))");
     const auto address = kAddress.Search(record.text);
     if (!address || name_.empty()) return false;
-    states_.Add(record, PortAddress{.device = name_, .port = 0, .index = {}, .address = std::string(address->text(1)), .roce_version = 0}, out);
+    states_.Add(
+        record,
+        PortAddress{
+            .device = name_, .port = 0, .index = {}, .address = std::string(address->text(1)), .roce_version = 0},
+        out);
     return true;
   }
 
@@ -118,16 +150,18 @@ class InterfacesParser final : public Parser {
   std::optional<double> speed_;
 };
 
-constexpr string_view kMarks[] = {"> mtu ", ">  mtu ", ",LOWER_UP>", "<NO-CARRIER,", " scope global", " scope link", " scope host", "  netmask ", "Link encap:", "inet addr:",
-                                  "  MTU:", "Settings for ", "0Mb/s", "Link detected: ",
-                                  "$ ip a", "# ip a", "$ ip link", "# ip link", "$ ip -", "# ip -", "$ ifconfig", "# ifconfig", "$ ethtool", "# ethtool"};
+constexpr string_view kMarks[] = {
+    "> mtu ",      ">  mtu ",         ",LOWER_UP>",  "<NO-CARRIER,", " scope global", " scope link",
+    " scope host", "  netmask ",      "Link encap:", "inet addr:",   "  MTU:",        "Settings for ",
+    "0Mb/s",       "Link detected: ", "$ ip a",      "# ip a",       "$ ip link",     "# ip link",
+    "$ ip -",      "# ip -",          "$ ifconfig",  "# ifconfig",   "$ ethtool",     "# ethtool"};
 
 }  // namespace
 
 extern const Format kInterfaces{.name = "interfaces",
-                         .framing = Framing::kLines,
-                         .component = Component::kAny,
-                         .marks = kMarks,
-                         .make = &Make<InterfacesParser>};
+                                .framing = Framing::kLines,
+                                .component = Component::kAny,
+                                .marks = kMarks,
+                                .make = &Make<InterfacesParser>};
 
 }  // namespace inquest

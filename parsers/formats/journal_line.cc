@@ -1,8 +1,8 @@
 // A line of `journalctl -o json`: one entry of the journal, an object of strings.
 #include "parsers/formats/journal_line.h"
 
-#include <fmt/format.h>
 #include <simdjson.h>
+#include <fmt/format.h>
 
 #include <charconv>
 
@@ -22,8 +22,8 @@ std::optional<std::int64_t> NumberAt(const simdjson::dom::element& entry, const 
   return number;
 }
 
-/// A message that is not plain text, as one with a colour code or a blank at its end, is an array of bytes; one that is too
-/// long is null, and not read.
+/// A message that is not plain text, as one with a colour code or a blank at its end, is an array of bytes; one that is
+/// too long is null, and not read.
 std::optional<std::string> MessageOf(const simdjson::dom::element& entry) {
   std::string_view text;
   if (entry["MESSAGE"].get(text) == simdjson::SUCCESS) return std::string(text);
@@ -42,7 +42,8 @@ std::optional<std::string> MessageOf(const simdjson::dom::element& entry) {
 
 std::optional<JournalLine> ReadJournalLine(std::string_view line) {
   constexpr std::int64_t kLatest = 7'000'000'000'000'000, kLongestDelay = 86'400'000'000;  // microseconds; 2191, a day
-  if (!line.starts_with('{') || line.find("\"MESSAGE\"") == std::string_view::npos || line.find("\"__REALTIME_TIMESTAMP\"") == std::string_view::npos)
+  if (!line.starts_with('{') || line.find("\"MESSAGE\"") == std::string_view::npos ||
+      line.find("\"__REALTIME_TIMESTAMP\"") == std::string_view::npos)
     return std::nullopt;
   static thread_local simdjson::dom::parser parser;  // keeps its buffers from line to line
   const simdjson::padded_string padded(line);
@@ -54,11 +55,13 @@ std::optional<JournalLine> ReadJournalLine(std::string_view line) {
   out.host = TextAt(entry, "_HOSTNAME");
   if (const auto micros = NumberAt(entry, "__REALTIME_TIMESTAMP"); micros && *micros > 0 && *micros < kLatest)
     out.at = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::microseconds(*micros)),
-                       .zone_known = true, .resolution = std::chrono::microseconds(1)};
+                       .zone_known = true,
+                       .resolution = std::chrono::microseconds(1)};
   // The kernel's own stamp, since boot. journald reads late while a host hangs, and by how much its two clocks tell.
   const auto stamped = NumberAt(entry, "_SOURCE_MONOTONIC_TIMESTAMP"), read = NumberAt(entry, "__MONOTONIC_TIMESTAMP");
   const bool from_kernel = TextAt(entry, "_TRANSPORT") == "kernel" && stamped && *stamped >= 0 && *stamped < kLatest;
-  if (from_kernel && out.at && read && *read >= *stamped && *read - *stamped < kLongestDelay) out.at->at -= std::chrono::microseconds(*read - *stamped);
+  if (from_kernel && out.at && read && *read >= *stamped && *read - *stamped < kLongestDelay)
+    out.at->at -= std::chrono::microseconds(*read - *stamped);
   const std::string_view tag = TextAt(entry, "SYSLOG_IDENTIFIER");
   const auto pid = NumberAt(entry, "_PID");
   if (tag.starts_with("python") || tag.starts_with("torchrun")) {

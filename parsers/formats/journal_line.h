@@ -11,10 +11,11 @@
 namespace inquest {
 
 struct JournalLine {
-  std::string text;  ///< as -o short prints it behind the host: `kernel: message`, `nv-fabricmanager[411]: message`; as syslog with a stamp where the kernel's is there
+  std::string text;  ///< as -o short prints it behind the host: `kernel: message`, `nv-fabricmanager[411]: message`; as
+                     ///< syslog with a stamp where the kernel's is there
   std::string host;  ///< may be empty
-  std::optional<Timestamp> at;     ///< when the kernel stamped it, else when journald read it
-  std::optional<std::int64_t> pid; ///< of an interpreter, whose tag says nothing and is left out of `text`
+  std::optional<Timestamp> at;      ///< when the kernel stamped it, else when journald read it
+  std::optional<std::int64_t> pid;  ///< of an interpreter, whose tag says nothing and is left out of `text`
 };
 /// nullopt where the line is no whole entry with a message.
 std::optional<JournalLine> ReadJournalLine(std::string_view line);

@@ -16,8 +16,8 @@ struct KernelHead {
   std::string_view message;  ///< the text behind the head; all of it where there is none
   std::optional<std::chrono::microseconds> uptime;
   std::optional<Timestamp> at;
-  std::string_view host;     ///< empty: not printed
-  bool exported = false;     ///< `MESSAGE=`, a field of journalctl -o export; host and time stand on other lines
+  std::string_view host;  ///< empty: not printed
+  bool exported = false;  ///< `MESSAGE=`, a field of journalctl -o export; host and time stand on other lines
 };
 KernelHead ReadKernelHead(std::string_view text);
 
@@ -43,8 +43,8 @@ class OomReader {
 /// A crash, or a page that the memory lost.
 std::optional<KernelFault> ReadKernelFault(const KernelHead& head);
 
-// A stuck task's report goes on with its stack, of which frames that name a device or a file system come here. It is held
-// until another report begins.
+// A stuck task's report goes on with its stack, of which frames that name a device or a file system come here. It is
+// held until another report begins.
 class StuckReader {
  public:
   bool Consume(const Record& record, const KernelHead& head, EventSink& out);

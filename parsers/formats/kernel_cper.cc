@@ -33,7 +33,8 @@ std::string_view DriverOf(std::string_view vendor) {
 
 bool CperReader::Consume(const Record& record, const KernelHead& head, EventSink& out) {
   static const Pattern kLine(R"(^\{(\d{1,9})\}\[Hardware Error\]: *(.*)$)");
-  static const Pattern kSeverity(R"(^(?:event severity: |Error \d+, type: |section: \d+, severity: \d+, |severity: \d+, )(\w+))");
+  static const Pattern kSeverity(
+      R"(^(?:event severity: |Error \d+, type: |section: \d+, severity: \d+, |severity: \d+, )(\w+))");
   static const Pattern kDevice(R"(^device_id: ([0-9a-f:.]+)$)");
   static const Pattern kVendor(R"(vendor_id: 0x([0-9a-f]{4}), device_id: )");
   const auto line = kLine.Search(head.message);
@@ -54,7 +55,12 @@ bool CperReader::Consume(const Record& record, const KernelHead& head, EventSink
     of_pcie_ = text == "section_type: PCIe error";
   } else if (const auto device = kDevice.Search(text); device && of_pcie_ && severity_) {
     Finish(out);
-    held_ = KernelEvent(record, head, PcieError{.severity = *severity_, .bus_id = KernelBusId(device->text(1)), .reporter = {}, .detail = "reported by the firmware", .uptime = head.uptime});
+    held_ = KernelEvent(record, head,
+                        PcieError{.severity = *severity_,
+                                  .bus_id = KernelBusId(device->text(1)),
+                                  .reporter = {},
+                                  .detail = "reported by the firmware",
+                                  .uptime = head.uptime});
   } else if (const auto vendor = kVendor.Search(text); vendor && held_) {
     std::get<PcieError>(held_->what).reporter = std::string(DriverOf(vendor->text(1)));
   } else if (text.starts_with("class_code: 0604") && held_) {

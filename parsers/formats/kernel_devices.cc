@@ -1,9 +1,9 @@
 // kernel_devices.cc: PCI Express errors, and the other devices' lines of a kernel log, by a table.
 // Format:  AER in three to five lines an error, folded; the others one line each
 //            pcieport 0000:3a:01.0: AER: Uncorrected (Fatal) error received: 0000:3b:00.0
-//            nvidia 0000:3b:00.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)
-//            nvidia 0000:3b:00.0: AER:    [ 5] SDES                   (First)
-//            mlx5_core 0000:3b:00.0 eth2: Link down
+//            nvidia 0000:3b:00.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver
+//            ID) nvidia 0000:3b:00.0: AER:    [ 5] SDES                   (First) mlx5_core 0000:3b:00.0 eth2: Link
+//            down
 // Clock:   the head's.        Not read: TLP headers, status and mask, mlx5's health registers, machine check banks.
 #include <utility>
 
@@ -23,7 +23,8 @@ PcieError::Severity SeverityOf(std::string_view words) {
 
 std::optional<PcieError> ReadSlot(std::string_view message) {
   static const Pattern kContained(R"(pcieport ([0-9a-f:.]+)(?::pcie\d+)?: DPC:? containment event)");
-  static const Pattern kSlot(R"((?:pcieport |pciehp )?([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])?(?::pcie\d+)?:? ?(?:pciehp: )?Slot\(([^)]{1,16})\): (Link Down|Link Up|Card not present|Power fault))");
+  static const Pattern kSlot(
+      R"((?:pcieport |pciehp )?([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])?(?::pcie\d+)?:? ?(?:pciehp: )?Slot\(([^)]{1,16})\): (Link Down|Link Up|Card not present|Power fault))");
   PcieError error;
   error.reporter = "pcieport";
   if (const auto contained = kContained.Search(message)) {
@@ -50,17 +51,27 @@ bool PcieReader::Begin(const Record& record, const KernelHead& head, PcieError e
 }
 
 bool PcieReader::Consume(const Record& record, const KernelHead& head, EventSink& out) {
-  static const Pattern kReceived(R"((\w+) ([0-9a-f]{4}:[0-9a-f:.]+): AER: (?:Multiple )?((?:Unc|C)orrect\w+(?: \([\w-]+\))?) error (?:message )?received(?: from|:) (\S+))");
-  static const Pattern kDevice(R"((\w+) ([0-9a-f]{4}:[0-9a-f:.]+): (?:AER: )?PCIe Bus Error: severity=((?:Unc|C)orrect\w+(?: \([\w-]+\))?), type=([\w ]+))");
+  static const Pattern kReceived(
+      R"((\w+) ([0-9a-f]{4}:[0-9a-f:.]+): AER: (?:Multiple )?((?:Unc|C)orrect\w+(?: \([\w-]+\))?) error (?:message )?received(?: from|:) (\S+))");
+  static const Pattern kDevice(
+      R"((\w+) ([0-9a-f]{4}:[0-9a-f:.]+): (?:AER: )?PCIe Bus Error: severity=((?:Unc|C)orrect\w+(?: \([\w-]+\))?), type=([\w ]+))");
   static const Pattern kBit(R"((\w+) ([0-9a-f]{4}:[0-9a-f:.]+): (?:AER: )? +\[ ?\d+\] (.+?)(?: +\(First\))? *$)");
   if (const auto received = kReceived.Search(head.message)) {
     std::string source = KernelBusId(received->text(4));
-    return Begin(record, head, {.severity = SeverityOf(received->text(3)), .bus_id = source.empty() ? KernelBusId(received->text(2)) : source,
-                                .reporter = source.empty() ? std::string(received->text(1)) : std::string(), .detail = {}, .uptime = {}}, out);
+    return Begin(record, head,
+                 {.severity = SeverityOf(received->text(3)),
+                  .bus_id = source.empty() ? KernelBusId(received->text(2)) : source,
+                  .reporter = source.empty() ? std::string(received->text(1)) : std::string(),
+                  .detail = {},
+                  .uptime = {}},
+                 out);
   }
   if (const auto device = kDevice.Search(head.message)) {
-    PcieError error{.severity = SeverityOf(device->text(3)), .bus_id = KernelBusId(device->text(2)), .reporter = std::string(device->text(1)),
-                    .detail = std::string(device->text(4)), .uptime = head.uptime};
+    PcieError error{.severity = SeverityOf(device->text(3)),
+                    .bus_id = KernelBusId(device->text(2)),
+                    .reporter = std::string(device->text(1)),
+                    .detail = std::string(device->text(4)),
+                    .uptime = head.uptime};
     if (held_ && !has_device_ && std::get<PcieError>(held_->what).severity == error.severity)
       held_->what = std::move(error);  // the port's line stays the one that is cited
     else
@@ -100,14 +111,18 @@ struct NoticeRow {
 const std::vector<NoticeRow>& Rows() {
   static const std::vector<NoticeRow> kRows = [] {
     std::vector<NoticeRow> rows;
-    const auto add = [&](std::string_view mark, std::string_view subsystem, std::string_view what, const char* pattern) {
+    const auto add = [&](std::string_view mark, std::string_view subsystem, std::string_view what,
+                         const char* pattern) {
       rows.push_back({mark, subsystem, what, Pattern(pattern)});
     };
     add("mlx5_core ", "mlx5", "link-down", R"(mlx5_core ([0-9a-f:.]+ \S+): Link down)");
     add("mlx5_core ", "mlx5", "link-up", R"(mlx5_core ([0-9a-f:.]+ \S+): Link up)");
-    add("mlx5_core ", "mlx5", "cable-unplugged", R"(mlx5_core ([0-9a-f:.]+): .*Port module event: module \d+, Cable unplugged)");
-    add("mlx5_core ", "mlx5", "cable-error", R"(mlx5_core ([0-9a-f:.]+): .*Port module event\[error\]|module \d+, Cable error)");
-    add("mlx5_core ", "mlx5", "health", R"(mlx5_core ([0-9a-f:.]+): .*(?:health compromised|Fatal error \d+ detected|handling bad device|Health issue observed|assert_var\[0\]))");
+    add("mlx5_core ", "mlx5", "cable-unplugged",
+        R"(mlx5_core ([0-9a-f:.]+): .*Port module event: module \d+, Cable unplugged)");
+    add("mlx5_core ", "mlx5", "cable-error",
+        R"(mlx5_core ([0-9a-f:.]+): .*Port module event\[error\]|module \d+, Cable error)");
+    add("mlx5_core ", "mlx5", "health",
+        R"(mlx5_core ([0-9a-f:.]+): .*(?:health compromised|Fatal error \d+ detected|handling bad device|Health issue observed|assert_var\[0\]))");
     add("mlx5_core ", "mlx5", "time-out", R"(mlx5_core ([0-9a-f:.]+): .*timeout\. Will cause a leak)");
     add("mlx5_core ", "mlx5", "temperature", R"(mlx5_core ([0-9a-f:.]+): .*High temperature)");
     add(" Link ACTIVE", "infiniband", "link-up", R"((\w+): Port: \d+ Link ACTIVE)");
@@ -120,14 +135,19 @@ const std::vector<NoticeRow>& Rows() {
     add("infiniband ", "infiniband", "fault", R"(infiniband (\w+): .*(?:error|failed|fatal))");
     add(": server ", "nfs", "stall", R"((?:nfs|lockd): server (\S+) not responding)");
     add(": server ", "nfs", "recovered", R"((?:nfs|lockd): server (\S+) OK)");
-    add("Lustre", "lustre", "stall", R"(Lustre(?:Error)?: .*?(?:[Cc]onnection to (\S+) .*was lost|was evicted by (\S+)|timed out for))");
+    add("Lustre", "lustre", "stall",
+        R"(Lustre(?:Error)?: .*?(?:[Cc]onnection to (\S+) .*was lost|was evicted by (\S+)|timed out for))");
     add("Lustre", "lustre", "recovered", R"(Lustre: .*?[Cc]onnection restored to (\S+))");
-    add("EXT4-fs ", "ext4", "file-system-error", R"(EXT4-fs (?:error \(device ([^)]+)\)|\(([^)]+)\): Remounting filesystem read-only))");
-    add("XFS (", "xfs", "file-system-error", R"(XFS \(([^)]+)\): (?:Corruption|Metadata|log I/O error|Please (?:umount|unmount)|.*[Ss]hut))");
+    add("EXT4-fs ", "ext4", "file-system-error",
+        R"(EXT4-fs (?:error \(device ([^)]+)\)|\(([^)]+)\): Remounting filesystem read-only))");
+    add("XFS (", "xfs", "file-system-error",
+        R"(XFS \(([^)]+)\): (?:Corruption|Metadata|log I/O error|Please (?:umount|unmount)|.*[Ss]hut))");
     add("nvme nvme", "nvme", "time-out", R"(nvme (nvme\d+): I/O .*timeout)");
-    add("nvme nvme", "nvme", "controller-down", R"(nvme (nvme\d+): (?:controller is down|Removing after probe failure|Device not ready))");
+    add("nvme nvme", "nvme", "controller-down",
+        R"(nvme (nvme\d+): (?:controller is down|Removing after probe failure|Device not ready))");
     add("I/O error, dev ", "block", "i/o-error", R"(I/O error, dev (\w+))");
-    add("mce: [Hardware Error]", "machine-check", "memory-error", R"(mce: \[Hardware Error\]: (CPU \d+): Machine Check)");
+    add("mce: [Hardware Error]", "machine-check", "memory-error",
+        R"(mce: \[Hardware Error\]: (CPU \d+): Machine Check)");
     add("Machine check events logged", "machine-check", "logged", R"(Machine check events logged)");
     add("EDAC MC", "edac", "uncorrected", R"(EDAC (MC\d+): \d+ UE )");
     add("EDAC MC", "edac", "corrected", R"(EDAC (MC\d+): \d+ CE )");
@@ -136,14 +156,17 @@ const std::vector<NoticeRow>& Rows() {
     add("DMAR: DRHD", "iommu", "fault", R"(DMAR: DRHD: handling fault)");
     add("AMD-Vi: Event logged", "iommu", "fault", R"((?:\w+ ([0-9a-f]{4}:[0-9a-f:.]+): )?AMD-Vi: Event logged \[\w+)");
     add("arm-smmu-v3 ", "iommu", "fault", R"(arm-smmu-v3 (\S+): event 0x)");
-    add("available PCIe bandwidth", "pcie", "link-degraded", R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): [\d.]+ Gb/s available PCIe bandwidth, limited by)");
-    add("retraining ", "pcie", "link-degraded", R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): (?:broken device, retraining non-functional downstream link|retraining failed))");
+    add("available PCIe bandwidth", "pcie", "link-degraded",
+        R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): [\d.]+ Gb/s available PCIe bandwidth, limited by)");
+    add("retraining ", "pcie", "link-degraded",
+        R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): (?:broken device, retraining non-functional downstream link|retraining failed))");
     add(" temperature ", "thermal", "throttled", R"((CPU\d+): (?:Package|Core) temperature (?:is )?above threshold)");
     add("critical temperature reached", "thermal", "shutdown", R"((\S+): critical temperature reached)");
     add("Kernel panic - not syncing", "kernel", "panic", R"(Kernel panic - not syncing)");
     add("Linux version ", "kernel", "boot", R"(^Linux version (\S+))");
     add("nv-fabricmanager[", "fabric-manager", "said", R"(nv-fabricmanager\[\d+\]: )");
-    add("nvidia-fabricmanager.service", "fabric-manager", "failed", R"(nvidia-fabricmanager\.service: (?:Failed|.*status=|Main process exited))");
+    add("nvidia-fabricmanager.service", "fabric-manager", "failed",
+        R"(nvidia-fabricmanager\.service: (?:Failed|.*status=|Main process exited))");
     add("nvidia-peermem ", "peermem", "error", R"(nvidia-peermem .*(?:ERROR|error))");
     add("nv_peer_mem", "peermem", "error", R"(nv_peer_mem\S* .*(?:ERROR|error))");
     return rows;
@@ -159,7 +182,10 @@ std::optional<KernelNotice> ReadKernelNotice(std::string_view message) {
     const auto match = row.pattern.Search(message);
     if (!match) continue;
     const std::string_view device = match->text(1).empty() ? match->text(2) : match->text(1);
-    return KernelNotice{.subsystem = std::string(row.subsystem), .what = std::string(row.what), .device = std::string(device), .uptime = {}};
+    return KernelNotice{.subsystem = std::string(row.subsystem),
+                        .what = std::string(row.what),
+                        .device = std::string(device),
+                        .uptime = {}};
   }
   return std::nullopt;
 }

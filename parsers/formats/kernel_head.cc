@@ -2,11 +2,11 @@
 // Format:  any of these, in any order, as often as they come
 //            [12345.678901]   [    3.104501 <    0.000012>]   [  +0.000012]     dmesg, dmesg -d
 //            [Sat Apr  5 06:07:08 2031]   2031-04-05T06:07:08,123456+00:00      dmesg -T, --time-format iso
-//            [2031-04-05T06:07:08.123456Z]:   [六 4月  5 06:07:08 2031]             Talos, fabric manager, dmesg -T in Chinese
-//            <6>   4,1234,12345678901,-;   kern  :warn  :                       dmesg -r, /dev/kmsg, dmesg -x
+//            [2031-04-05T06:07:08.123456Z]:   [六 4月  5 06:07:08 2031]             Talos, fabric manager, dmesg -T in
+//            Chinese <6>   4,1234,12345678901,-;   kern  :warn  :                       dmesg -r, /dev/kmsg, dmesg -x
 //            [    T41234]   [    C3]                                            CONFIG_PRINTK_CALLER
-//            node017 kernel:   1932904028.123456                                journalctl -o short-monotonic, short-unix
-//            "msg": "   MESSAGE=   /var/log/syslog:   >                         JSON, export, grep, mail
+//            node017 kernel:   1932904028.123456                                journalctl -o short-monotonic,
+//            short-unix "msg": "   MESSAGE=   /var/log/syslog:   >                         JSON, export, grep, mail
 // Clock:   since boot in the bracket; local time or UTC where a date is printed.
 // Not read: dmesg's relative times (`[Apr 5 06:07]`), which have no second.
 #include "parsers/formats/kernel.h"
@@ -42,7 +42,8 @@ std::size_t EatStamp(std::string_view text, KernelHead& head) {
   if (const auto delta = kDelta.Search(text)) return delta->text(0).size();
   if (const auto caller = kCaller.Search(text)) return caller->text(0).size();
   if (const auto chinese = kChinese.Search(text)) {  // dmesg -T translates weekday and month
-    const auto date = ParseTime(fmt::format("{}-{:0>2}-{:0>2} {}", chinese->text(4), chinese->text(1), chinese->text(2), chinese->text(3)));
+    const auto date = ParseTime(
+        fmt::format("{}-{:0>2}-{:0>2} {}", chinese->text(4), chinese->text(1), chinese->text(2), chinese->text(3)));
     if (date && !head.at) head.at = date->time;
     return chinese->text(0).size();
   }
@@ -67,7 +68,9 @@ std::size_t EatTime(std::string_view text, KernelHead& head) {
   if (const auto match = kUnix.Search(text)) {
     const auto since = Uptime(match->number(1), match->text(2));
     if (since && !head.at)
-      head.at = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(*since), .zone_known = true, .resolution = microseconds(1)};
+      head.at = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(*since),
+                          .zone_known = true,
+                          .resolution = microseconds(1)};
     return match->text(0).size();
   }
   const auto date = ParseTime(text);
@@ -134,7 +137,8 @@ std::string KernelBusId(std::string_view text) {
 Event KernelEvent(const Record& record, const KernelHead& head, What what) {
   Event event = EventFrom(record, std::move(what));
   if (head.at && (!event.at || event.at->date != Timestamp::Date::kFull)) event.at = head.at;
-  if (!event.origin.host && !head.host.empty()) event.origin.host = Known<std::string>{std::string(head.host), Basis::kEnvelope, {}};
+  if (!event.origin.host && !head.host.empty())
+    event.origin.host = Known<std::string>{std::string(head.host), Basis::kEnvelope, {}};
   event.origin.pid.reset();  // the kernel wrote it
   event.origin.rank.reset();
   event.origin.local_rank.reset();

@@ -46,7 +46,8 @@ void ReadProcess(std::string_view& body, XidReported& xid) {
 }
 
 std::optional<XidReported> ReadXid(const KernelHead& head) {
-  static const Pattern kXid(R"((?:^|[^S])Xid \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)[^)]{0,40}\): (\d{1,4})\b,? ?(.*)$)");
+  static const Pattern kXid(
+      R"((?:^|[^S])Xid \((?:PCI:)?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)[^)]{0,40}\): (\d{1,4})\b,? ?(.*)$)");
   static const Pattern kCaused(R"( ?caused by previous Xid (\d{1,4}))");
   // Who hands a log on may have masked the address: `(PCI:...)`, `(PCI:xxxx:xx:xx)`, `(PCI:<removed>)`.
   static const Pattern kMasked(R"((?:^|[^S])Xid \((?:PCI:)?([0-9A-Za-z.:*#<>_\[\]? -]{0,40})\): (\d{1,4})\b,? ?(.*)$)");
@@ -66,8 +67,10 @@ std::optional<XidReported> ReadXid(const KernelHead& head) {
 }
 
 std::optional<DriverFault> ReadDriverFault(const KernelHead& head) {
-  static const Pattern kDevice(R"(NVRM: GPU (?:at PCI:)?([0-9A-Fa-f:.]+): (GPU has fallen off the bus|RmInitAdapter failed!.*|rm_init_adapter failed.*))");
-  static const Pattern kNoDevice(R"(NVRM: (RmInitAdapter failed!.*|fallen off the bus and is not responding.*|_kgspBootGspRm: unexpected WPR2 already up.*|API mismatch: .*))");
+  static const Pattern kDevice(
+      R"(NVRM: GPU (?:at PCI:)?([0-9A-Fa-f:.]+): (GPU has fallen off the bus|RmInitAdapter failed!.*|rm_init_adapter failed.*))");
+  static const Pattern kNoDevice(
+      R"(NVRM: (RmInitAdapter failed!.*|fallen off the bus and is not responding.*|_kgspBootGspRm: unexpected WPR2 already up.*|API mismatch: .*))");
   DriverFault fault;
   fault.uptime = head.uptime;
   if (const auto device = kDevice.Search(head.message)) {
@@ -79,14 +82,16 @@ std::optional<DriverFault> ReadDriverFault(const KernelHead& head) {
     return std::nullopt;
   }
   if (Contains(fault.detail, "WPR2")) fault.how = DriverFault::How::kFirmwareStuck;
-  if (Contains(fault.detail, "dapter failed") || Contains(fault.detail, "_adapter failed")) fault.how = DriverFault::How::kInitFailed;
+  if (Contains(fault.detail, "dapter failed") || Contains(fault.detail, "_adapter failed"))
+    fault.how = DriverFault::How::kInitFailed;
   if (Contains(fault.detail, "API mismatch")) fault.how = DriverFault::How::kApiMismatch;
   return fault;
 }
 
 /// The first of an SXid's lines; the others repeat its number with a severity in digits and with registers.
 std::optional<SxidReported> ReadSxid(const KernelHead& head) {
-  static const Pattern kSxid(R"((nvswitch\d+): SXid \(PCI:([0-9A-Fa-f:.]+)\): (\d{4,6}), (?:(Fatal|Non-fatal|Correctable), )?(?:Link (\d+) )?(.*)$)");
+  static const Pattern kSxid(
+      R"((nvswitch\d+): SXid \(PCI:([0-9A-Fa-f:.]+)\): (\d{4,6}), (?:(Fatal|Non-fatal|Correctable), )?(?:Link (\d+) )?(.*)$)");
   const auto match = kSxid.Search(head.message);
   if (!match || match->text(6).starts_with("Severity ") || match->text(6).starts_with("Data {")) return std::nullopt;
   using Severity = SxidReported::Severity;
@@ -95,7 +100,10 @@ std::optional<SxidReported> ReadSxid(const KernelHead& head) {
   sxid.bus_id = KernelBusId(match->text(2));
   sxid.sxid = static_cast<int>(*match->number(3));
   const std::string_view severity = match->text(4);
-  if (!severity.empty()) sxid.severity = severity == "Fatal" ? Severity::kFatal : severity == "Non-fatal" ? Severity::kNonFatal : Severity::kCorrectable;
+  if (!severity.empty())
+    sxid.severity = severity == "Fatal"       ? Severity::kFatal
+                    : severity == "Non-fatal" ? Severity::kNonFatal
+                                              : Severity::kCorrectable;
   if (const auto link = match->number(5)) sxid.link = static_cast<int>(*link);
   sxid.detail = Detail(match->text(6));
   sxid.uptime = head.uptime;
@@ -119,8 +127,10 @@ class Fields {
     }
     if (const auto real = kReal.Search(record.text)) {
       Flush(out);
-      at_ = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::microseconds(*real->number(1))),
-                      .zone_known = true, .resolution = std::chrono::microseconds(1)};
+      at_ =
+          Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::microseconds(*real->number(1))),
+                    .zone_known = true,
+                    .resolution = std::chrono::microseconds(1)};
       return true;
     }
     const auto uptime = kUptime.Search(record.text);
@@ -188,7 +198,8 @@ class KernelLogParser final : public Parser {
     KernelHead head = ReadKernelHead(record.text);
     fields_.Complete(head);
     if (cper_.Consume(record, head, out)) return true;
-    if (stuck_.Consume(record, head, out) || oom_.Consume(record, head, out) || pcie_.Consume(record, head, out)) return true;
+    if (stuck_.Consume(record, head, out) || oom_.Consume(record, head, out) || pcie_.Consume(record, head, out))
+      return true;
     if (auto what = Read(head)) {
       Event event = KernelEvent(record, head, std::move(*what));
       if (head.exported)
@@ -197,8 +208,10 @@ class KernelLogParser final : public Parser {
         out.Add(std::move(event));
       return true;
     }
-    if (head.message.ends_with("):") && Contains(head.message, "NVRM: Xid (")) wrapped_ = {std::string(record.text), record.origin, record.at, record.where};
-    return Contains(head.message, "NVRM: ") || Contains(head.message, "NVRM nv") || Contains(head.message, "SXid (PCI:");
+    if (head.message.ends_with("):") && Contains(head.message, "NVRM: Xid ("))
+      wrapped_ = {std::string(record.text), record.origin, record.at, record.where};
+    return Contains(head.message, "NVRM: ") || Contains(head.message, "NVRM nv") ||
+           Contains(head.message, "SXid (PCI:");
   }
 
   std::optional<What> Read(const KernelHead& head) {
@@ -211,14 +224,16 @@ class KernelLogParser final : public Parser {
     if (Contains(head.message, "NVRM: ")) return ReadDriver(head);
     if (auto fault = ReadKernelFault(head)) return *fault;
     // The end of a line whose head another writer tore off.
-    if (Contains(head.message, "GPU has fallen off the bus.")) return DriverFault{.bus_id = {}, .detail = Detail(head.message), .uptime = head.uptime};
+    if (Contains(head.message, "GPU has fallen off the bus."))
+      return DriverFault{.bus_id = {}, .detail = Detail(head.message), .uptime = head.uptime};
     auto notice = ReadKernelNotice(head.message);
     if (!notice) return std::nullopt;
     notice->uptime = head.uptime;
     return *notice;
   }
 
-  /// Lines of the driver's that are no Xid. One that says an Xid 79 again is an event of its own: it stands alone at times.
+  /// Lines of the driver's that are no Xid. One that says an Xid 79 again is an event of its own: it stands alone at
+  /// times.
   std::optional<What> ReadDriver(const KernelHead& head) {
     static const Pattern kNamed(R"(NVRM: GPU at PCI:([0-9A-Fa-f:.]+): (GPU-[0-9a-f-]+))");
     static const Pattern kProbed(R"(NVRM: The NVIDIA GPU ([0-9A-Fa-f:.]+))");
@@ -233,7 +248,10 @@ class KernelLogParser final : public Parser {
       return std::nullopt;
     }
     if (const auto loading = kLoading.Search(head.message))
-      return KernelNotice{.subsystem = "nvidia", .what = "driver-loaded", .device = std::string(loading->text(1)), .uptime = head.uptime};
+      return KernelNotice{.subsystem = "nvidia",
+                          .what = "driver-loaded",
+                          .device = std::string(loading->text(1)),
+                          .uptime = head.uptime};
     auto fault = ReadDriverFault(head);
     if (!fault) return std::nullopt;
     if (fault->detail.starts_with("fallen off")) fault->bus_id = probed_;
@@ -246,45 +264,141 @@ class KernelLogParser final : public Parser {
   PcieReader pcie_;
   CperReader cper_;
   std::map<std::string, std::string> uuids_;  ///< by bus id
-  std::string probed_;  ///< the GPU of a message of three lines
+  std::string probed_;                        ///< the GPU of a message of three lines
   std::optional<Wrapped> wrapped_;
 };
 
 constexpr std::string_view kMarks[] = {
-    "NVRM: ", "NVRM nv", "Xid (PCI:", "GPU has fallen off the bus.",
+    "NVRM: ",
+    "NVRM nv",
+    "Xid (PCI:",
+    "GPU has fallen off the bus.",
     // processes
-    "oom-kill:constraint=", " invoked oom-killer", "ut of memory: Kill", "Killed process ", "oom_reaper: reaped process", "killed as a result of limit of /",
-    "]: segfault at ", "general protection ip:", "general protection fault ip:", "] trap ", " blocked for more than ", "soft lockup - CPU#", "hard LOCKUP on cpu",
-    "self-detected stall on CPU", "detected stalls on CPUs/tasks", "are going to be killed due to memory.oom.group", "due to hardware memory corruption",
+    "oom-kill:constraint=",
+    " invoked oom-killer",
+    "ut of memory: Kill",
+    "Killed process ",
+    "oom_reaper: reaped process",
+    "killed as a result of limit of /",
+    "]: segfault at ",
+    "general protection ip:",
+    "general protection fault ip:",
+    "] trap ",
+    " blocked for more than ",
+    "soft lockup - CPU#",
+    "hard LOCKUP on cpu",
+    "self-detected stall on CPU",
+    "detected stalls on CPUs/tasks",
+    "are going to be killed due to memory.oom.group",
+    "due to hardware memory corruption",
     // stacks of stuck tasks: frames of a file system or a device
-    "Call Trace:", "Call trace:", " state:D stack:", "[nvidia]", "[nvidia_uvm]", "[nvidia_modeset]", "[nfs]", "[nfsv3]", "[nfsv4]", "[sunrpc]", "[lustre]", "[ptlrpc]", "[osc]", "[mdc]", "[ldlm]",
-    "[ceph]", "[libceph]", "[fuse]", "[beegfs]", "[mmfs26]", "[mmfslinux]", "[cifs]", "[ext4]", "[jbd2]", "[xfs]", " nfs_", " rpc_wait_bit", " fuse_", " ext4_",
-    " jbd2_", " xfs_", " nvme_", " io_schedule+0x",
+    "Call Trace:",
+    "Call trace:",
+    " state:D stack:",
+    "[nvidia]",
+    "[nvidia_uvm]",
+    "[nvidia_modeset]",
+    "[nfs]",
+    "[nfsv3]",
+    "[nfsv4]",
+    "[sunrpc]",
+    "[lustre]",
+    "[ptlrpc]",
+    "[osc]",
+    "[mdc]",
+    "[ldlm]",
+    "[ceph]",
+    "[libceph]",
+    "[fuse]",
+    "[beegfs]",
+    "[mmfs26]",
+    "[mmfslinux]",
+    "[cifs]",
+    "[ext4]",
+    "[jbd2]",
+    "[xfs]",
+    " nfs_",
+    " rpc_wait_bit",
+    " fuse_",
+    " ext4_",
+    " jbd2_",
+    " xfs_",
+    " nvme_",
+    " io_schedule+0x",
     // PCI Express
-    " AER: ", "PCIe Bus Error: severity=", "DPC: containment event", "DPC containment event", "pciehp: Slot(", ": Slot(", "] SDES", "] Surprise Down Error",
-    "] CmpltTO", "] Completion Timeout", "] MalfTLP", "] Replay Timer Timeout", "] BadTLP", "] BadDLLP", "] RxErr", "] Rollover", "] DLP ",
-    "available PCIe bandwidth, limited by ", "retraining non-functional downstream link", ": retraining failed",
+    " AER: ",
+    "PCIe Bus Error: severity=",
+    "DPC: containment event",
+    "DPC containment event",
+    "pciehp: Slot(",
+    ": Slot(",
+    "] SDES",
+    "] Surprise Down Error",
+    "] CmpltTO",
+    "] Completion Timeout",
+    "] MalfTLP",
+    "] Replay Timer Timeout",
+    "] BadTLP",
+    "] BadDLLP",
+    "] RxErr",
+    "] Rollover",
+    "] DLP ",
+    "available PCIe bandwidth, limited by ",
+    "retraining non-functional downstream link",
+    ": retraining failed",
     // network
-    "mlx5_core ", " Link ACTIVE", " Link DOWN", ": link status definitely ", "NETDEV WATCHDOG: ", "irdma ", "efa 0000:", "infiniband ",
+    "mlx5_core ",
+    " Link ACTIVE",
+    " Link DOWN",
+    ": link status definitely ",
+    "NETDEV WATCHDOG: ",
+    "irdma ",
+    "efa 0000:",
+    "infiniband ",
     // storage
-    "nfs: server ", "lockd: server ", "Lustre: ", "LustreError: ", "EXT4-fs ", "XFS (", "nvme nvme", "I/O error, dev ",
+    "nfs: server ",
+    "lockd: server ",
+    "Lustre: ",
+    "LustreError: ",
+    "EXT4-fs ",
+    "XFS (",
+    "nvme nvme",
+    "I/O error, dev ",
     // memory, IOMMU, heat, boot
-    "[Hardware Error]: ", "Machine check events logged", "EDAC MC", "Memory failure: 0x", "DMAR: [", "DMAR: DRHD", "AMD-Vi: Event logged", "arm-smmu-v3 ",
-    " temperature above threshold", " temperature is above threshold", "critical temperature reached", "Kernel panic - not syncing", "Linux version ",
+    "[Hardware Error]: ",
+    "Machine check events logged",
+    "EDAC MC",
+    "Memory failure: 0x",
+    "DMAR: [",
+    "DMAR: DRHD",
+    "AMD-Vi: Event logged",
+    "arm-smmu-v3 ",
+    " temperature above threshold",
+    " temperature is above threshold",
+    "critical temperature reached",
+    "Kernel panic - not syncing",
+    "Linux version ",
     // daemons
-    "nv-fabricmanager[", "nvidia-fabricmanager.service", "nvidia-peermem ", "nv_peer_mem",
+    "nv-fabricmanager[",
+    "nvidia-fabricmanager.service",
+    "nvidia-peermem ",
+    "nv_peer_mem",
     // a message of journalctl -o json that is an array of bytes; -o export, json-pretty; dmesg -J
     "\"MESSAGE\":[",
-    "__REALTIME_TIMESTAMP=", "_HOSTNAME=", "\"__REALTIME_TIMESTAMP\" : ", "\"_HOSTNAME\" : ", "\"time\":  ",
+    "__REALTIME_TIMESTAMP=",
+    "_HOSTNAME=",
+    "\"__REALTIME_TIMESTAMP\" : ",
+    "\"_HOSTNAME\" : ",
+    "\"time\":  ",
 };
 
 }  // namespace
 
 extern const Format kKernelLog{.name = "kernel-log",
-                        .framing = Framing::kLines,
-                        .component = Component::kKernel,
-                        .marks = kMarks,
-                        .follow = 1,
-                        .make = &Make<KernelLogParser>};
+                               .framing = Framing::kLines,
+                               .component = Component::kKernel,
+                               .marks = kMarks,
+                               .follow = 1,
+                               .make = &Make<KernelLogParser>};
 
 }  // namespace inquest

@@ -63,8 +63,8 @@ std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
 }
 
 // srun numbers its tasks. They are ranks where it starts one for each GPU, and nodes where it starts an agent on each:
-// the exits are held until the stream ends, and named ranks if some host was seen to have two tasks. Where only one host
-// is named, the timeline decides.
+// the exits are held until the stream ends, and named ranks if some host was seen to have two tasks. Where only one
+// host is named, the timeline decides.
 class SrunTasks {
  public:
   bool Consume(const Record& record) {
@@ -92,8 +92,10 @@ class SrunTasks {
   void Finish(EventSink& out) {
     for (auto& [event, task] : held_) {
       auto& exit = std::get<ProcessExit>(event.what);
-      if (several_on_a_host_) exit.rank = GlobalRank{task};
-      else if (task_of_host_.size() == 1) exit.task = task;
+      if (several_on_a_host_)
+        exit.rank = GlobalRank{task};
+      else if (task_of_host_.size() == 1)
+        exit.task = task;
       out.Add(std::move(event));
     }
     held_.clear();
@@ -216,13 +218,17 @@ struct Sentence {
 };
 
 constexpr Sentence kSentences[] = {
-    {"lightning", "Child process with PID ", R"((?:\[rank: (\d+)\] )?Child process with PID (\d+) terminated with code (-?\d+))", 1, 2, 3, true},
+    {"lightning", "Child process with PID ",
+     R"((?:\[rank: (\d+)\] )?Child process with PID (\d+) terminated with code (-?\d+))", 1, 2, 3, true},
     {"composer", " crashed with exit code ", R"(\bRank (\d+) crashed with exit code (-?\d+))", 1, 0, 2},
     {"composer", "Global rank ", R"(\bGlobal rank (\d+) \(PID (\d+)\) exited with code (-?\d+))", 1, 2, 3},
-    {"sglang", "Child process unexpectedly failed with ", R"(failed with (?:exitcode=|an exit code )(-?\d+)\. pid=(\d+))", 0, 2, 1},
+    {"sglang", "Child process unexpectedly failed with ",
+     R"(failed with (?:exitcode=|an exit code )(-?\d+)\. pid=(\d+))", 0, 2, 1},
     {"vllm", " died, exit code: ", R"(\bWorker \S+ pid (\d+) died, exit code: (-?\d+))", 0, 1, 2},
-    {"text-generation-inference", "was signaled to shutdown with signal ", R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
-    {"jsrun", "One or more process", R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
+    {"text-generation-inference", "was signaled to shutdown with signal ",
+     R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
+    {"jsrun", "One or more process",
+     R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
 };
 
 bool ConsumeSentence(const Record& record, EventSink& out) {
@@ -238,10 +244,13 @@ bool ConsumeSentence(const Record& record, EventSink& out) {
     if (!match) continue;
     const auto how = match->number(sentence.how);
     if (!how) return true;
-    ProcessExit exit = sentence.signal ? ExitBySignal(static_cast<int>(*how), sentence.reporter) : ExitWithCode(*how, sentence.reporter);
+    ProcessExit exit = sentence.signal ? ExitBySignal(static_cast<int>(*how), sentence.reporter)
+                                       : ExitWithCode(*how, sentence.reporter);
     if (sentence.pid != 0) exit.pid = match->number(sentence.pid);
-    if (sentence.rank != 0 && sentence.local) exit.local_rank = RankOf<LocalRank>(*match, sentence.rank);
-    else if (sentence.rank != 0) exit.rank = RankOf<GlobalRank>(*match, sentence.rank);
+    if (sentence.rank != 0 && sentence.local)
+      exit.local_rank = RankOf<LocalRank>(*match, sentence.rank);
+    else if (sentence.rank != 0)
+      exit.rank = RankOf<GlobalRank>(*match, sentence.rank);
     out.Add(EventFrom(record, std::move(exit)));
     return true;
   }
@@ -261,15 +270,19 @@ class LaunchersParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (tasks_.Consume(record)) return true;
-    for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeSentence, &ConsumeOthers}) {
+    for (const auto consume :
+         {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeSentence, &ConsumeOthers}) {
       if (consume(record, out)) return true;
     }
-    if (ConsumePrteBlock(record, out) || ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out)) return true;
+    if (ConsumePrteBlock(record, out) || ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out))
+      return true;
     return std::any_of(std::begin(kClaimed), std::end(kClaimed),
                        [&](std::string_view words) { return Contains(record.text, words); });
   }
 
-  bool Expects(std::string_view text) const override { return signalled_ && text.find("signal ") != std::string_view::npos; }
+  bool Expects(std::string_view text) const override {
+    return signalled_ && text.find("signal ") != std::string_view::npos;
+  }
 
   void Finish(EventSink& out) override {
     Flush(std::nullopt, out);
@@ -349,7 +362,7 @@ class LaunchersParser final : public Parser {
 
   SrunTasks tasks_;
   std::optional<Event> signalled_;  // without its signal, until the next line
-  ProcessExit block_;  // who, until the line that says how
+  ProcessExit block_;               // who, until the line that says how
 };
 
 constexpr std::string_view kMarks[] = {
@@ -389,10 +402,10 @@ constexpr std::string_view kMarks[] = {
 }  // namespace
 
 extern const Format kLaunchers{.name = "launcher",
-                        .framing = Framing::kLines,
-                        .component = Component::kAny,
-                        .marks = kMarks,
-                        .follow = 1,
-                        .make = &Make<LaunchersParser>};
+                               .framing = Framing::kLines,
+                               .component = Component::kAny,
+                               .marks = kMarks,
+                               .follow = 1,
+                               .make = &Make<LaunchersParser>};
 
 }  // namespace inquest

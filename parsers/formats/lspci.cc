@@ -30,7 +30,8 @@ std::optional<Link> ReadLink(std::string_view text) {
 class LspciParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
-    static const Pattern kHead(R"(^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (PCI bridge|3D controller|VGA compatible controller|Infiniband controller|Ethernet controller|Network controller)(?: \[[0-9a-f]{4}\])?: (.{1,200}))");
+    static const Pattern kHead(
+        R"(^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (PCI bridge|3D controller|VGA compatible controller|Infiniband controller|Ethernet controller|Network controller)(?: \[[0-9a-f]{4}\])?: (.{1,200}))");
     static const Pattern kAccess(R"(ACSCtl:\s+SrcValid([+-]) TransBlk[+-] ReqRedir([+-]) CmpltRedir([+-]))");
     if (states_.ConsumePrompt(record)) return true;
     if (const auto head = kHead.Search(record.text)) {
@@ -53,7 +54,8 @@ class LspciParser final : public Parser {
     if (record.text.find("LnkCap:") != std::string_view::npos) {
       capable_ = link;
     } else if (capable_ && !is_bridge_) {
-      states_.Add(record, PcieLink{bus_id_, name_, link->speed_gt, capable_->speed_gt, link->width, capable_->width}, out);
+      states_.Add(record, PcieLink{bus_id_, name_, link->speed_gt, capable_->speed_gt, link->width, capable_->width},
+                  out);
     }
     return true;
   }
@@ -65,15 +67,26 @@ class LspciParser final : public Parser {
   std::optional<Link> capable_;
 };
 
-constexpr std::string_view kMarks[] = {"ACSCtl:", "LnkCap:", "LnkSta:", " PCI bridge: ", " PCI bridge [", "3D controller", "VGA compatible controller", "Infiniband controller", "Ethernet controller",
-                                       "Network controller", "$ lspci", "# lspci", "$ sudo lspci"};
+constexpr std::string_view kMarks[] = {"ACSCtl:",
+                                       "LnkCap:",
+                                       "LnkSta:",
+                                       " PCI bridge: ",
+                                       " PCI bridge [",
+                                       "3D controller",
+                                       "VGA compatible controller",
+                                       "Infiniband controller",
+                                       "Ethernet controller",
+                                       "Network controller",
+                                       "$ lspci",
+                                       "# lspci",
+                                       "$ sudo lspci"};
 
 }  // namespace
 
 extern const Format kLspci{.name = "lspci",
-                    .framing = Framing::kLines,
-                    .component = Component::kAny,
-                    .marks = kMarks,
-                    .make = &Make<LspciParser>};
+                           .framing = Framing::kLines,
+                           .component = Component::kAny,
+                           .marks = kMarks,
+                           .make = &Make<LspciParser>};
 
 }  // namespace inquest

@@ -377,9 +377,9 @@ std::optional<std::string> ParseBusId(std::string_view text) {
 }
 
 extern const Format kNccl{.name = "nccl",
-                   .framing = Framing::kLines,
-                   .component = Component::kNccl,
-                   .marks = kMarks,
-                   .make = &Make<NcclParser>};
+                          .framing = Framing::kLines,
+                          .component = Component::kNccl,
+                          .marks = kMarks,
+                          .make = &Make<NcclParser>};
 
 }  // namespace inquest

@@ -27,7 +27,8 @@ class NcclInspectorParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     const simdjson::padded_string padded(record.text);
     Json root, header, metadata, performance;
-    if (parser_.parse(padded).get(root) != simdjson::SUCCESS || root["header"].get(header) != simdjson::SUCCESS) return false;
+    if (parser_.parse(padded).get(root) != simdjson::SUCCESS || root["header"].get(header) != simdjson::SUCCESS)
+      return false;
     if (root["coll_perf"].get(performance) != simdjson::SUCCESS) return true;
     const auto rank = NumberAt(header, "rank"), nranks = NumberAt(header, "n_ranks");
     if (!rank || !IsRank(*rank)) return true;
@@ -49,7 +50,8 @@ class NcclInspectorParser final : public Parser {
   }
 
   static void AddWriter(const Json& metadata, Event& event) {
-    if (const std::string host = TextAt(metadata, "hostname"); !host.empty()) event.origin.host = Known<std::string>{HostName(host).Short(), Basis::kObserved, {}};
+    if (const std::string host = TextAt(metadata, "hostname"); !host.empty())
+      event.origin.host = Known<std::string>{HostName(host).Short(), Basis::kObserved, {}};
     event.origin.pid = NumberAt(metadata, "pid");
     constexpr std::int64_t kLatest = 4102444800000000;  // 2100
     const auto at = NumberAt(metadata, "dump_timestamp_us");
@@ -69,9 +71,9 @@ constexpr std::string_view kMarks[] = {"\"coll_perf\"", "\"p2p_perf\""};
 }  // namespace
 
 extern const Format kNcclInspector{.name = "nccl-inspector",
-                            .framing = Framing::kLines,
-                            .component = Component::kAny,
-                            .marks = kMarks,
-                            .make = &Make<NcclInspectorParser>};
+                                   .framing = Framing::kLines,
+                                   .component = Component::kAny,
+                                   .marks = kMarks,
+                                   .make = &Make<NcclInspectorParser>};
 
 }  // namespace inquest

@@ -4,7 +4,8 @@
 
 namespace inquest {
 
-// Up to 2.3 each interface has a line of its own, and the first is the one that bootstraps. Ports that were joined to one device stand in braces: `[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}`.
+// Up to 2.3 each interface has a line of its own, and the first is the one that bootstraps. Ports that were joined to
+// one device stand in braces: `[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}`.
 std::optional<NetworkUsed> ReadNetwork(std::string_view message) {
   static const Pattern kHead(R"(^(?:(Bootstrap|NET/IB|NET/Socket) ?: Using |NET : Using interface ))");
   static const Pattern kPort(R"(^[^;]*?\]=?\{?(?:\[\d+\])? ?([\w.-]{1,64}:\d{1,3})/(?:IB|RoCE))");

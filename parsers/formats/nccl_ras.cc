@@ -55,7 +55,8 @@ void AddProcess(std::string_view text, RankProgress& progress) {
 class NcclRasParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     const std::string_view text = record.text;
-    return ReadBegin(record, out) || ReadHead(text) || ReadProcess(record, out) || ReadMany(record, out) || ReadRank(record, out);
+    return ReadBegin(record, out) || ReadHead(text) || ReadProcess(record, out) || ReadMany(record, out) ||
+           ReadRank(record, out);
   }
 
   bool ReadBegin(const Record& record, EventSink& out) {
@@ -78,7 +79,8 @@ class NcclRasParser final : public Parser {
     }
     if (const auto counts = kCounts.Search(text)) {
       below_.state = State::kLaunched;
-      below_.op = counts->text(1) == "collective" ? std::string() : std::string(counts->text(1));  // up to 2.25: all together
+      below_.op =
+          counts->text(1) == "collective" ? std::string() : std::string(counts->text(1));  // up to 2.25: all together
       counting_ = true;
       return true;
     }
@@ -105,13 +107,16 @@ class NcclRasParser final : public Parser {
   }
 
   bool ReadProcess(const Record& record, EventSink& out) {
-    if (record.text.find(" managing GPU") == std::string_view::npos || below_.state == State::kLaunched || !below_.comm.empty()) return false;
+    if (record.text.find(" managing GPU") == std::string_view::npos || below_.state == State::kLaunched ||
+        !below_.comm.empty())
+      return false;
     Add(record, std::nullopt, 1, std::nullopt, out);
     return true;
   }
 
   bool ReadMany(const Record& record, EventSink& out) {
-    static const Pattern kMany(R"(^\s*(\d{1,7}) ranks (?:have (?:launched up to operation (\d+)|(not launched any operations)|status )|reported ))");
+    static const Pattern kMany(
+        R"(^\s*(\d{1,7}) ranks (?:have (?:launched up to operation (\d+)|(not launched any operations)|status )|reported ))");
     const auto many = kMany.Search(record.text);
     if (!many) return false;
     count_ = many->has(3) ? std::optional<std::int64_t>(0) : many->number(2);
@@ -120,18 +125,24 @@ class NcclRasParser final : public Parser {
   }
 
   bool ReadRank(const Record& record, EventSink& out) {
-    static const Pattern kRank(R"(^\s*Rank (\d+) (?:-- |has (?:launched up to operation (\d+)|(not launched any operations)|status )|reported ))");
+    static const Pattern kRank(
+        R"(^\s*Rank (\d+) (?:-- |has (?:launched up to operation (\d+)|(not launched any operations)|status )|reported ))");
     const auto match = kRank.Search(record.text);
     if (!match) return false;
     const bool bare = record.text.substr(0, record.text.find("--")).find(" has ") == std::string_view::npos;
-    if (match->has(2)) Add(record, RankOf<GroupRank>(*match, 1), 1, match->number(2), out);
-    else if (match->has(3)) Add(record, RankOf<GroupRank>(*match, 1), 1, 0, out);
-    else if (counting_ && bare && count_) Add(record, RankOf<GroupRank>(*match, 1), 1, count_, out);
-    else if (below_.state != State::kLaunched) Add(record, RankOf<GroupRank>(*match, 1), 1, std::nullopt, out);
+    if (match->has(2))
+      Add(record, RankOf<GroupRank>(*match, 1), 1, match->number(2), out);
+    else if (match->has(3))
+      Add(record, RankOf<GroupRank>(*match, 1), 1, 0, out);
+    else if (counting_ && bare && count_)
+      Add(record, RankOf<GroupRank>(*match, 1), 1, count_, out);
+    else if (below_.state != State::kLaunched)
+      Add(record, RankOf<GroupRank>(*match, 1), 1, std::nullopt, out);
     return true;
   }
 
-  void Add(const Record& record, std::optional<GroupRank> rank, int ranks, std::optional<std::int64_t> count, EventSink& out) {
+  void Add(const Record& record, std::optional<GroupRank> rank, int ranks, std::optional<std::int64_t> count,
+           EventSink& out) {
     RankProgress progress = below_;
     progress.source = "ras";
     progress.rank = rank;
@@ -177,30 +188,38 @@ struct JsonRank {
 
 class NcclRasJsonParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
-    if (record.text.find("\"collective_counts\"") == std::string_view::npos && record.text.find("\"missing_ranks\"") == std::string_view::npos) return false;
+    if (record.text.find("\"collective_counts\"") == std::string_view::npos &&
+        record.text.find("\"missing_ranks\"") == std::string_view::npos)
+      return false;
     simdjson::dom::parser parser;
     const simdjson::padded_string padded(record.text);
     Json root;
     simdjson::dom::array comms;
-    if (parser.parse(padded).get(root) != simdjson::SUCCESS || root["communicators"].get(comms) != simdjson::SUCCESS) return false;
-    if (const std::string version = TextAt(root, "nccl_version"); !version.empty()) out.Add(EventSaying(record, "nccl_version " + version, NcclVersion{version.substr(0, version.find('+')), {}}));
+    if (parser.parse(padded).get(root) != simdjson::SUCCESS || root["communicators"].get(comms) != simdjson::SUCCESS)
+      return false;
+    if (const std::string version = TextAt(root, "nccl_version"); !version.empty())
+      out.Add(EventSaying(record, "nccl_version " + version, NcclVersion{version.substr(0, version.find('+')), {}}));
     out.Add(EventSaying(record, "NCCL RAS report of " + TextAt(root, "timestamp"), ReportBegins()));
     for (const Json comm : comms) ReadComm(record, comm, out);
     return true;
   }
 
   static JsonRank ReadRank(const Json& json) {
-    return {static_cast<int>(NumberAt(json, "rank", -1) & 0xffffff), TextAt(json, "host"), NumberAt(json, "pid", 0), static_cast<int>(NumberAt(json, "nvml_dev", 0) & 0xfff)};
+    return {static_cast<int>(NumberAt(json, "rank", -1) & 0xffffff), TextAt(json, "host"), NumberAt(json, "pid", 0),
+            static_cast<int>(NumberAt(json, "nvml_dev", 0) & 0xfff)};
   }
 
-  static void Add(const Record& record, const RankProgress& progress, const JsonRank& rank, const std::string& what, EventSink& out) {
+  static void Add(const Record& record, const RankProgress& progress, const JsonRank& rank, const std::string& what,
+                  EventSink& out) {
     RankProgress one = progress;
     one.rank = GroupRank{rank.rank};
     one.gpu = rank.gpu;
     if (rank.pid > 0) one.pid = rank.pid;
     one.node = rank.host;
-    out.Add(EventSaying(record, "Rank " + std::to_string(rank.rank) + " of communicator " + progress.comm + " " + what + " -- GPU " + std::to_string(rank.gpu) +
-                                              " managed by process " + std::to_string(rank.pid) + " on node " + rank.host,
+    out.Add(EventSaying(record,
+                        "Rank " + std::to_string(rank.rank) + " of communicator " + progress.comm + " " + what +
+                            " -- GPU " + std::to_string(rank.gpu) + " managed by process " + std::to_string(rank.pid) +
+                            " on node " + rank.host,
                         std::move(one)));
   }
 
@@ -219,12 +238,16 @@ class NcclRasJsonParser final : public Parser {
       for (const Json rank : missing) {
         Json status;
         if (rank["status"].get(status) != simdjson::SUCCESS || ++reported > kMostDiffering) continue;
-        progress.state = TrueAt(status, "considered_dead") ? State::kDead : TrueAt(status, "unresponsive") ? State::kUnresponsive : State::kNotReported;
-        Add(record, progress, ReadRank(rank), progress.state == State::kDead ? "is considered dead" : "did not report", out);
+        progress.state = TrueAt(status, "considered_dead") ? State::kDead
+                         : TrueAt(status, "unresponsive")  ? State::kUnresponsive
+                                                           : State::kNotReported;
+        Add(record, progress, ReadRank(rank), progress.state == State::kDead ? "is considered dead" : "did not report",
+            out);
       }
   }
 
-  static void ReadStatus(const Record& record, RankProgress progress, const Json& rank, std::map<std::string, std::map<std::int64_t, std::vector<JsonRank>>>& counts, EventSink& out) {
+  static void ReadStatus(const Record& record, RankProgress progress, const Json& rank,
+                         std::map<std::string, std::map<std::int64_t, std::vector<JsonRank>>>& counts, EventSink& out) {
     const JsonRank who = ReadRank(rank);
     constexpr std::int64_t kSuccess = 0, kInProgress = 7;
     Json status;
@@ -232,31 +255,39 @@ class NcclRasJsonParser final : public Parser {
       const std::int64_t init = NumberAt(status, "init_state", 0), async = NumberAt(status, "async_error", 0);
       progress.state = init != kSuccess && init != kInProgress ? State::kInitError : State::kAsyncError;
       if (progress.state == State::kInitError || (async != kSuccess && async != kInProgress))
-        Add(record, progress, who, "reported error " + std::to_string(progress.state == State::kInitError ? init : async), out);
+        Add(record, progress, who,
+            "reported error " + std::to_string(progress.state == State::kInitError ? init : async), out);
     }
     simdjson::dom::object by_op;
     if (rank["collective_counts"].get(by_op) != simdjson::SUCCESS) return;
     for (const auto field : by_op) {
       std::int64_t count = 0;
-      if (field.value.get(count) == simdjson::SUCCESS && counts.size() < 64) counts[std::string(field.key)][count].push_back(who);
+      if (field.value.get(count) == simdjson::SUCCESS && counts.size() < 64)
+        counts[std::string(field.key)][count].push_back(who);
     }
   }
 
-  static void AddCounts(const Record& record, RankProgress progress, const std::string& op, const std::map<std::int64_t, std::vector<JsonRank>>& by_count, EventSink& out) {
+  static void AddCounts(const Record& record, RankProgress progress, const std::string& op,
+                        const std::map<std::int64_t, std::vector<JsonRank>>& by_count, EventSink& out) {
     if (by_count.size() < 2) return;
-    const auto most = std::max_element(by_count.begin(), by_count.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    const auto most = std::max_element(by_count.begin(), by_count.end(),
+                                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     progress.state = State::kLaunched;
     progress.op = op;
     progress.ranks = static_cast<int>(most->second.size());
     progress.count = most->first;
-    out.Add(EventSaying(record, std::to_string(progress.ranks) + " ranks of communicator " + progress.comm + " have launched up to " + op + " " + std::to_string(most->first), progress));
+    out.Add(EventSaying(record,
+                        std::to_string(progress.ranks) + " ranks of communicator " + progress.comm +
+                            " have launched up to " + op + " " + std::to_string(most->first),
+                        progress));
     progress.ranks = 1;
     std::size_t added = 0;
     for (const auto& [count, ranks] : by_count) {
       if (count == most->first) continue;
       progress.count = count;
       for (const JsonRank& rank : ranks)
-        if (++added <= kMostDiffering) Add(record, progress, rank, "has launched up to " + op + " " + std::to_string(count), out);
+        if (++added <= kMostDiffering)
+          Add(record, progress, rank, "has launched up to " + op + " " + std::to_string(count), out);
     }
   }
 };
@@ -283,14 +314,14 @@ constexpr std::string_view kJsonMarks[] = {"\"collective_counts\""};
 }  // namespace
 
 extern const Format kNcclRas{.name = "nccl-ras",
-                      .framing = Framing::kLines,
-                      .component = Component::kNccl,
-                      .marks = kMarks,
-                      .make = &Make<NcclRasParser>};
+                             .framing = Framing::kLines,
+                             .component = Component::kNccl,
+                             .marks = kMarks,
+                             .make = &Make<NcclRasParser>};
 extern const Format kNcclRasJson{.name = "nccl-ras-json",
-                          .framing = Framing::kDocument,
-                          .component = Component::kNccl,
-                          .marks = kJsonMarks,
-                          .make = &Make<NcclRasJsonParser>};
+                                 .framing = Framing::kDocument,
+                                 .component = Component::kNccl,
+                                 .marks = kJsonMarks,
+                                 .make = &Make<NcclRasJsonParser>};
 
 }  // namespace inquest

@@ -1,5 +1,6 @@
-// nvidia_csv.cc: rows of `nvidia-smi --query-gpu`, --query-compute-apps, --query-remapped-rows and --query-retired-pages.
-// Format:  a header of property names with their units, in the order that was asked for, then a row a GPU or a process;
+// nvidia_csv.cc: rows of `nvidia-smi --query-gpu`, --query-compute-apps, --query-remapped-rows and
+// --query-retired-pages. Format:  a header of property names with their units, in the order that was asked for, then a
+// row a GPU or a process;
 //          separated by `, `, never quoted
 //            timestamp, index, uuid, pci.bus_id, remapped_rows.pending, memory.used [MiB]
 //            2031/04/05 06:07:08.123, 3, GPU-0f1e2d3c-..., 00000000:5D:00.0, No, 19818 MiB
@@ -31,8 +32,11 @@ std::vector<string_view> Cells(string_view line) {
 }
 
 bool IsPropertyName(string_view name) {
-  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'; };
-  return !name.empty() && name.size() <= kLongestName && name.front() >= 'a' && name.front() <= 'z' && std::all_of(name.begin(), name.end(), fits);
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= kLongestName && name.front() >= 'a' && name.front() <= 'z' &&
+         std::all_of(name.begin(), name.end(), fits);
 }
 
 struct Column {
@@ -51,8 +55,13 @@ std::vector<Column> ReadHeader(string_view line) {
     if (!IsPropertyName(name) || (unit != string_view::npos && !cell.ends_with(']'))) return {};
     columns.push_back({std::string(name), GpuNameOfQuery(name)});
   }
-  const auto known = [](const Column& column) { return column.property || column.name == "pid" || column.name == "process_name" || column.name.starts_with("retired_pages."); };
-  return std::count_if(columns.begin(), columns.end(), known) >= 2 || std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.name.find('.') != std::string::npos && c.property; })
+  const auto known = [](const Column& column) {
+    return column.property || column.name == "pid" || column.name == "process_name" ||
+           column.name.starts_with("retired_pages.");
+  };
+  return std::count_if(columns.begin(), columns.end(), known) >= 2 ||
+                 std::any_of(columns.begin(), columns.end(),
+                             [](const Column& c) { return c.name.find('.') != std::string::npos && c.property; })
              ? columns
              : std::vector<Column>();
 }
@@ -73,7 +82,8 @@ class NvidiaCsvParser final : public Parser {
       report_.Set(*columns_[i].property, cells[i], record);
       said = said || Fits(*columns_[i].property, cells[i]);
     }
-    if (const auto address = Cell("retired_pages.address", cells), cause = Cell("retired_pages.cause", cells); address && !IsUnavailable(*address) && cause == "Double Bit ECC")
+    if (const auto address = Cell("retired_pages.address", cells), cause = Cell("retired_pages.cause", cells);
+        address && !IsUnavailable(*address) && cause == "Double Bit ECC")
       report_.Add("retired_pages.cause", std::string(*cause), record);
     if (!said) report_.Drop();
     report_.Flush(out);
@@ -92,13 +102,19 @@ class NvidiaCsvParser final : public Parser {
   /// Whether a cell is of its column's kind: a line of other text has as many commas by chance.
   static bool Fits(const GpuName& name, string_view value) {
     switch (name.property) {
-      case GpuProperty::kUuid: return value.starts_with("GPU-") || value.starts_with("MIG-");
-      case GpuProperty::kBusId: return ParseBusId(value).has_value();
+      case GpuProperty::kUuid:
+        return value.starts_with("GPU-") || value.starts_with("MIG-");
+      case GpuProperty::kBusId:
+        return ParseBusId(value).has_value();
       case GpuProperty::kIndex:
       case GpuProperty::kName:
-      case GpuProperty::kTimestamp: return false;
-      case GpuProperty::kCondition: return value == "Yes" || value == "No" || value == "Active" || value == "Not Active" || GpuNumber(value) || IsBrokenValue(value);
-      default: return GpuNumber(value) || IsBrokenValue(value) || (value.size() == 2 && value.front() == 'P');
+      case GpuProperty::kTimestamp:
+        return false;
+      case GpuProperty::kCondition:
+        return value == "Yes" || value == "No" || value == "Active" || value == "Not Active" || GpuNumber(value) ||
+               IsBrokenValue(value);
+      default:
+        return GpuNumber(value) || IsBrokenValue(value) || (value.size() == 2 && value.front() == 'P');
     }
   }
 
@@ -111,7 +127,8 @@ class NvidiaCsvParser final : public Parser {
       if (name == "process_name" || name == "name") process.name = cells[i];
       if (name == "gpu_uuid") process.id.uuid = cells[i];
       if (name == "gpu_bus_id") process.id.bus_id = ParseBusId(cells[i]).value_or(std::string());
-      if ((name == "used_gpu_memory" || name == "used_memory") && number && *number >= 0 && *number < 1e9) process.memory_mib = static_cast<std::int64_t>(*number);
+      if ((name == "used_gpu_memory" || name == "used_memory") && number && *number >= 0 && *number < 1e9)
+        process.memory_mib = static_cast<std::int64_t>(*number);
       if (name == "max_memory_usage") return true;  // of accounting: processes that are gone
     }
     if (process.pid < 0) return false;
@@ -123,17 +140,37 @@ class NvidiaCsvParser final : public Parser {
   GpuReport report_;
 };
 
-constexpr string_view kMarks[] = {"pci.bus_id", "gpu_bus_id", "gpu_uuid", "index, uuid", "index, name", "name, uuid", "utilization.gpu", "memory.used", "temperature.gpu", "ecc.errors.uncorrected",
-                                  "remapped_rows.", "retired_pages.", "clocks_event_reasons", "clocks_throttle_reasons", "pcie.link.", "power.draw", "used_gpu_memory", "used_memory [",
-                                  "fabric.state", "gpu_recovery_action", "mig.mode.current", ", GPU-", ", 00000000:"};
+constexpr string_view kMarks[] = {"pci.bus_id",
+                                  "gpu_bus_id",
+                                  "gpu_uuid",
+                                  "index, uuid",
+                                  "index, name",
+                                  "name, uuid",
+                                  "utilization.gpu",
+                                  "memory.used",
+                                  "temperature.gpu",
+                                  "ecc.errors.uncorrected",
+                                  "remapped_rows.",
+                                  "retired_pages.",
+                                  "clocks_event_reasons",
+                                  "clocks_throttle_reasons",
+                                  "pcie.link.",
+                                  "power.draw",
+                                  "used_gpu_memory",
+                                  "used_memory [",
+                                  "fabric.state",
+                                  "gpu_recovery_action",
+                                  "mig.mode.current",
+                                  ", GPU-",
+                                  ", 00000000:"};
 
 }  // namespace
 
 extern const Format kNvidiaCsv{.name = "nvidia-smi-csv",
-                        .framing = Framing::kLines,
-                        .component = Component::kSmi,
-                        .marks = kMarks,
-                        .follow = kMostFollow,
-                        .make = &Make<NvidiaCsvParser>};
+                               .framing = Framing::kLines,
+                               .component = Component::kSmi,
+                               .marks = kMarks,
+                               .follow = kMostFollow,
+                               .make = &Make<NvidiaCsvParser>};
 
 }  // namespace inquest

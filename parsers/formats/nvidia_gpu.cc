@@ -42,11 +42,15 @@ constexpr Row kRows[] = {
     {P::kPstate, "pstate", "", "Performance State", "gpu", "performance_state"},
     {P::kTemperature, "temperature.gpu", "Temperature", "GPU Current Temp", "temperature", "gpu_temp"},
     {P::kPower, "power.draw", "GPU Power Readings", "Power Draw", "gpu_power_readings", "power_draw"},
-    {P::kPower, "power.draw.average", "GPU Power Readings", "Average Power Draw", "gpu_power_readings", "average_power_draw"},
-    {P::kPower, "power.draw.instant", "GPU Power Readings", "Instantaneous Power Draw", "gpu_power_readings", "instant_power_draw"},
+    {P::kPower, "power.draw.average", "GPU Power Readings", "Average Power Draw", "gpu_power_readings",
+     "average_power_draw"},
+    {P::kPower, "power.draw.instant", "GPU Power Readings", "Instantaneous Power Draw", "gpu_power_readings",
+     "instant_power_draw"},
     {P::kPower, "", "Power Readings", "Power Draw", "power_readings", "power_draw"},
-    {P::kPowerCap, "power.limit", "GPU Power Readings", "Current Power Limit", "gpu_power_readings", "current_power_limit"},
-    {P::kPowerCap, "enforced.power.limit", "Power Readings", "Enforced Power Limit", "power_readings", "enforced_power_limit"},
+    {P::kPowerCap, "power.limit", "GPU Power Readings", "Current Power Limit", "gpu_power_readings",
+     "current_power_limit"},
+    {P::kPowerCap, "enforced.power.limit", "Power Readings", "Enforced Power Limit", "power_readings",
+     "enforced_power_limit"},
     {P::kMemoryUsed, "memory.used", "FB Memory Usage", "Used", "fb_memory_usage", "used"},
     {P::kMemoryTotal, "memory.total", "FB Memory Usage", "Total", "fb_memory_usage", "total"},
     {P::kUtilization, "utilization.gpu", "Utilization", "GPU", "utilization", "gpu_util"},
@@ -68,22 +72,31 @@ constexpr Row kRows[] = {
     {P::kCondition, kEcc, "Volatile", "SRAM Uncorrectable SEC-DED", "volatile", "sram_uncorrectable_secded"},
     {P::kCondition, kEcc, "Volatile", "DRAM Uncorrectable", "volatile", "dram_uncorrectable"},
     {P::kCondition, kEcc, "Volatile Double Bit", "Total", "volatile double_bit", "total"},
-    {P::kCondition, "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "Aggregate", "SRAM Threshold Exceeded", "aggregate", "sram_threshold_exceeded"},
-    {P::kCondition, "retired_pages.pending", "Retired Pages", "Pending Page Blacklist", "retired_pages", "pending_blacklist"},
+    {P::kCondition, "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", "Aggregate", "SRAM Threshold Exceeded",
+     "aggregate", "sram_threshold_exceeded"},
+    {P::kCondition, "retired_pages.pending", "Retired Pages", "Pending Page Blacklist", "retired_pages",
+     "pending_blacklist"},
     {P::kCondition, "retired_pages.pending", "Retired Pages", "Pending", "retired_pages", "pending_retirement"},
     {P::kCondition, "remapped_rows.pending", "Remapped Rows", "Pending", "remapped_rows", "remapped_row_pending"},
-    {P::kCondition, "remapped_rows.failure", "Remapped Rows", "Remapping Failure Occurred", "remapped_rows", "remapped_row_failure"},
-    {P::kCondition, "reset_status.reset_required", "GPU Reset Status", "Reset Required", "gpu_reset_status", "reset_required"},
-    {P::kCondition, "reset_status.drain_and_reset_recommended", "GPU Reset Status", "Drain and Reset Recommended", "gpu_reset_status", "drain_and_reset_recommended"},
+    {P::kCondition, "remapped_rows.failure", "Remapped Rows", "Remapping Failure Occurred", "remapped_rows",
+     "remapped_row_failure"},
+    {P::kCondition, "reset_status.reset_required", "GPU Reset Status", "Reset Required", "gpu_reset_status",
+     "reset_required"},
+    {P::kCondition, "reset_status.drain_and_reset_recommended", "GPU Reset Status", "Drain and Reset Recommended",
+     "gpu_reset_status", "drain_and_reset_recommended"},
     {P::kCondition, "gpu_recovery_action", "", "GPU Recovery Action", "gpu", "gpu_recovery_action"},
     {P::kCondition, "clocks_event_reasons.hw_slowdown", "", "HW Slowdown", "", "clocks_event_reason_hw_slowdown"},
-    {P::kCondition, "clocks_event_reasons.hw_thermal_slowdown", "", "HW Thermal Slowdown", "", "clocks_event_reason_hw_thermal_slowdown"},
-    {P::kCondition, "clocks_event_reasons.hw_power_brake_slowdown", "", "HW Power Brake Slowdown", "", "clocks_event_reason_hw_power_brake_slowdown"},
-    {P::kCondition, "clocks_event_reasons.sw_thermal_slowdown", "", "SW Thermal Slowdown", "", "clocks_event_reason_sw_thermal_slowdown"},
+    {P::kCondition, "clocks_event_reasons.hw_thermal_slowdown", "", "HW Thermal Slowdown", "",
+     "clocks_event_reason_hw_thermal_slowdown"},
+    {P::kCondition, "clocks_event_reasons.hw_power_brake_slowdown", "", "HW Power Brake Slowdown", "",
+     "clocks_event_reason_hw_power_brake_slowdown"},
+    {P::kCondition, "clocks_event_reasons.sw_thermal_slowdown", "", "SW Thermal Slowdown", "",
+     "clocks_event_reason_sw_thermal_slowdown"},
 };
 
 /// Names that changed when "throttle" became "event", and nothing else.
-constexpr std::array<std::pair<string_view, string_view>, 2> kRenamed = {{{"clocks_throttle_reasons.", "clocks_event_reasons."}, {"clocks_throttle_reason_", "clocks_event_reason_"}}};
+constexpr std::array<std::pair<string_view, string_view>, 2> kRenamed = {
+    {{"clocks_throttle_reasons.", "clocks_event_reasons."}, {"clocks_throttle_reason_", "clocks_event_reason_"}}};
 
 std::string Renamed(string_view name) {
   for (const auto& [old, now] : kRenamed)
@@ -119,18 +132,24 @@ bool IsWell(string_view query, string_view value) {
 
 std::optional<GpuName> GpuNameOfQuery(string_view name) {
   const std::string now = Renamed(name);
-  for (const string_view total : {"ecc.errors.uncorrected.volatile.total", "ecc.errors.uncorrected.volatile.sram", "ecc.errors.uncorrected.volatile.dram", "ecc.errors.uncorrected.volatile.device_memory"})
+  for (const string_view total :
+       {"ecc.errors.uncorrected.volatile.total", "ecc.errors.uncorrected.volatile.sram",
+        "ecc.errors.uncorrected.volatile.dram", "ecc.errors.uncorrected.volatile.device_memory"})
     if (now == total) return GpuName{P::kCondition, kEcc};
   return Find([&](const Row& row) { return !row.query.empty() && row.query == now; });
 }
 
 std::optional<GpuName> GpuNameOfText(string_view section, string_view key) {
-  return Find([&](const Row& row) { return !row.key.empty() && row.key == key && (row.section.empty() || row.section == section); });
+  return Find([&](const Row& row) {
+    return !row.key.empty() && row.key == key && (row.section.empty() || row.section == section);
+  });
 }
 
 std::optional<GpuName> GpuNameOfXml(string_view parent, string_view tag) {
   const std::string now = Renamed(tag);
-  return Find([&](const Row& row) { return !row.tag.empty() && row.tag == now && (row.parent.empty() || row.parent == parent); });
+  return Find([&](const Row& row) {
+    return !row.tag.empty() && row.tag == now && (row.parent.empty() || row.parent == parent);
+  });
 }
 
 string_view Trim(string_view text) {
@@ -158,13 +177,13 @@ std::optional<double> GpuNumber(string_view text) {
 }
 
 bool IsUnavailable(string_view value) {
-  return value == "N/A" || value == "[N/A]" || value == "-" || value.find("Not Supported") != string_view::npos || value.find("deprecated") != string_view::npos ||
-         value.find("Insufficient Permissions") != string_view::npos;
+  return value == "N/A" || value == "[N/A]" || value == "-" || value.find("Not Supported") != string_view::npos ||
+         value.find("deprecated") != string_view::npos || value.find("Insufficient Permissions") != string_view::npos;
 }
 
 bool IsBrokenValue(string_view value) {
-  return value.find("ERR!") != string_view::npos || value.find("Unknown Error") != string_view::npos || value.find("GPU is lost") != string_view::npos ||
-         value.find("requires reset") != string_view::npos;
+  return value.find("ERR!") != string_view::npos || value.find("Unknown Error") != string_view::npos ||
+         value.find("GPU is lost") != string_view::npos || value.find("requires reset") != string_view::npos;
 }
 
 void GpuReport::Begin(const Record& record, EventSink& out) {
@@ -192,8 +211,10 @@ void GpuReport::SetCondition(string_view query, string_view value, const Record&
 // Max stands before Current in every form but CSV, whose columns are the user's. There both are on one line.
 void GpuReport::ComparePcie(const Record& record) {
   const auto compare = [&](string_view property, const std::optional<int>& now, const std::optional<int>& most) {
-    const bool known = std::any_of(conditions_.begin(), conditions_.end(), [&](const Event& event) { return std::get<GpuCondition>(event.what).property == property; });
-    if (now && most && *now < *most && *now > 0 && !known) Add(property, fmt::format("{} of {}", *now, *most), record);
+    const bool known = std::any_of(conditions_.begin(), conditions_.end(), [&](const Event& event) {
+      return std::get<GpuCondition>(event.what).property == property;
+    });
+    if (now && most && *now<*most&& * now> 0 && !known) Add(property, fmt::format("{} of {}", *now, *most), record);
   };
   compare("pcie.link.gen.current", gpu_->pcie_gen, gpu_->pcie_gen_max);
   compare("pcie.link.width.current", gpu_->pcie_width, gpu_->pcie_width_max);
@@ -219,47 +240,91 @@ void GpuReport::Set(const GpuName& name, string_view value, const Record& record
     if (!field) field = GpuNumber(value);
   };
   switch (name.property) {
-    case P::kIndex: gpu.id.index = Whole(value); break;
-    case P::kUuid: text(gpu.id.uuid); break;
-    case P::kBusId: gpu.id.bus_id = ParseBusId(value).value_or(std::string()); break;
-    case P::kName: text(gpu.name); break;
+    case P::kIndex:
+      gpu.id.index = Whole(value);
+      break;
+    case P::kUuid:
+      text(gpu.id.uuid);
+      break;
+    case P::kBusId:
+      gpu.id.bus_id = ParseBusId(value).value_or(std::string());
+      break;
+    case P::kName:
+      text(gpu.name);
+      break;
     case P::kTimestamp:
       if (const auto time = ParseTime(value)) gpu.taken = time->time;
       break;
-    case P::kDriver: text(gpu.driver); break;
-    case P::kCuda: text(gpu.cuda); break;
-    case P::kAttached: gpu.attached_gpus = Whole(value); break;
+    case P::kDriver:
+      text(gpu.driver);
+      break;
+    case P::kCuda:
+      text(gpu.cuda);
+      break;
+    case P::kAttached:
+      gpu.attached_gpus = Whole(value);
+      break;
     case P::kPersistence:
       if (!IsUnavailable(value)) gpu.persistence = value == "Enabled" || value == "On";
       break;
-    case P::kMig: gpu.mig = value == "Enabled"; break;
+    case P::kMig:
+      gpu.mig = value == "Enabled";
+      break;
     case P::kPstate:
       if (value.starts_with('P')) gpu.pstate = Whole(value.substr(1));
       break;
-    case P::kTemperature: gpu.temperature_c = Whole(value); break;
-    case P::kPower: first(gpu.power_w); break;
-    case P::kPowerCap: first(gpu.power_cap_w); break;
-    case P::kMemoryUsed: gpu.memory_used_mib = Whole(value); break;
-    case P::kMemoryTotal: gpu.memory_total_mib = Whole(value); break;
-    case P::kUtilization: gpu.utilization_percent = Whole(value); break;
-    case P::kPcieGen: gpu.pcie_gen = Whole(value); ComparePcie(record); break;
-    case P::kPcieGenMax: gpu.pcie_gen_max = Whole(value); ComparePcie(record); break;
-    case P::kPcieWidth: gpu.pcie_width = Whole(value); ComparePcie(record); break;
-    case P::kPcieWidthMax: gpu.pcie_width_max = Whole(value); ComparePcie(record); break;
+    case P::kTemperature:
+      gpu.temperature_c = Whole(value);
+      break;
+    case P::kPower:
+      first(gpu.power_w);
+      break;
+    case P::kPowerCap:
+      first(gpu.power_cap_w);
+      break;
+    case P::kMemoryUsed:
+      gpu.memory_used_mib = Whole(value);
+      break;
+    case P::kMemoryTotal:
+      gpu.memory_total_mib = Whole(value);
+      break;
+    case P::kUtilization:
+      gpu.utilization_percent = Whole(value);
+      break;
+    case P::kPcieGen:
+      gpu.pcie_gen = Whole(value);
+      ComparePcie(record);
+      break;
+    case P::kPcieGenMax:
+      gpu.pcie_gen_max = Whole(value);
+      ComparePcie(record);
+      break;
+    case P::kPcieWidth:
+      gpu.pcie_width = Whole(value);
+      ComparePcie(record);
+      break;
+    case P::kPcieWidthMax:
+      gpu.pcie_width_max = Whole(value);
+      ComparePcie(record);
+      break;
     case P::kFabricState:
       text(gpu.fabric_state);
       if (value == "In Progress" || value == "Not Started") Add("fabric.state", std::string(value), record);
       break;
     case P::kThrottleMask: {
       std::uint64_t mask = 0;
-      if (!value.starts_with("0x") || std::from_chars(value.data() + 2, value.data() + value.size(), mask, 16).ec != std::errc()) break;
+      if (!value.starts_with("0x") ||
+          std::from_chars(value.data() + 2, value.data() + value.size(), mask, 16).ec != std::errc())
+        break;
       if ((mask & 0x08) != 0) Add("clocks_event_reasons.hw_slowdown", std::string(value), record);
       if ((mask & 0x20) != 0) Add("clocks_event_reasons.sw_thermal_slowdown", std::string(value), record);
       if ((mask & 0x40) != 0) Add("clocks_event_reasons.hw_thermal_slowdown", std::string(value), record);
       if ((mask & 0x80) != 0) Add("clocks_event_reasons.hw_power_brake_slowdown", std::string(value), record);
       break;
     }
-    case P::kCondition: SetCondition(name.query, value, record); break;
+    case P::kCondition:
+      SetCondition(name.query, value, record);
+      break;
   }
 }
 

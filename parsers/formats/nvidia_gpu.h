@@ -1,5 +1,5 @@
-// What the readers of nvidia-smi's outputs share: its properties by their names, the words of a line, and one GPU's values
-// gathered to events.
+// What the readers of nvidia-smi's outputs share: its properties by their names, the words of a line, and one GPU's
+// values gathered to events.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,29 @@ namespace inquest {
 
 /// What is read of a GPU. Those that no detector asks for are not here.
 enum class GpuProperty : std::uint8_t {
-  kIndex, kUuid, kBusId, kName, kTimestamp, kDriver, kCuda, kAttached, kPersistence, kMig, kPstate,
-  kTemperature, kPower, kPowerCap, kMemoryUsed, kMemoryTotal, kUtilization,
-  kPcieGen, kPcieGenMax, kPcieWidth, kPcieWidthMax, kFabricState, kThrottleMask,
+  kIndex,
+  kUuid,
+  kBusId,
+  kName,
+  kTimestamp,
+  kDriver,
+  kCuda,
+  kAttached,
+  kPersistence,
+  kMig,
+  kPstate,
+  kTemperature,
+  kPower,
+  kPowerCap,
+  kMemoryUsed,
+  kMemoryTotal,
+  kUtilization,
+  kPcieGen,
+  kPcieGenMax,
+  kPcieWidth,
+  kPcieWidthMax,
+  kFabricState,
+  kThrottleMask,
   kCondition,  ///< of no interest unless it says what a GPU that is well does not have
 };
 
@@ -44,8 +64,8 @@ std::string_view Trim(std::string_view text);
 /// What stands between blanks, the first `most` of it.
 std::vector<std::string_view> Words(std::string_view text, std::size_t most = std::string_view::npos);
 
-// One GPU's values, in whatever order a form prints them. Begin and Flush emit the one before: its conditions, each at the
-// line that said it, and its snapshot at the line that began it, or at the first that showed a fault.
+// One GPU's values, in whatever order a form prints them. Begin and Flush emit the one before: its conditions, each at
+// the line that said it, and its snapshot at the line that began it, or at the first that showed a fault.
 class GpuReport {
  public:
   void Begin(const Record& record, EventSink& out);

@@ -32,7 +32,8 @@ std::optional<int> GpuOf(string_view word) {
 }
 
 bool IsCell(string_view word) {
-  static constexpr string_view kCells[] = {"X", "SYS", "NODE", "PHB", "PXB", "PIX", "OK", "NS", "CNS", "GNS", "TNS", "DR", "U", "N/A"};
+  static constexpr string_view kCells[] = {"X",  "SYS", "NODE", "PHB", "PXB", "PIX", "OK",
+                                           "NS", "CNS", "GNS",  "TNS", "DR",  "U",   "N/A"};
   if (std::find(std::begin(kCells), std::end(kCells), word) != std::end(kCells)) return true;
   return word.starts_with("NV") && word.size() > 2 && word.size() < 5 && word[2] >= '0' && word[2] <= '9';
 }
@@ -68,14 +69,17 @@ class NvidiaLinksParser final : public Parser {
   }
 
   bool ConsumeLink(string_view line, const Record& record) {
-    static const Pattern kLink(R"(^\s*Links? (\d{1,3})(?:-\d{1,3})?: (?:([\d.]+) GB/s|(<inactive>)|([A-Z][\w ]{1,40}): (\d{1,18})|No errors)\s*$)");
+    static const Pattern kLink(
+        R"(^\s*Links? (\d{1,3})(?:-\d{1,3})?: (?:([\d.]+) GB/s|(<inactive>)|([A-Z][\w ]{1,40}): (\d{1,18})|No errors)\s*$)");
     if (!report_.open() || line.find("Link") == string_view::npos) return false;
     const auto match = kLink.Search(line);
     if (!match) return false;
     active_ += match->has(2) ? 1 : 0;
     inactive_ += match->has(3) ? 1 : 0;
     if (match->has(3)) report_.Add("nvlink.state", fmt::format("Link {} inactive", match->text(1)), record);
-    if (match->number(5).value_or(0) > 0) report_.Add("nvlink.errors", fmt::format("Link {}: {} {}", match->text(1), match->text(4), match->text(5)), record);
+    if (match->number(5).value_or(0) > 0)
+      report_.Add("nvlink.errors", fmt::format("Link {}: {} {}", match->text(1), match->text(4), match->text(5)),
+                  record);
     return true;
   }
 
@@ -108,15 +112,17 @@ class NvidiaLinksParser final : public Parser {
   std::vector<int> columns_;
 };
 
-constexpr string_view kMarks[] = {"GPU0\tGPU1", "GPU0    GPU1", "GPU0   GPU1", "GPU0  GPU1", "GPU0 GPU1", "(UUID: GPU-", "<inactive>", " Replay Errors: ", " Recovery Errors: ", " CRC Errors: "};
+constexpr string_view kMarks[] = {
+    "GPU0\tGPU1",  "GPU0    GPU1", "GPU0   GPU1",      "GPU0  GPU1",         "GPU0 GPU1",
+    "(UUID: GPU-", "<inactive>",   " Replay Errors: ", " Recovery Errors: ", " CRC Errors: "};
 
 }  // namespace
 
 extern const Format kNvidiaLinks{.name = "nvidia-smi-links",
-                          .framing = Framing::kLines,
-                          .component = Component::kSmi,
-                          .marks = kMarks,
-                          .follow = 40,
-                          .make = &Make<NvidiaLinksParser>};
+                                 .framing = Framing::kLines,
+                                 .component = Component::kSmi,
+                                 .marks = kMarks,
+                                 .follow = 40,
+                                 .make = &Make<NvidiaLinksParser>};
 
 }  // namespace inquest

@@ -1,5 +1,6 @@
 // nvidia_monitor.cc: the columns of `nvidia-smi dmon` and `pmon`.
-// Format:  a row of names that begins with #, one of units, then a row a GPU or a process each second; the head returns now
+// Format:  a row of names that begins with #, one of units, then a row a GPU or a process each second; the head returns
+// now
 //          and then, and -o puts date and time in front
 //            # gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
 //            # Idx      W      C      C      %      %      %      %      %      %    MHz    MHz
@@ -33,7 +34,8 @@ class NvidiaMonitorParser final : public Parser {
     const auto words = Words(line, kMostColumns);
     const auto has = [&](string_view name) { return std::find(words.begin(), words.end(), name) != words.end(); };
     if (has("Idx")) return !columns_.empty();
-    const bool ours = has("gpu") && (has("pwr") || has("sm") || has("fb") || has("pclk") || has("pviol") || has("dbecc") || has("pid") || has("rxpci"));
+    const bool ours = has("gpu") && (has("pwr") || has("sm") || has("fb") || has("pclk") || has("pviol") ||
+                                     has("dbecc") || has("pid") || has("rxpci"));
     if (ours) columns_.assign(words.begin(), words.end());
     return ours;
   }
@@ -78,15 +80,16 @@ class NvidiaMonitorParser final : public Parser {
   std::vector<std::string> columns_;
 };
 
-constexpr string_view kMarks[] = {"# gpu  ", " gpu    pwr ", " gpu   pwr ", " gpu     sm ", " gpu    sm ", " gpu         pid ", " gpu        pid "};
+constexpr string_view kMarks[] = {"# gpu  ",     " gpu    pwr ",      " gpu   pwr ",     " gpu     sm ",
+                                  " gpu    sm ", " gpu         pid ", " gpu        pid "};
 
 }  // namespace
 
 extern const Format kNvidiaMonitor{.name = "nvidia-smi-dmon",
-                            .framing = Framing::kLines,
-                            .component = Component::kSmi,
-                            .marks = kMarks,
-                            .follow = kMostFollow,
-                            .make = &Make<NvidiaMonitorParser>};
+                                   .framing = Framing::kLines,
+                                   .component = Component::kSmi,
+                                   .marks = kMarks,
+                                   .follow = kMostFollow,
+                                   .make = &Make<NvidiaMonitorParser>};
 
 }  // namespace inquest

@@ -1,11 +1,12 @@
 // nvidia_query.cc: what `nvidia-smi -q` says of each GPU, as text or (-x) as XML.
-// Format:  titles and `key : value` lines, told apart by the last title; or one XML element a line. Values are the same words
+// Format:  titles and `key : value` lines, told apart by the last title; or one XML element a line. Values are the same
+// words
 //            GPU 00000000:5D:00.0
 //                Remapped Rows
 //                    Pending                                        : Yes
 //            <gpu id="00000000:5D:00.0"> <remapped_rows> <remapped_row_pending>Yes</remapped_row_pending>
-//          XML is read by the line, as the driver prints it: reports are cut, pasted below error lines and between those of
-//          a job, and nothing of a document type, an entity or an encoding is ever needed.
+//          XML is read by the line, as the driver prints it: reports are cut, pasted below error lines and between
+//          those of a job, and nothing of a document type, an entity or an encoding is ever needed.
 // Clock:   `Timestamp`, the host's local time; it says when one looked, not when it began.
 // Not read: clocks, board data, counters since reset, correctable errors, encoder sessions, vGPU.
 #include <algorithm>
@@ -23,10 +24,12 @@ using std::string_view;
 constexpr std::size_t kAbsent = string_view::npos, kLongestTitle = 48, kDeepest = 16;
 
 std::string WithoutEntities(string_view text) {
-  static constexpr std::array<std::pair<string_view, char>, 5> kEntities = {{{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}};
+  static constexpr std::array<std::pair<string_view, char>, 5> kEntities = {
+      {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}};
   std::string out;
   while (!text.empty()) {
-    const auto entity = std::find_if(kEntities.begin(), kEntities.end(), [&](const auto& row) { return text.starts_with(row.first); });
+    const auto entity =
+        std::find_if(kEntities.begin(), kEntities.end(), [&](const auto& row) { return text.starts_with(row.first); });
     out += entity == kEntities.end() ? text.front() : entity->second;
     text.remove_prefix(entity == kEntities.end() ? 1 : entity->first.size());
   }
@@ -34,8 +37,11 @@ std::string WithoutEntities(string_view text) {
 }
 
 bool IsTitle(string_view text) {
-  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == ' ' || c == '/'; };
-  return !text.empty() && text.size() <= kLongestTitle && text.front() >= 'A' && text.front() <= 'Z' && std::all_of(text.begin(), text.end(), fits);
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == ' ' || c == '/';
+  };
+  return !text.empty() && text.size() <= kLongestTitle && text.front() >= 'A' && text.front() <= 'Z' &&
+         std::all_of(text.begin(), text.end(), fits);
 }
 
 class NvidiaQueryParser final : public Parser {
@@ -114,7 +120,11 @@ class NvidiaQueryParser final : public Parser {
     EmitProcess(out);
     const auto pid = GpuNumber(value);
     if (!pid || *pid < 0 || *pid > 1e10) return false;
-    process_ = GpuProcess{.id = report_.open() ? report_.gpu().id : GpuId{}, .pid = static_cast<std::int64_t>(*pid), .type = "C", .name = {}, .memory_mib = {}};
+    process_ = GpuProcess{.id = report_.open() ? report_.gpu().id : GpuId{},
+                          .pid = static_cast<std::int64_t>(*pid),
+                          .type = "C",
+                          .name = {},
+                          .memory_mib = {}};
     process_event_ = EventFrom(record, LogMessage{});
     return true;
   }
@@ -122,7 +132,8 @@ class NvidiaQueryParser final : public Parser {
     if (key == "Type" || key == "type") process_->type = value;
     if (key == "Name" || key == "process_name") process_->name = WithoutEntities(value.substr(0, kCitedBytes));
     if (key != "Used GPU Memory" && key != "used_memory") return true;
-    if (const auto mib = GpuNumber(value); mib && *mib >= 0 && *mib < 1e9) process_->memory_mib = static_cast<std::int64_t>(*mib);
+    if (const auto mib = GpuNumber(value); mib && *mib >= 0 && *mib < 1e9)
+      process_->memory_mib = static_cast<std::int64_t>(*mib);
     EmitProcess(out);
     return true;
   }
@@ -187,7 +198,8 @@ class NvidiaQueryParser final : public Parser {
     if (name == "timestamp") return ConsumeValue("Timestamp", text, record, out);
     if (name == "pid") return BeginProcess(text, record, out);
     if (process_) return SetProcess(name, text, out);
-    const auto property = GpuNameOfXml(parent == "double_bit" ? std::string(grand) + " double_bit" : std::string(parent), name);
+    const auto property =
+        GpuNameOfXml(parent == "double_bit" ? std::string(grand) + " double_bit" : std::string(parent), name);
     if (property) report_.Set(*property, text, record);
     return property.has_value();
   }
@@ -201,22 +213,70 @@ class NvidiaQueryParser final : public Parser {
 };
 
 // Titles and keys from which everything that is read is not far.
-constexpr string_view kMarks[] = {
-    "==NVSMI LOG==", "Attached GPUs", "GPU 0000", "GPU UUID", "Performance State", "Clocks Event Reasons", "Clocks Throttle Reasons", "HW Slowdown", "HW Thermal Slowdown",
-    "HW Power Brake Slowdown", "SW Thermal Slowdown", "GPU Link Info", "PCIe Generation", "FB Memory Usage", "BAR1 Memory Usage", "ECC Errors", "SRAM Uncorrectable", "DRAM Uncorrectable",
-    "SRAM Threshold Exceeded", "Retired Pages", "Pending Page Blacklist", "Remapped Rows", "Remapping Failure Occurred", "GPU Reset Status", "Reset Required", "GPU Recovery Action",
-    "Power Readings", "GPU Current Temp", "    Fabric", "MIG Mode", "    Processes", "Process ID  ", "Used GPU Memory  ",
-    "nvidia_smi_log", "<gpu id=\"", "<driver_version>", "<product_name>", "<current_mig>", "<gpu_reset_status>", "<gpu_recovery_action>", "<pci_bus_id>", "<pcie_gen>", "<link_widths>",
-    "_reason_hw_", "_reason_sw_thermal", "<fb_memory_usage>", "<gpu_util>", "<ecc_errors>", "<volatile>", "<aggregate>", "<retired_pages>", "<remapped_row", "<gpu_temp>",
-    "power_readings>", "<fabric>", "<process_info>"};
+constexpr string_view kMarks[] = {"==NVSMI LOG==",
+                                  "Attached GPUs",
+                                  "GPU 0000",
+                                  "GPU UUID",
+                                  "Performance State",
+                                  "Clocks Event Reasons",
+                                  "Clocks Throttle Reasons",
+                                  "HW Slowdown",
+                                  "HW Thermal Slowdown",
+                                  "HW Power Brake Slowdown",
+                                  "SW Thermal Slowdown",
+                                  "GPU Link Info",
+                                  "PCIe Generation",
+                                  "FB Memory Usage",
+                                  "BAR1 Memory Usage",
+                                  "ECC Errors",
+                                  "SRAM Uncorrectable",
+                                  "DRAM Uncorrectable",
+                                  "SRAM Threshold Exceeded",
+                                  "Retired Pages",
+                                  "Pending Page Blacklist",
+                                  "Remapped Rows",
+                                  "Remapping Failure Occurred",
+                                  "GPU Reset Status",
+                                  "Reset Required",
+                                  "GPU Recovery Action",
+                                  "Power Readings",
+                                  "GPU Current Temp",
+                                  "    Fabric",
+                                  "MIG Mode",
+                                  "    Processes",
+                                  "Process ID  ",
+                                  "Used GPU Memory  ",
+                                  "nvidia_smi_log",
+                                  "<gpu id=\"",
+                                  "<driver_version>",
+                                  "<product_name>",
+                                  "<current_mig>",
+                                  "<gpu_reset_status>",
+                                  "<gpu_recovery_action>",
+                                  "<pci_bus_id>",
+                                  "<pcie_gen>",
+                                  "<link_widths>",
+                                  "_reason_hw_",
+                                  "_reason_sw_thermal",
+                                  "<fb_memory_usage>",
+                                  "<gpu_util>",
+                                  "<ecc_errors>",
+                                  "<volatile>",
+                                  "<aggregate>",
+                                  "<retired_pages>",
+                                  "<remapped_row",
+                                  "<gpu_temp>",
+                                  "power_readings>",
+                                  "<fabric>",
+                                  "<process_info>"};
 
 }  // namespace
 
 extern const Format kNvidiaQuery{.name = "nvidia-smi-q",
-                          .framing = Framing::kLines,
-                          .component = Component::kSmi,
-                          .marks = kMarks,
-                          .follow = 32,
-                          .make = &Make<NvidiaQueryParser>};
+                                 .framing = Framing::kLines,
+                                 .component = Component::kSmi,
+                                 .marks = kMarks,
+                                 .follow = 32,
+                                 .make = &Make<NvidiaQueryParser>};
 
 }  // namespace inquest

@@ -97,8 +97,8 @@ std::optional<GpuSnapshot> WithUsage(GpuSnapshot gpu, const std::vector<string_v
   }
   gpu.utilization_percent = NumberWith<int>(right[0], "%");
   // A power draw alone fails now and then on a GPU that is well.
-  const bool draw_alone = *(slash - 1) == "ERR!" && gpu.power_cap_w && !IsBrokenValue(cells[1]) && !IsBrokenValue(cells[2]) &&
-                          std::none_of(left.begin(), slash - 1, IsBrokenValue);
+  const bool draw_alone = *(slash - 1) == "ERR!" && gpu.power_cap_w && !IsBrokenValue(cells[1]) &&
+                          !IsBrokenValue(cells[2]) && std::none_of(left.begin(), slash - 1, IsBrokenValue);
   gpu.error = gpu.error || (!draw_alone && std::any_of(cells.begin(), cells.end(), IsBrokenValue));
   return gpu;
 }
@@ -166,7 +166,8 @@ class NvidiaSmiParser final : public Parser {
       gpu->driver = driver_;
       gpu->cuda = cuda_;
       report_.gpu() = std::move(*gpu);
-      if (Number<std::int64_t>(cells[2]).value_or(0) > 0) report_.Add("ecc.errors.uncorrected.volatile.total", std::string(cells[2]), record);
+      if (Number<std::int64_t>(cells[2]).value_or(0) > 0)
+        report_.Add("ecc.errors.uncorrected.volatile.total", std::string(cells[2]), record);
       has_usage_ = false;
       return true;
     }
@@ -224,9 +225,9 @@ constexpr string_view kMarks[] = {"| NVIDIA-SMI ",
 }  // namespace
 
 extern const Format kNvidiaSmi{.name = "nvidia-smi",
-                        .framing = Framing::kLines,
-                        .component = Component::kSmi,
-                        .marks = kMarks,
-                        .make = &Make<NvidiaSmiParser>};
+                               .framing = Framing::kLines,
+                               .component = Component::kSmi,
+                               .marks = kMarks,
+                               .make = &Make<NvidiaSmiParser>};
 
 }  // namespace inquest

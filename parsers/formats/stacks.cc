@@ -17,7 +17,6 @@
 namespace inquest {
 namespace {
 
-
 /// By kind: function and file of a frame, `save (torch/serialization.py`, or the function of a native one.
 std::string_view KindOfFrame(std::string_view frame) {
   struct Row {
@@ -25,13 +24,27 @@ std::string_view KindOfFrame(std::string_view frame) {
     Pattern pattern;
   };
   static const std::array<Row, 9> kRows = {{
-      {"compile", Pattern(R"(\(torch/(?:_dynamo|_inductor|utils/cpp_extension|utils/file_baton|jit/)|\(triton/|\bnvrtc\w+|\bptxas|\(jax/_src/(?:compiler|interpreters/mlir)|ninja)")},
-      {"collective", Pattern(R"(\(torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives|rendezvous)|\bnccl[A-Z]\w+ ?\(|ProcessGroup(?:NCCL|Gloo|Wrapper|MPI)|\bgloo::|\bMPI_\w+|\bc10d::)")},
-      {"checkpoint", Pattern(R"(\(torch/distributed/checkpoint/.*(?:sav|writ|fs_|filesystem)|\b_?(?:save|_save|_legacy_save|save_file|save_checkpoint|save_model|save_pretrained|save_state_dict|save_zero_checkpoint|async_save) \()")},
-      {"loading", Pattern(R"(\b(?:load_checkpoint|load_state_dict|from_pretrained|load_file|load_sharded_checkpoint|snapshot_download|hf_hub_download) \(|\bload \(torch/serialization)")},
-      {"data-preparation", Pattern(R"(\(torch/utils/data/|\(datasets/|\(webdataset/|\(streaming/base/|\(tokenizers/|\(tensorflow_datasets/|\(fsspec/|\(s3fs/|\(PIL/|\b(?:tokenize|preprocess|build_dataset|prepare_data|load_dataset)\w* \()")},
-      {"evaluation", Pattern(R"(\b(?:evaluate|evaluation_loop|validate|run_validation|validation_step|eval_step|generate_samples) \()")},
-      {"device-wait", Pattern(R"(\bsynchronize \(torch/cuda|\bcuda(?:Stream|Device|Event)Synchronize|\bcu(?:Stream|Ctx|Event)Synchronize|\bcudaMemcpy\w*|\bcuMemcpy\w*)")},
+      {"compile",
+       Pattern(
+           R"(\(torch/(?:_dynamo|_inductor|utils/cpp_extension|utils/file_baton|jit/)|\(triton/|\bnvrtc\w+|\bptxas|\(jax/_src/(?:compiler|interpreters/mlir)|ninja)")},
+      {"collective",
+       Pattern(
+           R"(\(torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives|rendezvous)|\bnccl[A-Z]\w+ ?\(|ProcessGroup(?:NCCL|Gloo|Wrapper|MPI)|\bgloo::|\bMPI_\w+|\bc10d::)")},
+      {"checkpoint",
+       Pattern(
+           R"(\(torch/distributed/checkpoint/.*(?:sav|writ|fs_|filesystem)|\b_?(?:save|_save|_legacy_save|save_file|save_checkpoint|save_model|save_pretrained|save_state_dict|save_zero_checkpoint|async_save) \()")},
+      {"loading",
+       Pattern(
+           R"(\b(?:load_checkpoint|load_state_dict|from_pretrained|load_file|load_sharded_checkpoint|snapshot_download|hf_hub_download) \(|\bload \(torch/serialization)")},
+      {"data-preparation",
+       Pattern(
+           R"(\(torch/utils/data/|\(datasets/|\(webdataset/|\(streaming/base/|\(tokenizers/|\(tensorflow_datasets/|\(fsspec/|\(s3fs/|\(PIL/|\b(?:tokenize|preprocess|build_dataset|prepare_data|load_dataset)\w* \()")},
+      {"evaluation",
+       Pattern(
+           R"(\b(?:evaluate|evaluation_loop|validate|run_validation|validation_step|eval_step|generate_samples) \()")},
+      {"device-wait",
+       Pattern(
+           R"(\bsynchronize \(torch/cuda|\bcuda(?:Stream|Device|Event)Synchronize|\bcu(?:Stream|Ctx|Event)Synchronize|\bcudaMemcpy\w*|\bcuMemcpy\w*)")},
       {"training", Pattern(R"(\(torch/(?:autograd|nn/modules|optim)/|\b_engine_run_backward)")},
       {"checkpoint", Pattern(R"(\(safetensors/)")},
   }};
@@ -42,7 +55,8 @@ std::string_view KindOfFrame(std::string_view frame) {
 
 /// Loader workers, compile workers and the like have a main thread too, and are not the rank.
 bool OfHelper(std::string_view frame) {
-  static const Pattern kHelper(R"(^_worker_loop \(|\(torch/_inductor/compile_worker/|\(multiprocessing/(?:resource_tracker|forkserver))");
+  static const Pattern kHelper(
+      R"(^_worker_loop \(|\(torch/_inductor/compile_worker/|\(multiprocessing/(?:resource_tracker|forkserver))");
   return kHelper.Matches(frame);
 }
 
@@ -138,10 +152,10 @@ constexpr std::string_view kMarks[] = {": \"MainThread\"", " (Thread 0x"};
 }  // namespace
 
 extern const Format kStacks{.name = "stacks",
-                     .framing = Framing::kLines,
-                     .component = Component::kAny,
-                     .marks = kMarks,
-                     .follow = 48,
-                     .make = &Make<StackParser>};
+                            .framing = Framing::kLines,
+                            .component = Component::kAny,
+                            .marks = kMarks,
+                            .follow = 48,
+                            .make = &Make<StackParser>};
 
 }  // namespace inquest

@@ -191,9 +191,9 @@ std::vector<What> ReadElasticMessage(std::string_view text) {
 }
 
 extern const Format kTorchelastic{.name = "torchelastic",
-                           .framing = Framing::kLines,
-                           .component = Component::kElastic,
-                           .marks = kMarks,
-                           .make = &Make<TorchelasticParser>};
+                                  .framing = Framing::kLines,
+                                  .component = Component::kElastic,
+                                  .marks = kMarks,
+                                  .make = &Make<TorchelasticParser>};
 
 }  // namespace inquest

@@ -41,7 +41,8 @@ struct Frame {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-/// How much of `text` repeats `head`, numbers apart: `ERROR 07-26 10:00:01 [worker.py:226] `. Nullopt where it does not.
+/// How much of `text` repeats `head`, numbers apart: `ERROR 07-26 10:00:01 [worker.py:226] `. Nullopt where it does
+/// not.
 std::optional<std::size_t> SizeOfHead(std::string_view text, std::string_view head) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < head.size();) {
@@ -60,7 +61,8 @@ std::optional<std::size_t> SizeOfHead(std::string_view text, std::string_view he
 /// `[node1:4]: `, `worker-1  | `, `2031-02-03 04:05:06,789 - ERROR - `: the end of what is put in front of a line.
 bool IsHead(std::string_view head) {
   const std::size_t last = head.find_last_not_of(' ');
-  return head.size() <= kLongestHead && (last == std::string_view::npos || std::string_view(":])|>-").find(head[last]) != std::string_view::npos);
+  return head.size() <= kLongestHead &&
+         (last == std::string_view::npos || std::string_view(":])|>-").find(head[last]) != std::string_view::npos);
 }
 
 bool IsLibrary(std::string_view file) {
@@ -74,12 +76,14 @@ bool IsLibrary(std::string_view file) {
 std::optional<Frame> ReadFrame(std::string_view text) {
   static const Pattern kFrame(R"re(^[ |]*File "([^"]*)", line (\d+)(?:,? in (.*))?$)re");
   const std::size_t at = text.find("  File \"");
-  const bool bare = at == std::string_view::npos || text.substr(0, at).find_first_not_of(" |") == std::string_view::npos;
+  const bool bare =
+      at == std::string_view::npos || text.substr(0, at).find_first_not_of(" |") == std::string_view::npos;
   const std::string_view head = text.substr(0, bare ? 0 : at);
   if (!IsHead(head)) return std::nullopt;
   const auto match = kFrame.Search(text.substr(head.size()));
   if (!match) return std::nullopt;
-  Frame frame{std::string(match->text(1)) + ":" + std::string(match->text(2)), IsLibrary(match->text(1)), std::string(head)};
+  Frame frame{std::string(match->text(1)) + ":" + std::string(match->text(2)), IsLibrary(match->text(1)),
+              std::string(head)};
   if (!match->text(3).empty()) frame.text += " in " + std::string(match->text(3));
   return frame;
 }
@@ -104,8 +108,8 @@ struct OpenTraceback {
   std::uint64_t last_line = 0;
   bool quoted = false;
   bool ignored = false;  // "Exception ignored in" stands above it
-  bool headed = false;  // "Traceback" was seen; frames alone may be a stack that was printed on request
-  std::string head;     // what stands in front of its lines
+  bool headed = false;   // "Traceback" was seen; frames alone may be a stack that was printed on request
+  std::string head;      // what stands in front of its lines
   std::vector<std::string> stack;
   std::string user_frame;
 
@@ -258,14 +262,23 @@ class TracebackParser final : public Parser {
 
   OpenTraceback& Open(const SourcePos& where) {
     if (open_.size() == kMostOpen) open_.erase(open_.begin());
-    open_.push_back({.begin = where, .last_line = where.line, .quoted = false, .ignored = ignored_line_ && where.line <= *ignored_line_ + kIgnoredReach, .headed = false, .head = {}, .stack = {}, .user_frame = {}});
+    open_.push_back({.begin = where,
+                     .last_line = where.line,
+                     .quoted = false,
+                     .ignored = ignored_line_ && where.line <= *ignored_line_ + kIgnoredReach,
+                     .headed = false,
+                     .head = {},
+                     .stack = {},
+                     .user_frame = {}});
     return open_.back();
   }
 
   /// Without what stands in front of the lines of an open traceback, which is then the one that is continued.
   std::string_view TakeHead(std::string_view text) {
     if (open_.empty()) return text;
-    const auto own = std::find_if(open_.rbegin(), open_.rend(), [&](const OpenTraceback& open) { return !open.head.empty() && text.starts_with(open.head); });
+    const auto own = std::find_if(open_.rbegin(), open_.rend(), [&](const OpenTraceback& open) {
+      return !open.head.empty() && text.starts_with(open.head);
+    });
     if (own != open_.rend()) std::rotate(own.base() - 1, own.base(), open_.end());
     return text.substr(SizeOfHead(text, open_.back().head).value_or(0));
   }
@@ -275,7 +288,8 @@ class TracebackParser final : public Parser {
     if (!frame) return false;
     // A dump of faulthandler on request tells of no exception.
     if (dump_line_ && record.where.line <= *dump_line_ + kMostFrames && open_.empty()) return true;
-    const auto same = std::find_if(open_.rbegin(), open_.rend(), [&](const OpenTraceback& open) { return open.head == frame->head; });
+    const auto same =
+        std::find_if(open_.rbegin(), open_.rend(), [&](const OpenTraceback& open) { return open.head == frame->head; });
     OpenTraceback& open = open_.empty() ? Open(record.where) : same != open_.rend() ? *same : open_.back();
     open.last_line = record.where.line;
     open.Add(*std::move(frame));
@@ -283,20 +297,22 @@ class TracebackParser final : public Parser {
     return true;
   }
 
-  // A type with its module, alone at the head of a line, is the end of a traceback whose beginning was cut: nothing else
-  // prints that. One without is most likely the same, if it has a message.
+  // A type with its module, alone at the head of a line, is the end of a traceback whose beginning was cut: nothing
+  // else prints that. One without is most likely the same, if it has a message.
   static bool IsAlone(std::string_view text, const ExceptionLine& line) {
     if (line.type.ends_with("Warning")) return false;
     return Contains(line.type, ".") || (text.starts_with(line.type) && !line.message.empty() && !IsStop(line.type));
   }
   static bool IsStop(std::string_view type) {
-    return type == "KeyboardInterrupt" || type == "SystemExit" || type == "GeneratorExit" || type == "Exception" || type.ends_with("Iteration") || type.ends_with("Timeout");
+    return type == "KeyboardInterrupt" || type == "SystemExit" || type == "GeneratorExit" || type == "Exception" ||
+           type.ends_with("Iteration") || type.ends_with("Timeout");
   }
 
   // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open.
   bool ConsumeException(const Record& record, bool end_may_follow, EventSink& out) {
     auto line = ReadExceptionLine(record.text);
-    const bool below = end_may_follow && !open_.empty() && open_.back().headed && record.where.line <= open_.back().last_line + kEndReach;
+    const bool below = end_may_follow && !open_.empty() && open_.back().headed &&
+                       record.where.line <= open_.back().last_line + kEndReach;
     if (!line && below) line = ReadAnyExceptionLine(record.text);
     if (!line) return false;
     if (open_.empty() && IsAlone(record.text, *line)) Open(record.where);
@@ -373,7 +389,8 @@ constexpr std::string_view kMarks[] = {
 
 }  // namespace
 
-/// The blanks and bars (of an ExceptionGroup) in front of an exception's name. Indented by two: the report of torchelastic.
+/// The blanks and bars (of an ExceptionGroup) in front of an exception's name. Indented by two: the report of
+/// torchelastic.
 static std::optional<std::size_t> SizeOfIndent(std::string_view text) {
   const std::size_t size = std::min(text.find_first_not_of(" |"), text.size()), bar = text.substr(0, size).rfind('|');
   const std::size_t blanks = bar == std::string_view::npos ? size : size - bar - 1;
@@ -382,13 +399,17 @@ static std::optional<std::size_t> SizeOfIndent(std::string_view text) {
 
 /// A name with its module may end as it likes; a bare one must say that it is an exception.
 static bool IsExceptionName(std::string_view name) {
-  static constexpr std::string_view kEndings[] = {"Error", "Exception", "Exit", "Interrupt", "Iteration", "Warning", "Group", "Quit", "Expired", "Timeout"};
+  static constexpr std::string_view kEndings[] = {"Error",   "Exception", "Exit", "Interrupt", "Iteration",
+                                                  "Warning", "Group",     "Quit", "Expired",   "Timeout"};
   const auto begins = [](std::string_view part) { return !part.empty() && !IsDigit(part[0]); };
   const std::size_t dot = name.rfind('.');
   const std::string_view last = name.substr(dot == std::string_view::npos ? 0 : dot + 1);
   const bool capital = begins(last) && !(last[0] >= 'a' && last[0] <= 'z');
   if (dot == std::string_view::npos)
-    return name == "Exception" || (capital && std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) { return name.size() > ending.size() && name.ends_with(ending); }));
+    return name == "Exception" ||
+           (capital && std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) {
+              return name.size() > ending.size() && name.ends_with(ending);
+            }));
   for (std::string_view module = name.substr(0, dot + 1); !module.empty(); module.remove_prefix(module.find('.') + 1))
     if (!begins(module) || module[0] == '.') return false;
   return capital || last == "timeout" || last == "gaierror" || last == "error";
@@ -396,14 +417,20 @@ static bool IsExceptionName(std::string_view name) {
 
 // By hand: it is asked of every line that any of PyTorch's formats is offered.
 std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
-  const auto is_word = [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto is_word = [](char c) {
+    return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   const auto indent = SizeOfIndent(text);
   if (!indent) return std::nullopt;
   text.remove_prefix(*indent);
-  auto size = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), [&](char c) { return is_word(c) || c == '.'; }) - text.begin());
-  if (size == 0 || (size < text.size() && text[size] != ':' && text[size] != '(') || !IsExceptionName(text.substr(0, size))) return std::nullopt;
+  auto size = static_cast<std::size_t>(
+      std::find_if_not(text.begin(), text.end(), [&](char c) { return is_word(c) || c == '.'; }) - text.begin());
+  if (size == 0 || (size < text.size() && text[size] != ':' && text[size] != '(') ||
+      !IsExceptionName(text.substr(0, size)))
+    return std::nullopt;
   if (text.substr(size).starts_with('(')) {
-    const auto close = static_cast<std::size_t>(std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(size) + 1, text.end(), is_word) - text.begin());
+    const auto close = static_cast<std::size_t>(
+        std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(size) + 1, text.end(), is_word) - text.begin());
     if (close == size + 1 || !text.substr(close).starts_with(')')) return std::nullopt;
     size = close + 1;
   }
@@ -415,10 +442,10 @@ std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
 }
 
 extern const Format kTraceback{.name = "python-traceback",
-                        .framing = Framing::kLines,
-                        .component = Component::kAny,
-                        .marks = kMarks,
-                        .follow = 4,
-                        .make = &Make<TracebackParser>};
+                               .framing = Framing::kLines,
+                               .component = Component::kAny,
+                               .marks = kMarks,
+                               .follow = 4,
+                               .make = &Make<TracebackParser>};
 
 }  // namespace inquest

@@ -20,13 +20,16 @@ bool Contains(std::string_view text, std::string_view part) { return text.find(p
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWord(char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-/// What of a name's value is `in`, where one of `delimiters` follows: a line cut inside a number must not yield a smaller one.
+/// What of a name's value is `in`, where one of `delimiters` follows: a line cut inside a number must not yield a
+/// smaller one.
 template <class In>
-std::optional<std::string_view> Field(std::string_view text, std::string_view name, std::string_view delimiters, In in, std::size_t least = 1) {
+std::optional<std::string_view> Field(std::string_view text, std::string_view name, std::string_view delimiters, In in,
+                                      std::size_t least = 1) {
   for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
     const std::string_view rest = text.substr(at + name.size());
     const auto size = static_cast<std::size_t>(std::find_if_not(rest.begin(), rest.end(), in) - rest.begin());
-    if (size >= least && size < rest.size() && delimiters.find(rest[size]) != std::string_view::npos) return rest.substr(0, size);
+    if (size >= least && size < rest.size() && delimiters.find(rest[size]) != std::string_view::npos)
+      return rest.substr(0, size);
   }
   return std::nullopt;
 }
@@ -34,7 +37,8 @@ std::optional<std::string_view> Field(std::string_view text, std::string_view na
 std::optional<std::int64_t> Number(std::string_view digits) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return digits.empty() || error != std::errc() || end != digits.data() + digits.size() ? std::nullopt : std::optional(value);
+  return digits.empty() || error != std::errc() || end != digits.data() + digits.size() ? std::nullopt
+                                                                                        : std::optional(value);
 }
 std::optional<std::int64_t> NumberField(std::string_view text, std::string_view name) {
   const auto digits = Field(text, name, ",)", IsDigit);
@@ -47,7 +51,9 @@ WorkFields ReadWork(std::string_view text) {
   if (const auto op = Field(text, "OpType=", ",)", IsWord)) work.op = std::string(*op);
   work.numel_in = NumberField(text, "NumelIn=");
   work.numel_out = NumberField(text, "NumelOut=");
-  if (const auto shape = Field(text, "TensorShape=[", "]", [](char c) { return IsDigit(c) || c == ',' || c == ' '; }, 0)) work.shape = ReadNumbers<std::int64_t>(*shape);
+  if (const auto shape = Field(
+          text, "TensorShape=[", "]", [](char c) { return IsDigit(c) || c == ',' || c == ' '; }, 0))
+    work.shape = ReadNumbers<std::int64_t>(*shape);
   work.timeout_ms = NumberField(text, "Timeout(ms)=");
   return work;
 }
@@ -73,7 +79,8 @@ RankTag TagBefore(std::string_view text, std::size_t end) {
   while (at > 0 && IsDigit(text[at - 1])) --at;
   if (at == close || !text.substr(0, at).ends_with(kOpen)) return {end, {}};
   const auto rank = Number(text.substr(at, close - at));
-  return {at - kOpen.size(), rank && IsRank(*rank) ? std::optional(GroupRank{static_cast<std::int32_t>(*rank)}) : std::nullopt};
+  return {at - kOpen.size(),
+          rank && IsRank(*rank) ? std::optional(GroupRank{static_cast<std::int32_t>(*rank)}) : std::nullopt};
 }
 
 /// "Watchdog caught ..."; "Caught ..." without the watchdog is what wait() threw up to 2.0.
@@ -150,19 +157,29 @@ const WordSet& Words() {
 
 std::optional<WorkTimedOut> ReadTimeout(std::string_view text, std::uint64_t words) {
   using How = WorkTimedOut::How;
-  static const std::uint64_t kCaughtWords = Words().Of({"aught collective operation timeout: "}), kBlockingWords = Words().Of({"timed out in blocking wait"}), kAsyncWords = Words().Of({"raised the following async exception"}),
-                             kFoundWords = Words().Of({"found async exception when checking for NCCL errors"}), kFieldWords = Words().Of({"SeqNum", "OpType"}), kEndWords = Words().Of({"milliseconds before timing out", "timed out", "timeout: ", "time-out: "});
+  static const std::uint64_t kCaughtWords = Words().Of({"aught collective operation timeout: "}),
+                             kBlockingWords = Words().Of({"timed out in blocking wait"}),
+                             kAsyncWords = Words().Of({"raised the following async exception"}),
+                             kFoundWords = Words().Of({"found async exception when checking for NCCL errors"}),
+                             kFieldWords = Words().Of({"SeqNum", "OpType"}),
+                             kEndWords =
+                                 Words().Of({"milliseconds before timing out", "timed out", "timeout: ", "time-out: "});
   static const Pattern kBlocking(R"((?:\[Rank (\d+)\] ?)?Work Work\w*\(.*timed out in blocking wait)");
   static const Pattern kAsync(R"((?:\[Rank (\d+)\] ?)?Collective Work\w*\(.*raised the following async exception)");
   static const Pattern kFound(R"((?:\[Rank (\d+)\] ?)?found async exception when checking for NCCL errors)");
   const auto timed_out = [&](std::size_t at, std::optional<GroupRank> rank, How how) {
     const std::string_view rest = text.substr(at);
-    WorkTimedOut out{.how = IsQuoted(text.substr(0, at)) ? How::kQuoted : how, .group_rank = rank, .work = ReadWork(rest), .ran_ms = {}};
+    WorkTimedOut out{.how = IsQuoted(text.substr(0, at)) ? How::kQuoted : how,
+                     .group_rank = rank,
+                     .work = ReadWork(rest),
+                     .ran_ms = {}};
     static const Pattern kRan(R"(ran for (\d+) milliseconds)");
     if (const auto ran = kRan.Search(rest)) out.ran_ms = ran->number(1);
     return out;
   };
-  const auto result = [&](const Pattern::Match& match, How how) { return timed_out(static_cast<std::size_t>(match.text(0).data() - text.data()), RankOf<GroupRank>(match, 1), how); };
+  const auto result = [&](const Pattern::Match& match, How how) {
+    return timed_out(static_cast<std::size_t>(match.text(0).data() - text.data()), RankOf<GroupRank>(match, 1), how);
+  };
   if (const auto caught = words & kCaughtWords ? FindCaught(text) : std::nullopt) {
     const RankTag tag = TagBefore(text, caught->begin);
     return timed_out(tag.begin, tag.rank, caught->watchdog ? How::kWatchdog : How::kBlockingWait);
@@ -175,13 +192,15 @@ std::optional<WorkTimedOut> ReadTimeout(std::string_view text, std::uint64_t wor
     if (const auto match = kFound.Search(text)) return result(*match, How::kAsyncError);
   if (!(words & kFieldWords) || !(words & kEndWords)) return std::nullopt;
   // Another writer's words may stand inside these; the operation itself is whole.
-  static const Pattern kWhole(R"((?:\[Rank (\d+)\] ?)?[^\[\]]*\bWork(?:NCCL|Gloo|UCC|XCCL|HCCL)\([^()]*(?:SeqNum|OpType).*?(?:milliseconds before timing out|timed out|time-?out: ))");
-  if (const auto match = kWhole.Search(text)) return result(*match, Contains(match->text(0), "blocking wait") ? How::kBlockingWait : How::kWatchdog);
+  static const Pattern kWhole(
+      R"((?:\[Rank (\d+)\] ?)?[^\[\]]*\bWork(?:NCCL|Gloo|UCC|XCCL|HCCL)\([^()]*(?:SeqNum|OpType).*?(?:milliseconds before timing out|timed out|time-?out: ))");
+  if (const auto match = kWhole.Search(text))
+    return result(*match, Contains(match->text(0), "blocking wait") ? How::kBlockingWait : How::kWatchdog);
   return std::nullopt;
 }
 
-/// Who speaks of its group: [Rank r], [PG name Rank r], [PG name (desc) Rank r], [PG ID i PG GUID g(desc) Rank r]; the name
-/// became the GUID.
+/// Who speaks of its group: [Rank r], [PG name Rank r], [PG name (desc) Rank r], [PG ID i PG GUID g(desc) Rank r]; the
+/// name became the GUID.
 struct GroupTag {
   std::string_view id, guid, desc;
   std::optional<GroupRank> rank;
@@ -199,7 +218,8 @@ std::optional<GroupTag> ReadGroupTag(std::string_view text) {
     rest.remove_prefix(5);
     const auto digits = static_cast<std::size_t>(std::find_if_not(rest.begin(), rest.end(), IsDigit) - rest.begin());
     if (digits == 0 || !rest.substr(digits).starts_with(']')) return std::nullopt;
-    if (const auto rank = Number(rest.substr(0, digits)); rank && IsRank(*rank)) tag.rank = GroupRank{static_cast<std::int32_t>(*rank)};
+    if (const auto rank = Number(rest.substr(0, digits)); rank && IsRank(*rank))
+      tag.rank = GroupRank{static_cast<std::int32_t>(*rank)};
     return tag;
   };
   if (!text.starts_with("PG ")) return rank_of(text, {});
@@ -252,11 +272,15 @@ std::optional<Pattern::Match> FindLast(std::string_view text) {
 }
 
 std::optional<GroupStatus> ReadStatus(std::string_view text, std::uint64_t words) {
-  static const std::uint64_t kFailedWords = Words().Of({"watchdog at work", "Timeout at NCCL work"}), kLastWords = Words().Of({"ast enqueued "});
+  static const std::uint64_t kFailedWords = Words().Of({"watchdog at work", "Timeout at NCCL work"}),
+                             kLastWords = Words().Of({"ast enqueued "});
   if (!(words & (kFailedWords | kLastWords))) return std::nullopt;
-  static const Pattern kDetected(R"(watchdog at work(?: sequence id)?: (-?\d+)[, ])"), kTimedOut(R"(Timeout at NCCL work(?: sequence id)?: (-?\d+)[, ])");
+  static const Pattern kDetected(R"(watchdog at work(?: sequence id)?: (-?\d+)[, ])"),
+      kTimedOut(R"(Timeout at NCCL work(?: sequence id)?: (-?\d+)[, ])");
   auto failed = kDetected.Search(text);
-  if (const auto timed_out = kTimedOut.Search(text); timed_out && (!failed || timed_out->text(0).data() < failed->text(0).data())) failed = timed_out;
+  if (const auto timed_out = kTimedOut.Search(text);
+      timed_out && (!failed || timed_out->text(0).data() < failed->text(0).data()))
+    failed = timed_out;
   const auto last = words & kLastWords ? FindLast(text) : std::nullopt;
   if (!failed && !last) return std::nullopt;
   GroupStatus status;
@@ -275,7 +299,9 @@ std::optional<GroupStatus> ReadStatus(std::string_view text, std::uint64_t words
 }
 
 std::optional<DumpSignal> ReadDumpSignal(std::string_view text, std::uint64_t words) {
-  static const std::uint64_t kReceivedWords = Words().Of({"Received a "}), kFirstWords = Words().Of({"First PG on this rank to signal dumping", "First watchdog to set the dump signal"});
+  static const std::uint64_t kReceivedWords = Words().Of({"Received a "}),
+                             kFirstWords = Words().Of(
+                                 {"First PG on this rank to signal dumping", "First watchdog to set the dump signal"});
   if (words & kFirstWords && !(words & kReceivedWords)) return DumpSignal{};
   if (!(words & kReceivedWords)) return std::nullopt;
   static const Pattern kReceived(R"(Received a (?:global )?dump signal .*from (?:this local rank| ?rank (\d+)))");
@@ -284,7 +310,8 @@ std::optional<DumpSignal> ReadDumpSignal(std::string_view text, std::uint64_t wo
 }
 
 std::optional<HeartbeatLost> ReadHeartbeat(std::string_view text, std::uint64_t words) {
-  static const std::uint64_t kStuckWords = Words().Of({"watchdog got stuck for "}), kSilentWords = Words().Of({"Heartbeat monitor timed out!"});
+  static const std::uint64_t kStuckWords = Words().Of({"watchdog got stuck for "}),
+                             kSilentWords = Words().Of({"Heartbeat monitor timed out!"});
   if (!(words & (kStuckWords | kSilentWords))) return std::nullopt;
   static const Pattern kStuck(R"(watchdog got stuck for (\d+) seconds)");
   if (const auto match = kStuck.Search(text)) return HeartbeatLost{match->number(1)};
@@ -292,7 +319,9 @@ std::optional<HeartbeatLost> ReadHeartbeat(std::string_view text, std::uint64_t 
 }
 
 std::optional<DesyncLine> ReadDesyncVerdict(std::string_view text, std::uint64_t words) {
-  static const std::uint64_t kVerdictWords = Words().Of({"Timeout at collective: ", "are the lagging ranks that caused this timeout", "joined but didn't finish collective #", "didn't join collective #"});
+  static const std::uint64_t kVerdictWords =
+      Words().Of({"Timeout at collective: ", "are the lagging ranks that caused this timeout",
+                  "joined but didn't finish collective #", "didn't join collective #"});
   if (!(words & kVerdictWords)) return std::nullopt;
   using State = DesyncLine::State;
   const auto line = [](State state, const Pattern::Match& match, std::size_t ranks, std::size_t op, std::size_t seq) {
@@ -422,9 +451,9 @@ Event C10EventFrom(const Record& record, What what) {
 }
 
 extern const Format kWatchdog{.name = "pytorch-watchdog",
-                       .framing = Framing::kLines,
-                       .component = Component::kC10,
-                       .marks = kMarks,
-                       .make = &Make<WatchdogParser>};
+                              .framing = Framing::kLines,
+                              .component = Component::kC10,
+                              .marks = kMarks,
+                              .make = &Make<WatchdogParser>};
 
 }  // namespace inquest

@@ -1,4 +1,5 @@
-// The data of a replay: what each rank hands in and what must come out. Plain arithmetic on indices, so that a GPU kernel computes the same.
+// The data of a replay: what each rank hands in and what must come out. Plain arithmetic on indices, so that a GPU
+// kernel computes the same.
 #pragma once
 
 #include <cmath>
@@ -17,17 +18,18 @@ namespace inquest {
 /// What is moved and not computed: any bits will do. Word `word` (8 bytes) of the buffer that rank `rank` hands in at
 /// iteration `iteration`; a buffer's last bytes are the head of its last word. Little-endian.
 INQUEST_ON_DEVICE constexpr std::uint64_t MovedWord(int rank, int iteration, std::uint64_t word) {
-  std::uint64_t x = word * 0x9E3779B97F4A7C15ULL + (static_cast<std::uint64_t>(rank) << 32U) + static_cast<std::uint64_t>(iteration) + 1;
+  std::uint64_t x = word * 0x9E3779B97F4A7C15ULL + (static_cast<std::uint64_t>(rank) << 32U) +
+                    static_cast<std::uint64_t>(iteration) + 1;
   x ^= x >> 32U;
   x *= 0xD6E8FEB86659FD93ULL;
   x ^= x >> 29U;
   return x;
 }
 
-/// What is reduced: small whole numbers that every datatype holds exactly, as does their result over any number of ranks.
-/// At each index one rank (its turn) hands in `Weight`, all others the neutral element, so that no rank can be left out
-/// unseen; of an average all ranks hand in `Weight`. The result is `Weight` for every operation; an average of floats may be
-/// off by rounding, since 1/nranks is.
+/// What is reduced: small whole numbers that every datatype holds exactly, as does their result over any number of
+/// ranks. At each index one rank (its turn) hands in `Weight`, all others the neutral element, so that no rank can be
+/// left out unseen; of an average all ranks hand in `Weight`. The result is `Weight` for every operation; an average of
+/// floats may be off by rounding, since 1/nranks is.
 INQUEST_ON_DEVICE constexpr int Weight(int iteration, std::uint64_t index) {
   return 1 + static_cast<int>((index * 7 + static_cast<std::uint64_t>(iteration)) % 5);
 }
@@ -49,32 +51,46 @@ INQUEST_ON_DEVICE constexpr std::uint64_t BitsOf(Datatype type, int value) {
   const auto fraction = static_cast<std::uint64_t>(value) - (1ULL << exponent);
   const auto normal = [&](int bias, int fraction_bits) -> std::uint64_t {
     return value == 0 ? 0
-                      : (static_cast<std::uint64_t>(exponent + bias) << fraction_bits) | (fraction << (fraction_bits - exponent));
+                      : (static_cast<std::uint64_t>(exponent + bias) << fraction_bits) |
+                            (fraction << (fraction_bits - exponent));
   };
   switch (type) {
-    case Datatype::kFloat16: return normal(15, 10);
-    case Datatype::kBfloat16: return normal(127, 7);
-    case Datatype::kFloat32: return normal(127, 23);
-    case Datatype::kFloat64: return normal(1023, 52);
-    case Datatype::kFloat8E4M3: return normal(7, 3);
-    case Datatype::kFloat8E5M2: return normal(15, 2);
-    default: return static_cast<std::uint64_t>(value);
+    case Datatype::kFloat16:
+      return normal(15, 10);
+    case Datatype::kBfloat16:
+      return normal(127, 7);
+    case Datatype::kFloat32:
+      return normal(127, 23);
+    case Datatype::kFloat64:
+      return normal(1023, 52);
+    case Datatype::kFloat8E4M3:
+      return normal(7, 3);
+    case Datatype::kFloat8E5M2:
+      return normal(15, 2);
+    default:
+      return static_cast<std::uint64_t>(value);
   }
 }
 
-/// Where byte `byte` of rank `rank`'s output comes from, for operations that only move data: the rank that handed it in, and
-/// the byte of its input. `part`: bytes that each pair of ranks exchanges; `own`: bytes before the part of this rank.
+/// Where byte `byte` of rank `rank`'s output comes from, for operations that only move data: the rank that handed it
+/// in, and the byte of its input. `part`: bytes that each pair of ranks exchanges; `own`: bytes before the part of this
+/// rank.
 struct Provenance {
   int rank = 0;
   std::uint64_t byte = 0;
 };
-INQUEST_ON_DEVICE constexpr Provenance MovedFrom(Operation operation, int root, std::uint64_t part, std::uint64_t own, std::uint64_t byte) {
+INQUEST_ON_DEVICE constexpr Provenance MovedFrom(Operation operation, int root, std::uint64_t part, std::uint64_t own,
+                                                 std::uint64_t byte) {
   switch (operation) {
     case Operation::kAllGather:
-    case Operation::kGather: return {static_cast<int>(byte / part), byte % part};
-    case Operation::kAllToAll: return {static_cast<int>(byte / part), own + byte % part};
-    case Operation::kScatter: return {root, own + byte};
-    default: return {root, byte};
+    case Operation::kGather:
+      return {static_cast<int>(byte / part), byte % part};
+    case Operation::kAllToAll:
+      return {static_cast<int>(byte / part), own + byte % part};
+    case Operation::kScatter:
+      return {root, own + byte};
+    default:
+      return {root, byte};
   }
 }
 
@@ -91,21 +107,30 @@ struct FloatFormat {
 };
 INQUEST_ON_DEVICE constexpr FloatFormat FormatOf(Datatype type) {
   switch (type) {
-    case Datatype::kFloat16: return {15, 10, 16};
-    case Datatype::kBfloat16: return {127, 7, 16};
-    case Datatype::kFloat32: return {127, 23, 32};
-    case Datatype::kFloat64: return {1023, 52, 64};
-    case Datatype::kFloat8E4M3: return {7, 3, 8};
-    case Datatype::kFloat8E5M2: return {15, 2, 8};
-    default: return {};
+    case Datatype::kFloat16:
+      return {15, 10, 16};
+    case Datatype::kBfloat16:
+      return {127, 7, 16};
+    case Datatype::kFloat32:
+      return {127, 23, 32};
+    case Datatype::kFloat64:
+      return {1023, 52, 64};
+    case Datatype::kFloat8E4M3:
+      return {7, 3, 8};
+    case Datatype::kFloat8E5M2:
+      return {15, 2, 8};
+    default:
+      return {};
   }
 }
 /// The number that the bits are; infinities and the like come out as large numbers.
 INQUEST_ON_DEVICE inline double FloatOf(FloatFormat format, std::uint64_t bits) {
   const std::uint64_t fraction = bits & ((1ULL << format.fraction_bits) - 1);
-  const int exponent = static_cast<int>((bits >> format.fraction_bits) & ((1ULL << (format.bits - 1 - format.fraction_bits)) - 1));
-  const double value = exponent == 0 ? ldexp(static_cast<double>(fraction), 1 - format.bias - format.fraction_bits)
-                                     : ldexp(1 + ldexp(static_cast<double>(fraction), -format.fraction_bits), exponent - format.bias);
+  const int exponent =
+      static_cast<int>((bits >> format.fraction_bits) & ((1ULL << (format.bits - 1 - format.fraction_bits)) - 1));
+  const double value =
+      exponent == 0 ? ldexp(static_cast<double>(fraction), 1 - format.bias - format.fraction_bits)
+                    : ldexp(1 + ldexp(static_cast<double>(fraction), -format.fraction_bits), exponent - format.bias);
   return (bits >> (format.bits - 1)) != 0 ? -value : value;
 }
 
@@ -119,7 +144,9 @@ struct ElementPattern {
   std::uint64_t part = 0, own = 0;  ///< bytes, as in MovedFrom
   double tolerance = 0;             ///< relative
 };
-INQUEST_ON_DEVICE constexpr std::uint64_t LowBytes(std::uint64_t bits, int bytes) { return bytes == 8 ? bits : bits & ((1ULL << (bytes * 8)) - 1); }
+INQUEST_ON_DEVICE constexpr std::uint64_t LowBytes(std::uint64_t bits, int bytes) {
+  return bytes == 8 ? bits : bits & ((1ULL << (bytes * 8)) - 1);
+}
 /// Element `index` of what the rank hands in.
 INQUEST_ON_DEVICE constexpr std::uint64_t InputElement(const ElementPattern& of, std::uint64_t index) {
   if (of.reduced) return BitsOf(of.type, ReducedInput(of.redop, of.rank, of.nranks, of.iteration, index));
@@ -128,7 +155,9 @@ INQUEST_ON_DEVICE constexpr std::uint64_t InputElement(const ElementPattern& of,
 /// Element `index` of what must come out on the rank.
 INQUEST_ON_DEVICE constexpr std::uint64_t OutputElement(const ElementPattern& of, std::uint64_t index) {
   const auto bytes = static_cast<std::uint64_t>(of.bytes);
-  if (of.reduced) return BitsOf(of.type, Weight(of.iteration, (of.operation == Operation::kReduceScatter ? of.own / bytes : 0) + index));
+  if (of.reduced)
+    return BitsOf(of.type,
+                  Weight(of.iteration, (of.operation == Operation::kReduceScatter ? of.own / bytes : 0) + index));
   const Provenance from = MovedFrom(of.operation, of.root, of.part, of.own, index * bytes);
   return LowBytes(MovedBytes(from.rank, of.iteration, from.byte), of.bytes);
 }

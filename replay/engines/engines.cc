@@ -8,12 +8,13 @@ namespace inquest {
 #ifdef INQUEST_WITH_GLOO
 extern const Engine kGloo;
 #else
-static const Engine kGloo{.name = "gloo",
-                          .library = "Gloo",
-                          .tests = "",
-                          .missing = "this build has no Gloo; install libgloo-dev (or Gloo's CMake package) and build again",
-                          .make = nullptr,
-                          .probe = nullptr};
+static const Engine kGloo{
+    .name = "gloo",
+    .library = "Gloo",
+    .tests = "",
+    .missing = "this build has no Gloo; install libgloo-dev (or Gloo's CMake package) and build again",
+    .make = nullptr,
+    .probe = nullptr};
 #endif
 
 #ifdef INQUEST_WITH_NCCL
@@ -22,7 +23,9 @@ extern const Engine kNccl;
 static const Engine kNccl{.name = "nccl",
                           .library = "NCCL",
                           .tests = "",
-                          .missing = "this build has no NCCL engine; install the CUDA toolkit and nccl.h and build again, or use --engine gloo, which needs no GPU",
+                          .missing =
+                              "this build has no NCCL engine; install the CUDA toolkit and nccl.h and build again, or "
+                              "use --engine gloo, which needs no GPU",
                           .make = nullptr,
                           .probe = nullptr};
 #endif

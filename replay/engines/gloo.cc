@@ -1,4 +1,6 @@
 // The CPU engine: Gloo over TCP, the library that PyTorch's CPU groups run on. The only door to it.
+#include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -13,8 +15,6 @@
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
-#include <arpa/inet.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -39,7 +39,9 @@ using std::chrono::milliseconds;
 class GlooStore final : public gloo::rendezvous::Store {
  public:
   GlooStore(inquest::Store& store, milliseconds patience) : store_(store), patience_(patience) {}
-  void set(const std::string& key, const std::vector<char>& data) override { store_.Set(key, {data.begin(), data.end()}); }
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_.Set(key, {data.begin(), data.end()});
+  }
   std::vector<char> get(const std::string& key) override {
     const auto bytes = store_.Get(key, patience_);
     if (!bytes) throw gloo::IoException(fmt::format("no rank has set {}", key));
@@ -57,10 +59,12 @@ class GlooStore final : public gloo::rendezvous::Store {
   milliseconds patience_;
 };
 
-/// Gloo prints an address as `[10.0.0.2]:62862`, the port in network byte order, in all versions so far; one that does not is asked.
+/// Gloo prints an address as `[10.0.0.2]:62862`, the port in network byte order, in all versions so far; one that does
+/// not is asked.
 bool PrintsNetworkOrder() {
   sockaddr_storage address{};
-  reinterpret_cast<sockaddr_in&>(address) = {.sin_family = AF_INET, .sin_port = htons(1), .sin_addr = {}, .sin_zero = {}};
+  reinterpret_cast<sockaddr_in&>(address) = {
+      .sin_family = AF_INET, .sin_port = htons(1), .sin_addr = {}, .sin_zero = {}};
   return gloo::transport::tcp::Address(address).str().find("]:256") != std::string::npos;
 }
 
@@ -73,7 +77,8 @@ std::string WithHostPorts(std::string words) {
     unsigned port = 0;
     const auto [end, error] = std::from_chars(words.data() + at, words.data() + words.size(), port);
     if (error != std::errc() || port > 0xffff) continue;
-    words.replace(at, static_cast<std::size_t>(end - words.data()) - at, fmt::format("{}", ntohs(static_cast<std::uint16_t>(port))));
+    words.replace(at, static_cast<std::size_t>(end - words.data()) - at,
+                  fmt::format("{}", ntohs(static_cast<std::uint16_t>(port))));
   }
   return words;
 }
@@ -105,10 +110,14 @@ using Reduce = gloo::AllreduceOptions::Func;
 template <class T>
 T Combine(RedOp op, T a, T b) {
   switch (op) {
-    case RedOp::kProd: return static_cast<T>(a * b);
-    case RedOp::kMax: return std::max(a, b);
-    case RedOp::kMin: return std::min(a, b);
-    default: return static_cast<T>(a + b);  // the average divides afterwards
+    case RedOp::kProd:
+      return static_cast<T>(a * b);
+    case RedOp::kMax:
+      return std::max(a, b);
+    case RedOp::kMin:
+      return std::min(a, b);
+    default:
+      return static_cast<T>(a + b);  // the average divides afterwards
   }
 }
 
@@ -129,52 +138,80 @@ void ReduceFloats(Datatype type, RedOp op, void* out, const void* left, const vo
   const auto* a = static_cast<const Bits*>(left);
   const auto* b = static_cast<const Bits*>(right);
   auto* c = static_cast<Bits*>(out);
-  for (std::size_t i = 0; i < count; ++i) c[i] = static_cast<Bits>(FloatBits(type, Combine(op, FloatOf(type, a[i]), FloatOf(type, b[i]))));
+  for (std::size_t i = 0; i < count; ++i)
+    c[i] = static_cast<Bits>(FloatBits(type, Combine(op, FloatOf(type, a[i]), FloatOf(type, b[i]))));
 }
 
 Reduce ReduceOf(Datatype type, RedOp op) {
   const auto numbers = [op](auto zero) -> Reduce {
-    return [op](void* out, const void* a, const void* b, std::size_t count) { ReduceNumbers<decltype(zero)>(op, out, a, b, count); };
+    return [op](void* out, const void* a, const void* b, std::size_t count) {
+      ReduceNumbers<decltype(zero)>(op, out, a, b, count);
+    };
   };
   switch (type) {
-    case Datatype::kInt8: return numbers(std::int8_t{});
-    case Datatype::kUint8: return numbers(std::uint8_t{});
-    case Datatype::kInt32: return numbers(std::int32_t{});
-    case Datatype::kUint32: return numbers(std::uint32_t{});
-    case Datatype::kInt64: return numbers(std::int64_t{});
-    case Datatype::kUint64: return numbers(std::uint64_t{});
-    case Datatype::kFloat32: return numbers(float{});
-    case Datatype::kFloat64: return numbers(double{});
+    case Datatype::kInt8:
+      return numbers(std::int8_t{});
+    case Datatype::kUint8:
+      return numbers(std::uint8_t{});
+    case Datatype::kInt32:
+      return numbers(std::int32_t{});
+    case Datatype::kUint32:
+      return numbers(std::uint32_t{});
+    case Datatype::kInt64:
+      return numbers(std::int64_t{});
+    case Datatype::kUint64:
+      return numbers(std::uint64_t{});
+    case Datatype::kFloat32:
+      return numbers(float{});
+    case Datatype::kFloat64:
+      return numbers(double{});
     case Datatype::kFloat16:
     case Datatype::kBfloat16:
-      return [=](void* out, const void* a, const void* b, std::size_t count) { ReduceFloats<std::uint16_t>(type, op, out, a, b, count); };
-    default: return [=](void* out, const void* a, const void* b, std::size_t count) { ReduceFloats<std::uint8_t>(type, op, out, a, b, count); };
+      return [=](void* out, const void* a, const void* b, std::size_t count) {
+        ReduceFloats<std::uint16_t>(type, op, out, a, b, count);
+      };
+    default:
+      return [=](void* out, const void* a, const void* b, std::size_t count) {
+        ReduceFloats<std::uint8_t>(type, op, out, a, b, count);
+      };
   }
 }
 
 template <class T>
 void DivideNumbers(std::span<std::byte> data, int nranks) {
   auto* values = reinterpret_cast<T*>(data.data());
-  for (std::size_t i = 0; i < data.size() / sizeof(T); ++i) values[i] = static_cast<T>(values[i] / static_cast<T>(nranks));
+  for (std::size_t i = 0; i < data.size() / sizeof(T); ++i)
+    values[i] = static_cast<T>(values[i] / static_cast<T>(nranks));
 }
 template <class Bits>
 void DivideFloats(Datatype type, std::span<std::byte> data, int nranks) {
   auto* values = reinterpret_cast<Bits*>(data.data());
-  for (std::size_t i = 0; i < data.size() / sizeof(Bits); ++i) values[i] = static_cast<Bits>(FloatBits(type, FloatOf(type, values[i]) / nranks));
+  for (std::size_t i = 0; i < data.size() / sizeof(Bits); ++i)
+    values[i] = static_cast<Bits>(FloatBits(type, FloatOf(type, values[i]) / nranks));
 }
 void Divide(Datatype type, std::span<std::byte> data, int nranks) {
   switch (type) {
-    case Datatype::kInt8: return DivideNumbers<std::int8_t>(data, nranks);
-    case Datatype::kUint8: return DivideNumbers<std::uint8_t>(data, nranks);
-    case Datatype::kInt32: return DivideNumbers<std::int32_t>(data, nranks);
-    case Datatype::kUint32: return DivideNumbers<std::uint32_t>(data, nranks);
-    case Datatype::kInt64: return DivideNumbers<std::int64_t>(data, nranks);
-    case Datatype::kUint64: return DivideNumbers<std::uint64_t>(data, nranks);
-    case Datatype::kFloat32: return DivideNumbers<float>(data, nranks);
-    case Datatype::kFloat64: return DivideNumbers<double>(data, nranks);
+    case Datatype::kInt8:
+      return DivideNumbers<std::int8_t>(data, nranks);
+    case Datatype::kUint8:
+      return DivideNumbers<std::uint8_t>(data, nranks);
+    case Datatype::kInt32:
+      return DivideNumbers<std::int32_t>(data, nranks);
+    case Datatype::kUint32:
+      return DivideNumbers<std::uint32_t>(data, nranks);
+    case Datatype::kInt64:
+      return DivideNumbers<std::int64_t>(data, nranks);
+    case Datatype::kUint64:
+      return DivideNumbers<std::uint64_t>(data, nranks);
+    case Datatype::kFloat32:
+      return DivideNumbers<float>(data, nranks);
+    case Datatype::kFloat64:
+      return DivideNumbers<double>(data, nranks);
     case Datatype::kFloat16:
-    case Datatype::kBfloat16: return DivideFloats<std::uint16_t>(type, data, nranks);
-    default: return DivideFloats<std::uint8_t>(type, data, nranks);
+    case Datatype::kBfloat16:
+      return DivideFloats<std::uint16_t>(type, data, nranks);
+    default:
+      return DivideFloats<std::uint8_t>(type, data, nranks);
   }
 }
 
@@ -211,13 +248,16 @@ class GlooSession final : public Session {
   StepState Begin(const Step& step) override {
     step_ = step;
     switch (step.phase) {
-      case Phase::kDeviceSet: return Run([this] { device_ = gloo::transport::tcp::CreateDevice(AttributesOf(setup_.options)); });
+      case Phase::kDeviceSet:
+        return Run([this] { device_ = gloo::transport::tcp::CreateDevice(AttributesOf(setup_.options)); });
       case Phase::kCommInit:
         context_ = std::make_shared<gloo::rendezvous::Context>(setup_.rank, setup_.nranks);
         context_->setTimeout(setup_.patience);
         return {};
-      case Phase::kConnected: return Run([this] { context_->connectFullMesh(store_, device_); });
-      case Phase::kBuffersReady: return Run([this] { Allocate(); });
+      case Phase::kConnected:
+        return Run([this] { context_->connectFullMesh(store_, device_); });
+      case Phase::kBuffersReady:
+        return Run([this] { Allocate(); });
       case Phase::kWarmedUp:
         return Run([this] {
           gloo::BarrierOptions options(context_);
@@ -233,9 +273,12 @@ class GlooSession final : public Session {
         });
         return {};
       case Phase::kStarted:
-      case Phase::kCompleted: return Poll();
-      case Phase::kVerified: return Run([this] { wrong_data_ = VerifyOutput(shape_, step_.iteration, output()); });
-      default: return {};
+      case Phase::kCompleted:
+        return Poll();
+      case Phase::kVerified:
+        return Run([this] { wrong_data_ = VerifyOutput(shape_, step_.iteration, output()); });
+      default:
+        return {};
     }
   }
 
@@ -248,11 +291,14 @@ class GlooSession final : public Session {
   std::optional<WrongData> wrong_data() const override { return wrong_data_; }
   std::optional<std::chrono::nanoseconds> device_time() const override { return time_; }
   std::vector<std::string> Describe() const override {
-    std::vector<std::string> lines = {fmt::format("Gloo {}.{}.{}{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH,
-                                                  device_ ? " over " + device_->str() : "")};
+    std::vector<std::string> lines = {fmt::format("Gloo {}.{}.{}{}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR,
+                                                  GLOO_VERSION_PATCH, device_ ? " over " + device_->str() : "")};
     if (setup_.call.operation == Operation::kReduceScatter)
-      lines.emplace_back("this Gloo has no reduce-scatter: it ran as an all-reduce of which each rank takes its own part, so the bandwidth is not comparable");
-    if (setup_.call.operation == Operation::kBarrier) lines.emplace_back("the barrier is Gloo's own, not an all-reduce of one element as NCCL's users have it");
+      lines.emplace_back(
+          "this Gloo has no reduce-scatter: it ran as an all-reduce of which each rank takes its own part, so the "
+          "bandwidth is not comparable");
+    if (setup_.call.operation == Operation::kBarrier)
+      lines.emplace_back("the barrier is Gloo's own, not an all-reduce of one element as NCCL's users have it");
     return lines;
   }
   std::string async_error() const override { return ""; }
@@ -276,7 +322,8 @@ class GlooSession final : public Session {
   std::span<std::byte> input() const {
     if (!shape_.call.in_place) return input_.bytes();
     const std::uint64_t in = BytesIn(shape_), out = BytesOut(shape_);
-    return in < out && in > 0 ? output_.bytes().subspan(static_cast<std::size_t>(setup_.rank) * in, in) : output_.bytes().first(in);
+    return in < out && in > 0 ? output_.bytes().subspan(static_cast<std::size_t>(setup_.rank) * in, in)
+                              : output_.bytes().first(in);
   }
   std::span<std::byte> output() const {
     const std::uint64_t out = BytesOut(shape_);
@@ -286,13 +333,16 @@ class GlooSession final : public Session {
 
   void Allocate() {
     const std::uint64_t in = BytesIn(shape_), out = BytesOut(shape_);
-    if (shape_.call.in_place && (is_reduce_scatter() || setup_.call.operation == Operation::kAllToAll || setup_.call.operation == Operation::kScatter))
+    if (shape_.call.in_place && (is_reduce_scatter() || setup_.call.operation == Operation::kAllToAll ||
+                                 setup_.call.operation == Operation::kScatter))
       shape_.call.in_place = false;  // Gloo cannot; the data is the same
     const bool shared = shape_.call.in_place;
-    const std::uint64_t need = (shared ? std::max(in, out) : in + (is_reduce_scatter() ? in : out)) + (needs_scratch() ? in : 0);
+    const std::uint64_t need =
+        (shared ? std::max(in, out) : in + (is_reduce_scatter() ? in : out)) + (needs_scratch() ? in : 0);
     const auto available = AvailableMemory();
     if (available && need > *available)
-      throw gloo::Exception(fmt::format("the buffers of one rank need {:.1f} GiB, and the host has {:.1f} GiB left", static_cast<double>(need) / (1ULL << 30U),
+      throw gloo::Exception(fmt::format("the buffers of one rank need {:.1f} GiB, and the host has {:.1f} GiB left",
+                                        static_cast<double>(need) / (1ULL << 30U),
                                         static_cast<double>(*available) / (1ULL << 30U)));
     if (!shared) input_ = Buffer(in);
     if (is_reduce_scatter())
@@ -311,10 +361,14 @@ class GlooSession final : public Session {
 
   void Collective() {
     switch (BytesOf(setup_.call.datatype)) {
-      case 1: return CollectiveOf<std::uint8_t>();
-      case 2: return CollectiveOf<std::uint16_t>();
-      case 4: return CollectiveOf<std::uint32_t>();
-      default: return CollectiveOf<std::uint64_t>();
+      case 1:
+        return CollectiveOf<std::uint8_t>();
+      case 2:
+        return CollectiveOf<std::uint16_t>();
+      case 4:
+        return CollectiveOf<std::uint32_t>();
+      default:
+        return CollectiveOf<std::uint64_t>();
     }
   }
 
@@ -335,7 +389,8 @@ class GlooSession final : public Session {
         options.setTag(tag);
         return gloo::broadcast(options);
       }
-      case Operation::kAllReduce: return AllReduce(in, out, in_count, tag);
+      case Operation::kAllReduce:
+        return AllReduce(in, out, in_count, tag);
       case Operation::kReduceScatter: {
         auto* whole = reinterpret_cast<T*>(whole_.data());
         return AllReduce(in, whole, in_count, tag);
@@ -358,7 +413,8 @@ class GlooSession final : public Session {
         options.setTag(tag);
         return gloo::allgather(options);
       }
-      case Operation::kAllToAll: return AllToAll(in, out, tag);
+      case Operation::kAllToAll:
+        return AllToAll(in, out, tag);
       case Operation::kGather: {
         gloo::GatherOptions options(context_);
         options.setInput(in, in_count);
@@ -371,7 +427,8 @@ class GlooSession final : public Session {
         gloo::ScatterOptions options(context_);
         if (is_root) {
           std::vector<T*> parts;
-          for (int rank = 0; rank < setup_.nranks; ++rank) parts.push_back(in + static_cast<std::size_t>(rank) * call.count);
+          for (int rank = 0; rank < setup_.nranks; ++rank)
+            parts.push_back(in + static_cast<std::size_t>(rank) * call.count);
           options.setInputs(parts, call.count);
         }
         options.setOutput(out, out_count);
@@ -379,7 +436,8 @@ class GlooSession final : public Session {
         options.setTag(tag);
         return gloo::scatter(options);
       }
-      case Operation::kSendRecv: return SendRecv();
+      case Operation::kSendRecv:
+        return SendRecv();
       case Operation::kBarrier: {
         gloo::BarrierOptions options(context_);
         options.setTag(tag);
@@ -398,7 +456,8 @@ class GlooSession final : public Session {
     options.setReduceFunction(ReduceOf(setup_.call.datatype, setup_.call.redop));
     options.setTag(tag);
     gloo::allreduce(options);
-    if (setup_.call.redop == RedOp::kAvg) Divide(setup_.call.datatype, {reinterpret_cast<std::byte*>(out), count * sizeof(T)}, setup_.nranks);
+    if (setup_.call.redop == RedOp::kAvg)
+      Divide(setup_.call.datatype, {reinterpret_cast<std::byte*>(out), count * sizeof(T)}, setup_.nranks);
   }
 
   template <class T>
@@ -414,7 +473,8 @@ class GlooSession final : public Session {
     }
     gloo::AlltoallvOptions options(context_);
     options.setInput(in, std::vector<std::int64_t>(call.splits.begin(), call.splits.end()));
-    options.setOutput(out, std::vector<std::int64_t>(ranks, static_cast<std::int64_t>(call.splits[static_cast<std::size_t>(setup_.rank)])));
+    options.setOutput(out, std::vector<std::int64_t>(
+                               ranks, static_cast<std::int64_t>(call.splits[static_cast<std::size_t>(setup_.rank)])));
     options.setTag(tag);
     gloo::alltoallv(options);
   }
@@ -450,18 +510,23 @@ class GlooSession final : public Session {
   Buffer input_, output_, whole_, scratch_;  ///< `whole_`: of a reduce-scatter, the result for all ranks
   std::optional<WrongData> wrong_data_;
   std::chrono::nanoseconds time_{};
-  int filled_ = 0;  ///< iteration whose data the buffers hold
+  int filled_ = 0;                        ///< iteration whose data the buffers hold
   Runner runner_{"Gloo", WithHostPorts};  ///< last: it ends first
 };
 
-std::unique_ptr<Session> MakeGloo(const SessionSetup& setup, inquest::Store& store) { return std::make_unique<GlooSession>(setup, store); }
+std::unique_ptr<Session> MakeGloo(const SessionSetup& setup, inquest::Store& store) {
+  return std::make_unique<GlooSession>(setup, store);
+}
 
 Result<EngineProbe> ProbeGloo(const std::map<std::string, std::string>& options) {
   try {
     const auto device = gloo::transport::tcp::CreateDevice(AttributesOf(options));
-    return EngineProbe{.version = fmt::format("Gloo {}.{}.{} over {}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH, device->str()), .tests = ""};
+    return EngineProbe{.version = fmt::format("Gloo {}.{}.{} over {}", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR,
+                                              GLOO_VERSION_PATCH, device->str()),
+                       .tests = ""};
   } catch (const std::exception& error) {
-    return Error{std::string("Gloo cannot use this interface or address: ") + error.what(), "ip address shows what the host has", ""};
+    return Error{std::string("Gloo cannot use this interface or address: ") + error.what(),
+                 "ip address shows what the host has", ""};
   }
 }
 

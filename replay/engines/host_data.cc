@@ -27,7 +27,8 @@ std::uint64_t BitsAt(const std::byte* element, std::size_t bytes) {
 
 std::uint64_t PartBytes(const DataShape& shape) {
   const Call& call = shape.call;
-  return (call.splits.empty() ? call.count : call.splits[static_cast<std::size_t>(shape.rank)]) * BytesOf(call.datatype);
+  return (call.splits.empty() ? call.count : call.splits[static_cast<std::size_t>(shape.rank)]) *
+         BytesOf(call.datatype);
 }
 
 /// Bytes that stand before this rank's part in what others hand in.
@@ -57,12 +58,14 @@ class Faults {
   WrongData data_;
 };
 
-std::optional<WrongData> VerifyMoved(const DataShape& shape, const ElementPattern& pattern, std::span<const std::byte> output) {
+std::optional<WrongData> VerifyMoved(const DataShape& shape, const ElementPattern& pattern,
+                                     std::span<const std::byte> output) {
   const std::size_t size = BytesOf(shape.call.datatype);
   Faults faults(shape.call.datatype);
   for (std::uint64_t begin = 0; begin < output.size();) {
     // Within a part eight bytes are compared at once; what differs is looked at element by element.
-    const std::uint64_t end = std::min<std::uint64_t>(output.size(), begin + (pattern.part == 0 ? kWord : pattern.part - begin % pattern.part));
+    const std::uint64_t end = std::min<std::uint64_t>(
+        output.size(), begin + (pattern.part == 0 ? kWord : pattern.part - begin % pattern.part));
     for (; begin < end; begin += std::min<std::uint64_t>(kWord, end - begin)) {
       const std::size_t length = std::min<std::uint64_t>(kWord, end - begin);
       const Provenance from = MovedFrom(pattern.operation, pattern.root, pattern.part, pattern.own, begin);
@@ -70,18 +73,21 @@ std::optional<WrongData> VerifyMoved(const DataShape& shape, const ElementPatter
       if (std::memcmp(&right, &output[begin], length) == 0) continue;
       for (std::size_t i = 0; i < length; i += size) {
         const std::uint64_t element = right >> (i * 8);
-        if (std::memcmp(&element, &output[begin + i], size) != 0) faults.Add((begin + i) / size, &output[begin + i], element);
+        if (std::memcmp(&element, &output[begin + i], size) != 0)
+          faults.Add((begin + i) / size, &output[begin + i], element);
       }
     }
   }
   return faults.Take();
 }
 
-std::optional<WrongData> VerifyReduced(const DataShape& shape, const ElementPattern& pattern, std::span<const std::byte> output) {
+std::optional<WrongData> VerifyReduced(const DataShape& shape, const ElementPattern& pattern,
+                                       std::span<const std::byte> output) {
   const std::size_t size = BytesOf(shape.call.datatype);
   Faults faults(shape.call.datatype);
   for (std::uint64_t i = 0; i < output.size() / size; ++i) {
-    if (!IsRight(pattern, i, BitsAt(&output[i * size], size))) faults.Add(i, &output[i * size], OutputElement(pattern, i));
+    if (!IsRight(pattern, i, BitsAt(&output[i * size], size)))
+      faults.Add(i, &output[i * size], OutputElement(pattern, i));
   }
   return faults.Take();
 }
@@ -97,10 +103,20 @@ std::uint64_t BytesOut(const DataShape& shape) {
 
 ElementPattern PatternOf(const DataShape& shape, int iteration) {
   const Call& call = shape.call;
-  ElementPattern pattern{.operation = call.operation, .type = call.datatype, .redop = call.redop, .bytes = static_cast<int>(BytesOf(call.datatype)), .rank = shape.rank,
-                         .nranks = shape.nranks, .root = call.root, .iteration = iteration, .reduced = IsReduced(call), .part = PartBytes(shape), .own = BytesBefore(shape)};
+  ElementPattern pattern{.operation = call.operation,
+                         .type = call.datatype,
+                         .redop = call.redop,
+                         .bytes = static_cast<int>(BytesOf(call.datatype)),
+                         .rank = shape.rank,
+                         .nranks = shape.nranks,
+                         .root = call.root,
+                         .iteration = iteration,
+                         .reduced = IsReduced(call),
+                         .part = PartBytes(shape),
+                         .own = BytesBefore(shape)};
   const FloatFormat format = FormatOf(call.datatype);
-  if (pattern.reduced && call.redop == RedOp::kAvg && format.bits > 0) pattern.tolerance = std::ldexp(shape.nranks, -format.fraction_bits);
+  if (pattern.reduced && call.redop == RedOp::kAvg && format.bits > 0)
+    pattern.tolerance = std::ldexp(shape.nranks, -format.fraction_bits);
   return pattern;
 }
 
@@ -114,7 +130,8 @@ void FillInput(const DataShape& shape, int iteration, std::span<std::byte> input
   }
   const std::size_t size = BytesOf(shape.call.datatype);
   for (std::uint64_t i = 0; i < input.size() / size; ++i) {
-    const std::uint64_t bits = BitsOf(shape.call.datatype, ReducedInput(shape.call.redop, shape.rank, shape.nranks, iteration, i));
+    const std::uint64_t bits =
+        BitsOf(shape.call.datatype, ReducedInput(shape.call.redop, shape.rank, shape.nranks, iteration, i));
     std::memcpy(&input[i * size], &bits, size);
   }
 }
@@ -132,7 +149,8 @@ std::uint64_t FloatBits(Datatype type, double value) {
   const FloatFormat format = FormatOf(type);
   if (value == 0) return 0;
   int exponent = std::ilogb(std::abs(value));
-  auto fraction = static_cast<std::uint64_t>(std::nearbyint(std::ldexp(std::ldexp(std::abs(value), -exponent) - 1, format.fraction_bits)));
+  auto fraction = static_cast<std::uint64_t>(
+      std::nearbyint(std::ldexp(std::ldexp(std::abs(value), -exponent) - 1, format.fraction_bits)));
   if (fraction >> format.fraction_bits != 0) {  // rounded up to the next power of two
     fraction = 0;
     ++exponent;
@@ -144,13 +162,18 @@ std::uint64_t FloatBits(Datatype type, double value) {
 std::string ElementText(Datatype type, const std::byte* element) {
   const std::uint64_t bits = BitsAt(element, BytesOf(type));
   switch (type) {
-    case Datatype::kInt8: return fmt::format("{}", static_cast<int>(static_cast<std::int8_t>(bits)));
-    case Datatype::kInt32: return fmt::format("{}", static_cast<std::int32_t>(bits));
-    case Datatype::kInt64: return fmt::format("{}", static_cast<std::int64_t>(bits));
+    case Datatype::kInt8:
+      return fmt::format("{}", static_cast<int>(static_cast<std::int8_t>(bits)));
+    case Datatype::kInt32:
+      return fmt::format("{}", static_cast<std::int32_t>(bits));
+    case Datatype::kInt64:
+      return fmt::format("{}", static_cast<std::int64_t>(bits));
     case Datatype::kUint8:
     case Datatype::kUint32:
-    case Datatype::kUint64: return fmt::format("{}", bits);
-    default: return fmt::format("{:g} (0x{:0{}x})", FloatOf(type, bits), bits, BytesOf(type) * 2);
+    case Datatype::kUint64:
+      return fmt::format("{}", bits);
+    default:
+      return fmt::format("{:g} (0x{:0{}x})", FloatOf(type, bits), bits, BytesOf(type) * 2);
   }
 }
 

@@ -1,11 +1,12 @@
 // The GPU engine: NCCL, as the failed job used it. The only door to CUDA and NCCL, beside nccl_*.
 //
-// Every call is made by one thread of the session, which polls: the communicator is non-blocking (NCCL 2.14), so that each
-// call returns ncclInProgress and ncclCommGetAsyncError tells when it is through; the stream is asked by events and never
-// waited for. What hangs nevertheless hangs that thread alone. The worker's own threads go on telling the supervisor.
+// Every call is made by one thread of the session, which polls: the communicator is non-blocking (NCCL 2.14), so that
+// each call returns ncclInProgress and ncclCommGetAsyncError tells when it is through; the stream is asked by events
+// and never waited for. What hangs nevertheless hangs that thread alone. The worker's own threads go on telling the
+// supervisor.
 #include <cuda_runtime.h>
-#include <fmt/format.h>
 #include <nccl.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <cstring>
@@ -38,7 +39,9 @@ std::string Value(const std::map<std::string, std::string>& options, const std::
 }
 
 void CheckCuda(cudaError_t error, std::string_view what) {
-  if (error != cudaSuccess) throw std::runtime_error(fmt::format("{}: CUDA error {} ({})", what, static_cast<int>(error), cudaGetErrorString(error)));
+  if (error != cudaSuccess)
+    throw std::runtime_error(
+        fmt::format("{}: CUDA error {} ({})", what, static_cast<int>(error), cudaGetErrorString(error)));
 }
 
 /// Sleeps a little longer each time, from 50 us to 5 ms.
@@ -55,24 +58,38 @@ class Backoff {
 
 class NcclSession final : public Session {
  public:
-  NcclSession(const SessionSetup& setup, inquest::Store& store) : setup_(setup), shape_{setup.call, setup.rank, setup.nranks}, store_(store) {}
+  NcclSession(const SessionSetup& setup, inquest::Store& store)
+      : setup_(setup), shape_{setup.call, setup.rank, setup.nranks}, store_(store) {}
 
   StepState Begin(const Step& step) override {
     step_ = step;
     switch (step.phase) {
-      case Phase::kLibsLoaded: return Run([this] { Load(); });
-      case Phase::kDeviceSet: return Run([this] { SetDevice(); });
-      case Phase::kIdReceived: return Run([this] { ExchangeId(); });
-      case Phase::kCommInit: return Run([this] { Init(); });
-      case Phase::kBuffersReady: return Run([this] { Allocate(); });
-      case Phase::kWarmedUp: return Run([this] { WarmUp(); });
-      case Phase::kDescriptorAgreed: return Run([this] { Fill(); });
-      case Phase::kEnqueued: return Run([this] { Enqueue(); });
-      case Phase::kStarted: return Run([this] { Await(begun_); });
-      case Phase::kCompleted: return Run([this] { Complete(); });
-      case Phase::kVerified: return Run([this] { Verify(); });
-      case Phase::kFinalized: return Run([this] { Finalize(); });
-      default: return {};
+      case Phase::kLibsLoaded:
+        return Run([this] { Load(); });
+      case Phase::kDeviceSet:
+        return Run([this] { SetDevice(); });
+      case Phase::kIdReceived:
+        return Run([this] { ExchangeId(); });
+      case Phase::kCommInit:
+        return Run([this] { Init(); });
+      case Phase::kBuffersReady:
+        return Run([this] { Allocate(); });
+      case Phase::kWarmedUp:
+        return Run([this] { WarmUp(); });
+      case Phase::kDescriptorAgreed:
+        return Run([this] { Fill(); });
+      case Phase::kEnqueued:
+        return Run([this] { Enqueue(); });
+      case Phase::kStarted:
+        return Run([this] { Await(begun_); });
+      case Phase::kCompleted:
+        return Run([this] { Complete(); });
+      case Phase::kVerified:
+        return Run([this] { Verify(); });
+      case Phase::kFinalized:
+        return Run([this] { Finalize(); });
+      default:
+        return {};
     }
   }
   StepState Poll() override { return runner_.state(); }
@@ -81,9 +98,11 @@ class NcclSession final : public Session {
   std::optional<std::chrono::nanoseconds> device_time() const override { return time_; }
   std::vector<std::string> Describe() const override {
     std::vector<std::string> lines;
-    if (library_.version > 0) lines.push_back(fmt::format("NCCL {} of {}", NcclVersionText(library_.version), library_.path));
+    if (library_.version > 0)
+      lines.push_back(fmt::format("NCCL {} of {}", NcclVersionText(library_.version), library_.path));
     if (!device_name_.empty()) lines.push_back(device_name_);
-    if (setup_.call.operation == Operation::kBarrier) lines.emplace_back("the barrier is an all-reduce of one element, as PyTorch has it");
+    if (setup_.call.operation == Operation::kBarrier)
+      lines.emplace_back("the barrier is an all-reduce of one element, as PyTorch has it");
     return lines;
   }
   std::string async_error() const override {
@@ -118,7 +137,10 @@ class NcclSession final : public Session {
     const std::string asked = Value(setup_.options, "device");
     const bool only = count == 1 && !Value(setup_.options, "device-or-only").empty();
     const int device = only ? 0 : asked.empty() ? setup_.rank : std::atoi(asked.c_str());
-    if (device < 0 || device >= count) throw std::runtime_error(fmt::format("rank {} wants GPU {}, and there {} {}; --share-gpu puts several ranks on one", setup_.rank, device, count == 1 ? "is" : "are", count));
+    if (device < 0 || device >= count)
+      throw std::runtime_error(
+          fmt::format("rank {} wants GPU {}, and there {} {}; --share-gpu puts several ranks on one", setup_.rank,
+                      device, count == 1 ? "is" : "are", count));
     CheckCuda(cudaSetDevice(device), "choosing the GPU");
     CheckCuda(cudaFree(nullptr), "making the CUDA context");
     char bus_id[32] = "";
@@ -135,14 +157,16 @@ class NcclSession final : public Session {
       return;
     }
     const auto bytes = store_.Get(kIdKey, setup_.patience);
-    if (!bytes || bytes->size() != sizeof(id_.internal)) throw std::runtime_error("rank 0 has not sent the id of the communicator");
+    if (!bytes || bytes->size() != sizeof(id_.internal))
+      throw std::runtime_error("rank 0 has not sent the id of the communicator");
     std::memcpy(id_.internal, bytes->data(), sizeof(id_.internal));
   }
 
   void Init() {
     Config2_14 config;
     ncclComm_t comm = nullptr;
-    const ncclResult_t result = library_.init(&comm, setup_.nranks, id_, setup_.rank, reinterpret_cast<ncclConfig_t*>(&config));
+    const ncclResult_t result =
+        library_.init(&comm, setup_.nranks, id_, setup_.rank, reinterpret_cast<ncclConfig_t*>(&config));
     comm_ = comm;
     Finish(result, "ncclCommInitRankConfig");
   }
@@ -155,14 +179,17 @@ class NcclSession final : public Session {
     const bool shared = shape_.call.in_place;
     const std::uint64_t need = shared ? std::max(in, out) : in + out;
     if (need > free)
-      throw std::runtime_error(fmt::format("the buffers of one rank need {:.1f} GiB, and the GPU has {:.1f} GiB left", static_cast<double>(need) / (1ULL << 30U), static_cast<double>(free) / (1ULL << 30U)));
+      throw std::runtime_error(fmt::format("the buffers of one rank need {:.1f} GiB, and the GPU has {:.1f} GiB left",
+                                           static_cast<double>(need) / (1ULL << 30U),
+                                           static_cast<double>(free) / (1ULL << 30U)));
     output_ = Device(shared ? std::max(in, out) : out);
     input_ = shared ? output_ : Device(in);
     // In place, the smaller buffer is this rank's part of the larger one.
     const std::uint64_t part = static_cast<std::uint64_t>(setup_.rank) * std::min(in, out);
     if (shared && in < out) input_ += part;
     if (shared && in > out) output_ += part;
-    CheckCuda(cudaHostAlloc(reinterpret_cast<void**>(&faults_), sizeof(DeviceFaults), cudaHostAllocMapped), "allocating pinned memory");
+    CheckCuda(cudaHostAlloc(reinterpret_cast<void**>(&faults_), sizeof(DeviceFaults), cudaHostAllocMapped),
+              "allocating pinned memory");
     CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
     CheckCuda(cudaEventCreate(&begun_), "making an event");
     CheckCuda(cudaEventCreate(&ended_), "making an event");
@@ -177,7 +204,8 @@ class NcclSession final : public Session {
   void WarmUp() {
     std::byte* scratch = Device(kAlignment);
     CheckCuda(cudaMemsetAsync(scratch, 0, kAlignment, stream_), "clearing the warm-up's buffer");
-    Finish(library_.all_reduce(scratch, scratch, 1, ncclFloat32, ncclSum, comm_, stream_), "the warm-up's ncclAllReduce");
+    Finish(library_.all_reduce(scratch, scratch, 1, ncclFloat32, ncclSum, comm_, stream_),
+           "the warm-up's ncclAllReduce");
     CheckCuda(cudaEventRecord(ended_, stream_), "recording an event");
     Await(ended_);
   }
@@ -185,7 +213,8 @@ class NcclSession final : public Session {
   // ---- one iteration -------------------------------------------------------------------------------------------
 
   void Fill() {
-    if (!shape_.call.in_place) CheckCuda(cudaMemsetAsync(output_, 0xA5, BytesOut(shape_), stream_), "spoiling the output");
+    if (!shape_.call.in_place)
+      CheckCuda(cudaMemsetAsync(output_, 0xA5, BytesOut(shape_), stream_), "spoiling the output");
     CheckCuda(FillInputOnDevice(shape_, step_.iteration, input_, stream_), "filling the input");
     CheckCuda(cudaEventRecord(ended_, stream_), "recording an event");
     Await(ended_);
@@ -205,7 +234,8 @@ class NcclSession final : public Session {
   }
 
   void Verify() {
-    if (corrupt_ && BytesOut(shape_) > 0) CheckCuda(cudaMemsetAsync(output_ + BytesOut(shape_) / 2, 0x41, 1, stream_), "spoiling a byte");
+    if (corrupt_ && BytesOut(shape_) > 0)
+      CheckCuda(cudaMemsetAsync(output_ + BytesOut(shape_) / 2, 0x41, 1, stream_), "spoiling a byte");
     *faults_ = {};
     CheckCuda(VerifyOutputOnDevice(shape_, step_.iteration, output_, faults_, stream_), "verifying the output");
     CheckCuda(cudaEventRecord(ended_, stream_), "recording an event");
@@ -214,10 +244,14 @@ class NcclSession final : public Session {
     if (faults_->elements == 0) return;
     const std::size_t bytes = BytesOf(shape_.call.datatype);
     std::byte got[sizeof(std::uint64_t)] = {}, wanted[sizeof(std::uint64_t)] = {};
-    CheckCuda(cudaMemcpy(got, output_ + faults_->first * bytes, bytes, cudaMemcpyDeviceToHost), "reading the wrong element");
+    CheckCuda(cudaMemcpy(got, output_ + faults_->first * bytes, bytes, cudaMemcpyDeviceToHost),
+              "reading the wrong element");
     const std::uint64_t bits = OutputElement(PatternOf(shape_, step_.iteration), faults_->first);
     std::memcpy(wanted, &bits, sizeof(bits));
-    wrong_data_ = WrongData{.elements = faults_->elements, .first = faults_->first, .wanted = ElementText(shape_.call.datatype, wanted), .got = ElementText(shape_.call.datatype, got)};
+    wrong_data_ = WrongData{.elements = faults_->elements,
+                            .first = faults_->first,
+                            .wanted = ElementText(shape_.call.datatype, wanted),
+                            .got = ElementText(shape_.call.datatype, got)};
   }
 
   void Finalize() {
@@ -235,20 +269,28 @@ class NcclSession final : public Session {
     const auto redop = static_cast<ncclRedOp_t>(call.redop);
     const std::size_t count = call.count, bytes = BytesOf(call.datatype);
     switch (call.operation) {
-      case Operation::kBroadcast: return library_.broadcast(setup_.rank == call.root ? input_ : output_, output_, count, type, call.root, comm_, stream_);
+      case Operation::kBroadcast:
+        return library_.broadcast(setup_.rank == call.root ? input_ : output_, output_, count, type, call.root, comm_,
+                                  stream_);
       case Operation::kAllReduce:
-      case Operation::kBarrier: return library_.all_reduce(input_, output_, count, type, redop, comm_, stream_);
-      case Operation::kReduce: return library_.reduce(input_, output_, count, type, redop, call.root, comm_, stream_);
-      case Operation::kAllGather: return library_.all_gather(input_, output_, count, type, comm_, stream_);
-      case Operation::kReduceScatter: return library_.reduce_scatter(input_, output_, count, type, redop, comm_, stream_);
+      case Operation::kBarrier:
+        return library_.all_reduce(input_, output_, count, type, redop, comm_, stream_);
+      case Operation::kReduce:
+        return library_.reduce(input_, output_, count, type, redop, call.root, comm_, stream_);
+      case Operation::kAllGather:
+        return library_.all_gather(input_, output_, count, type, comm_, stream_);
+      case Operation::kReduceScatter:
+        return library_.reduce_scatter(input_, output_, count, type, redop, comm_, stream_);
       case Operation::kSendRecv:
         if (setup_.rank == call.root) return library_.send(input_, count, type, call.peer, comm_, stream_);
         if (setup_.rank == call.peer) return library_.recv(output_, count, type, call.root, comm_, stream_);
         return ncclSuccess;
-      default: break;
+      default:
+        break;
     }
     const bool all = call.operation == Operation::kAllToAll, is_root = setup_.rank == call.root;
-    const bool sends_parts = all || (call.operation == Operation::kScatter && is_root), gets_parts = all || (call.operation == Operation::kGather && is_root);
+    const bool sends_parts = all || (call.operation == Operation::kScatter && is_root),
+               gets_parts = all || (call.operation == Operation::kGather && is_root);
     ncclResult_t result = library_.group_start();
     const auto add = [&](ncclResult_t next) {
       if (result == ncclSuccess && next != ncclInProgress) result = next;
@@ -258,7 +300,8 @@ class NcclSession final : public Session {
     for (int peer = 0; peer < setup_.nranks; ++peer) {
       const std::size_t part = all && !call.splits.empty() ? call.splits[static_cast<std::size_t>(peer)] : count;
       if (sends_parts) add(library_.send(input_ + sent * bytes, part, type, peer, comm_, stream_));
-      if (gets_parts) add(library_.recv(output_ + static_cast<std::size_t>(peer) * own * bytes, own, type, peer, comm_, stream_));
+      if (gets_parts)
+        add(library_.recv(output_ + static_cast<std::size_t>(peer) * own * bytes, own, type, peer, comm_, stream_));
       sent += part;
     }
     if (call.operation == Operation::kGather) add(library_.send(input_, count, type, call.root, comm_, stream_));
@@ -269,7 +312,9 @@ class NcclSession final : public Session {
 
   // ---- polling -------------------------------------------------------------------------------------------------
 
-  std::string Words(ncclResult_t result) const { return fmt::format("{} ({})", library_.error_string(result), static_cast<int>(result)); }
+  std::string Words(ncclResult_t result) const {
+    return fmt::format("{} ({})", library_.error_string(result), static_cast<int>(result));
+  }
   std::string LastError() const {
     const char* words = library_.last_error(comm_.load());
     return words == nullptr ? "" : words;
@@ -302,7 +347,8 @@ class NcclSession final : public Session {
       const ncclComm_t comm = comm_.load();
       if (comm == nullptr) throw std::runtime_error("the communicator was aborted");
       ncclResult_t async = ncclSuccess;
-      if (library_.async_error(comm, &async) == ncclSuccess && async != ncclInProgress) CheckNccl(async, "asynchronous error");
+      if (library_.async_error(comm, &async) == ncclSuccess && async != ncclInProgress)
+        CheckNccl(async, "asynchronous error");
     }
   }
 
@@ -324,7 +370,9 @@ class NcclSession final : public Session {
   Runner runner_{"NCCL"};  ///< last: it ends first
 };
 
-std::unique_ptr<Session> MakeNccl(const SessionSetup& setup, inquest::Store& store) { return std::make_unique<NcclSession>(setup, store); }
+std::unique_ptr<Session> MakeNccl(const SessionSetup& setup, inquest::Store& store) {
+  return std::make_unique<NcclSession>(setup, store);
+}
 
 Result<EngineProbe> ProbeNccl(const std::map<std::string, std::string>& options) {
   const Result<NcclLibrary> library = LoadNccl(Value(options, "library"));
@@ -332,9 +380,14 @@ Result<EngineProbe> ProbeNccl(const std::map<std::string, std::string>& options)
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    return Error{fmt::format("no GPU can be used: {}", error == cudaSuccess ? "the driver finds none" : cudaGetErrorString(error)), "run it on a node of the job, or use --engine gloo, which needs none", ""};
+    return Error{fmt::format("no GPU can be used: {}",
+                             error == cudaSuccess ? "the driver finds none" : cudaGetErrorString(error)),
+                 "run it on a node of the job, or use --engine gloo, which needs none", ""};
   }
-  return EngineProbe{.version = fmt::format("NCCL {} of {}, {} GPU{}", NcclVersionText(library->version), library->path, count, count == 1 ? "" : "s"), .tests = "", .nccl = library->version};
+  return EngineProbe{.version = fmt::format("NCCL {} of {}, {} GPU{}", NcclVersionText(library->version), library->path,
+                                            count, count == 1 ? "" : "s"),
+                     .tests = "",
+                     .nccl = library->version};
 }
 
 }  // namespace

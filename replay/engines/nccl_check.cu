@@ -14,19 +14,30 @@ int BlocksFor(std::uint64_t elements) {
 
 __device__ void Store(void* buffer, std::uint64_t element, int bytes, std::uint64_t bits) {
   switch (bytes) {
-    case 1: static_cast<std::uint8_t*>(buffer)[element] = static_cast<std::uint8_t>(bits); break;
-    case 2: static_cast<std::uint16_t*>(buffer)[element] = static_cast<std::uint16_t>(bits); break;
-    case 4: static_cast<std::uint32_t*>(buffer)[element] = static_cast<std::uint32_t>(bits); break;
-    default: static_cast<std::uint64_t*>(buffer)[element] = bits;
+    case 1:
+      static_cast<std::uint8_t*>(buffer)[element] = static_cast<std::uint8_t>(bits);
+      break;
+    case 2:
+      static_cast<std::uint16_t*>(buffer)[element] = static_cast<std::uint16_t>(bits);
+      break;
+    case 4:
+      static_cast<std::uint32_t*>(buffer)[element] = static_cast<std::uint32_t>(bits);
+      break;
+    default:
+      static_cast<std::uint64_t*>(buffer)[element] = bits;
   }
 }
 
 __device__ std::uint64_t Load(const void* buffer, std::uint64_t element, int bytes) {
   switch (bytes) {
-    case 1: return static_cast<const std::uint8_t*>(buffer)[element];
-    case 2: return static_cast<const std::uint16_t*>(buffer)[element];
-    case 4: return static_cast<const std::uint32_t*>(buffer)[element];
-    default: return static_cast<const std::uint64_t*>(buffer)[element];
+    case 1:
+      return static_cast<const std::uint8_t*>(buffer)[element];
+    case 2:
+      return static_cast<const std::uint16_t*>(buffer)[element];
+    case 4:
+      return static_cast<const std::uint32_t*>(buffer)[element];
+    default:
+      return static_cast<const std::uint64_t*>(buffer)[element];
   }
 }
 
@@ -54,7 +65,8 @@ cudaError_t FillInputOnDevice(const DataShape& shape, int iteration, void* input
   return cudaGetLastError();
 }
 
-cudaError_t VerifyOutputOnDevice(const DataShape& shape, int iteration, const void* output, DeviceFaults* faults, cudaStream_t stream) {
+cudaError_t VerifyOutputOnDevice(const DataShape& shape, int iteration, const void* output, DeviceFaults* faults,
+                                 cudaStream_t stream) {
   const std::uint64_t elements = BytesOut(shape) / BytesOf(shape.call.datatype);
   if (elements == 0) return cudaSuccess;
   Verify<<<BlocksFor(elements), kThreads, 0, stream>>>(PatternOf(shape, iteration), elements, output, faults);

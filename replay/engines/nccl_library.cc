@@ -47,18 +47,21 @@ Result<NcclLibrary> LoadNccl(const std::string& path) {
   const std::string name = path.empty() ? "libnccl.so.2" : path;
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    return Error{fmt::format("libnccl cannot be loaded: {}", LinkerError()), "install it, or name the job's own with --nccl-lib (of pip: site-packages/nvidia/nccl/lib/libnccl.so.2)",
-                 path};
+    return Error{
+        fmt::format("libnccl cannot be loaded: {}", LinkerError()),
+        "install it, or name the job's own with --nccl-lib (of pip: site-packages/nvidia/nccl/lib/libnccl.so.2)", path};
   }
   NcclLibrary library;
   Symbols symbols(handle);
   decltype(&::ncclGetVersion) get_version = nullptr;
   symbols.Look("ncclGetVersion", get_version);
-  if (get_version == nullptr || get_version(&library.version) != ncclSuccess) return Error{"this is no libnccl", "name another with --nccl-lib", name};
+  if (get_version == nullptr || get_version(&library.version) != ncclSuccess)
+    return Error{"this is no libnccl", "name another with --nccl-lib", name};
   library.path = PathOf(reinterpret_cast<void*>(get_version), name);
   if (library.version < kOldest) {
-    return Error{fmt::format("NCCL {} cannot start without blocking; 2.14 is the oldest that can", NcclVersionText(library.version)), "name a newer one with --nccl-lib, or use nccl-tests",
-                 library.path};
+    return Error{fmt::format("NCCL {} cannot start without blocking; 2.14 is the oldest that can",
+                             NcclVersionText(library.version)),
+                 "name a newer one with --nccl-lib, or use nccl-tests", library.path};
   }
   symbols.Look("ncclGetUniqueId", library.get_unique_id);
   symbols.Look("ncclCommInitRankConfig", library.init);
@@ -77,7 +80,8 @@ Result<NcclLibrary> LoadNccl(const std::string& path) {
   symbols.Look("ncclReduceScatter", library.reduce_scatter);
   symbols.Look("ncclSend", library.send);
   symbols.Look("ncclRecv", library.recv);
-  if (!symbols.missing().empty()) return Error{fmt::format("libnccl has no {}", symbols.missing()), "name another with --nccl-lib", library.path};
+  if (!symbols.missing().empty())
+    return Error{fmt::format("libnccl has no {}", symbols.missing()), "name another with --nccl-lib", library.path};
   return library;
 }
 

@@ -32,8 +32,8 @@ struct NcclLibrary {
   decltype(&::ncclRecv) recv = nullptr;
 };
 
-/// `path` empty: libnccl.so.2 where the dynamic linker finds it. Fails with the linker's words, or where the library is older
-/// than 2.14, which cannot start without blocking.
+/// `path` empty: libnccl.so.2 where the dynamic linker finds it. Fails with the linker's words, or where the library is
+/// older than 2.14, which cannot start without blocking.
 Result<NcclLibrary> LoadNccl(const std::string& path);
 
 /// `2.28.9` for 22809, `2.8.4` for 2804.

@@ -20,7 +20,8 @@ namespace inquest {
 class Runner {
  public:
   /// What a job throws ends it as failed, with the library's name in front, its words as `translate` gives them.
-  explicit Runner(std::string_view library, std::string (*translate)(std::string) = [](std::string words) { return words; })
+  explicit Runner(
+      std::string_view library, std::string (*translate)(std::string) = [](std::string words) { return words; })
       : library_(library), translate_(translate), thread_([this] { Run(); }) {}
   ~Runner() {
     {

@@ -26,7 +26,8 @@ int Probe(int argc, char** argv) {
     const std::size_t equals = word.find('=');
     if (equals != std::string::npos) options[word.substr(0, equals)] = word.substr(equals + 1);
   }
-  const Result<EngineProbe> found = engine == nullptr           ? Error{std::string("this worker has no engine named ") + argv[2], "", ""}
+  const Result<EngineProbe> found = engine == nullptr
+                                        ? Error{std::string("this worker has no engine named ") + argv[2], "", ""}
                                     : !engine->missing.empty() ? Error{std::string(engine->missing), "", ""}
                                                                : engine->probe(options);
   ProbeAnswer answer;
@@ -45,7 +46,8 @@ int Probe(int argc, char** argv) {
 int Work(const char* supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != std::atol(supervisor)) return kOrphaned;
-  // A signal for a library that has not asked for it yet must not end us; what it prints then must not stay in a buffer.
+  // A signal for a library that has not asked for it yet must not end us; what it prints then must not stay in a
+  // buffer.
   ::signal(SIGUSR1, SIG_IGN);
   ::signal(SIGUSR2, SIG_IGN);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);

@@ -53,7 +53,8 @@ void Worker::Run() {
   if (!engine->missing.empty()) Fail(load, std::string(engine->missing));
   session_ = engine->make(work_.setup, *this).release();  // never deleted: see above
 
-  for (const Phase phase : {Phase::kLibsLoaded, Phase::kDeviceSet, Phase::kIdReceived, Phase::kCommInit, Phase::kConnected, Phase::kBuffersReady})
+  for (const Phase phase : {Phase::kLibsLoaded, Phase::kDeviceSet, Phase::kIdReceived, Phase::kCommInit,
+                            Phase::kConnected, Phase::kBuffersReady})
     Do({phase, 0});
   if (work_.warm_up) Do({Phase::kWarmedUp, 0});
   for (int iteration = 1; iteration <= work_.iterations; ++iteration) Iterate(iteration);
@@ -65,7 +66,9 @@ void Worker::Run() {
 }
 
 void Worker::Iterate(int iteration) {
-  for (const Phase phase : {Phase::kDescriptorAgreed, Phase::kEnqueued, Phase::kStarted, Phase::kCompleted, Phase::kVerified}) Do({phase, iteration});
+  for (const Phase phase :
+       {Phase::kDescriptorAgreed, Phase::kEnqueued, Phase::kStarted, Phase::kCompleted, Phase::kVerified})
+    Do({phase, iteration});
 }
 
 /// One step: what a test wants to go wrong, the engine's part, what the supervisor wants to know.
@@ -76,7 +79,8 @@ void Worker::Do(const Step& step) {
   const Clock::time_point begin = Clock::now();
   if (step.phase == Phase::kEnqueued) enqueued_ = begin;
   StepState state = session.Begin(step);
-  for (; state.state == StepState::State::kPending; state = session.Poll()) Pause(step.phase == Phase::kCompleted ? enqueued_ : begin);
+  for (; state.state == StepState::State::kPending; state = session.Poll())
+    Pause(step.phase == Phase::kCompleted ? enqueued_ : begin);
   if (state.state == StepState::State::kFailed) Fail(step, state.error);
   if (step.phase == Phase::kDescriptorAgreed) Agree(step.iteration);
   if (step.phase == Phase::kVerified && session.wrong_data()) Fail(step, "", session.wrong_data());
@@ -96,12 +100,21 @@ void Worker::Inject(const Step& step) {
     if (fault.kind == Fault::Kind::kCorrupt && step.phase == Phase::kVerified) session_.load()->Corrupt();
     if (!(fault.before == step)) continue;
     switch (fault.kind) {
-      case Fault::Kind::kHang: SleepForever();
-      case Fault::Kind::kDelay: std::this_thread::sleep_for(fault.delay); break;
-      case Fault::Kind::kStop: ::raise(SIGSTOP); break;
-      case Fault::Kind::kKill: ::raise(SIGKILL); break;
-      case Fault::Kind::kExit: ::_exit(kFault);
-      default: break;
+      case Fault::Kind::kHang:
+        SleepForever();
+      case Fault::Kind::kDelay:
+        std::this_thread::sleep_for(fault.delay);
+        break;
+      case Fault::Kind::kStop:
+        ::raise(SIGSTOP);
+        break;
+      case Fault::Kind::kKill:
+        ::raise(SIGKILL);
+        break;
+      case Fault::Kind::kExit:
+        ::_exit(kFault);
+      default:
+        break;
     }
   }
 }
@@ -126,7 +139,9 @@ void Worker::Beat() {
   if (const Session* session = session_.load()) beat.async_error = session->async_error();
   const std::string packet = Encode(ToSupervisor(beat));
   // A supervisor that is behind needs no second beat.
-  if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN && errno != EINTR) ::_exit(kOrphaned);
+  if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN &&
+      errno != EINTR)
+    ::_exit(kOrphaned);
 }
 
 void Worker::Listen() {
@@ -173,7 +188,8 @@ void Worker::Hear(const ToWorker& message) {
 
 void Worker::AbortSession(milliseconds grace) {
   std::thread([this] {
-    const bool hangs = start_ && std::ranges::any_of(start_->faults, [](const Fault& f) { return f.kind == Fault::Kind::kAbortHangs; });
+    const bool hangs = start_ && std::ranges::any_of(start_->faults,
+                                                     [](const Fault& f) { return f.kind == Fault::Kind::kAbortHangs; });
     if (hangs) SleepForever();
     if (Session* session = session_.load()) session->Abort();
     ::_exit(kLeft);

@@ -14,8 +14,8 @@
 
 namespace inquest {
 
-/// Two threads: the caller's does the work; one of its own sends heartbeats and hears the supervisor, whatever the first
-/// hangs in. The process ends with _exit, never by unwinding: a library may hang in its own end.
+/// Two threads: the caller's does the work; one of its own sends heartbeats and hears the supervisor, whatever the
+/// first hangs in. The process ends with _exit, never by unwinding: a library may hang in its own end.
 class Worker final : private Store {
  public:
   explicit Worker(int socket);

@@ -19,7 +19,8 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"rank-at-other-work", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiting", "data-preparation checkpoint compile evaluation loading"},
+    {"rank-at-other-work", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiting",
+     "data-preparation checkpoint compile evaluation loading"},
     {"rank-behind", "counted", "ranks waiting"},
     {"rank-absent", "everybody-known by-gap one-way majority", "ranks how waiting which"},
 };
@@ -33,12 +34,13 @@ bool OneWay(const CollectiveRow& row) { return row.work.op == "BROADCAST" || row
 bool StuckInEarlier(const Timeline& timeline, const CollectiveRow& row, GlobalRank rank) {
   return std::any_of(timeline.collectives.begin(), timeline.collectives.end(), [&](const CollectiveRow& other) {
     return &other != &row && other.group == row.group && OneWay(other) &&
-           std::any_of(other.waiters.begin(), other.waiters.end(), [&](const auto& waiter) { return waiter.rank == rank; });
+           std::any_of(other.waiters.begin(), other.waiters.end(),
+                       [&](const auto& waiter) { return waiter.rank == rank; });
   });
 }
 
-/// How many ranks may be claimed, by a size or by the number of one, where so many spoke. What is beyond is the word of a line
-/// alone: none of them is missed, and none is blamed.
+/// How many ranks may be claimed, by a size or by the number of one, where so many spoke. What is beyond is the word of
+/// a line alone: none of them is missed, and none is blamed.
 std::int64_t Supported(std::uint64_t spoken) { return 1024 + 64 * static_cast<std::int64_t>(spoken); }
 
 /// What the whole log tells of its ranks; gathered once, held against every operation.
@@ -72,10 +74,12 @@ bool DefaultGroup(const GroupRow& group) {
 void AddGap(const CollectiveRow& row, RankSet& expected) {
   std::vector<std::pair<int, int>> known;  // group rank, global rank
   for (const auto& waiter : row.waiters)
-    if (waiter.group_rank && waiter.known.basis >= Basis::kEnvelope) known.emplace_back(waiter.group_rank->value, waiter.rank.value);
+    if (waiter.group_rank && waiter.known.basis >= Basis::kEnvelope)
+      known.emplace_back(waiter.group_rank->value, waiter.rank.value);
   std::sort(known.begin(), known.end());
   if (known.size() < 2 || known.front().first == known.back().first) return;
-  const std::int64_t span = known.back().first - known.front().first, distance = known.back().second - known.front().second;
+  const std::int64_t span = known.back().first - known.front().first,
+                     distance = known.back().second - known.front().second;
   if (distance % span != 0 || distance / span <= 0) return;
   const std::int64_t step = distance / span, first = known.front().second - step * known.front().first;
   for (const auto& [group_rank, rank] : known)
@@ -87,7 +91,8 @@ void AddGap(const CollectiveRow& row, RankSet& expected) {
     size = std::max(size, *row.work.numel_out / *row.work.numel_in);
   if (size > Supported(known.size()) || !IsRank(first + step * (size - 1))) return;
   if (step == 1) return expected.Add(static_cast<int>(first), static_cast<int>(first + size - 1));
-  for (std::int64_t group_rank = 0; group_rank < size; ++group_rank) expected.Add(static_cast<int>(first + step * group_rank));
+  for (std::int64_t group_rank = 0; group_rank < size; ++group_rank)
+    expected.Add(static_cast<int>(first + step * group_rank));
 }
 
 /// The ranks that belong to the row's group: those that spoke of the group, and for the default group the whole job.
@@ -106,7 +111,8 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told
   for (const auto& [rank, member] : group.members) expected.Add(rank.value);
   if (DefaultGroup(group)) {
     // An all-gather's output is its input times the size of the group, and the default group is the job.
-    if (!timeline.world_size && row.work.op.find("ALLGATHER") != std::string::npos && row.work.numel_in.value_or(0) > 0 && row.work.numel_out)
+    if (!timeline.world_size && row.work.op.find("ALLGATHER") != std::string::npos &&
+        row.work.numel_in.value_or(0) > 0 && row.work.numel_out)
       expect_below(*row.work.numel_out / *row.work.numel_in);
     out.complete = timeline.world_size && expect_below(timeline.world_size->value);
     if (!out.complete) {
@@ -117,7 +123,8 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told
   AddGap(row, expected);
   // A rank that had enqueued the operation and not completed it is in it, whether or not its watchdog spoke.
   for (const auto& [rank, member] : group.members)
-    if (row.work.seq && member.last_enqueued.value_or(-1) >= row.work.seq->value && member.last_completed && *member.last_completed < row.work.seq->value)
+    if (row.work.seq && member.last_enqueued.value_or(-1) >= row.work.seq->value && member.last_completed &&
+        *member.last_completed < row.work.seq->value)
       out.waiting.Add(rank.value);
   // A rank that timed out in another operation of the group was not absent; that is another detector's case. One whose
   // watchdog itself was stuck could not have said that it waits.
@@ -134,44 +141,54 @@ RankSet HeardOf(const Timeline& timeline, const RankSet& ranks) {
 }
 
 std::string Waiting(const CollectiveRow& row, const Members& members) {
-  return fmt::format("{} waited in {}{}", RanksWithin(members.waiting), row.work.op.empty() ? "an operation" : row.work.op,
+  return fmt::format("{} waited in {}{}", RanksWithin(members.waiting),
+                     row.work.op.empty() ? "an operation" : row.work.op,
                      row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
 }
 
 void Common(const Timeline& timeline, const CollectiveRow& row, const Members& members, Found& found) {
   found.collective = RefOf(timeline, row);
   found.collective->ranks_absent = members.absent;
-  if (found.citations.empty() || found.citations.front().role != "cause") found.citations.insert(found.citations.begin(), Cite(timeline, row.waiters.front().event, "cause"));
+  if (found.citations.empty() || found.citations.front().role != "cause")
+    found.citations.insert(found.citations.begin(), Cite(timeline, row.waiters.front().event, "cause"));
   for (const auto& waiter : row.waiters)
-    if (found.citations.size() < 4 && waiter.event != row.waiters.front().event) found.citations.push_back(Cite(timeline, waiter.event, "symptom"));
+    if (found.citations.size() < 4 && waiter.event != row.waiters.front().event)
+      found.citations.push_back(Cite(timeline, waiter.event, "symptom"));
   found.Say("waiting", Waiting(row, members));
 }
 
-/// The absent rank itself by its prefix, or lines that name no rank, which in a job of "main process first" are rank 0's.
+/// The absent rank itself by its prefix, or lines that name no rank, which in a job of "main process first" are rank
+/// 0's.
 AtWork WhoWorks(const Told& told, const Members& members) {
   AtWork out = told.doings.Of(members.absent);
   if (!out.doing || out.named) return out;
-  if (members.absent.contains(0)) out.ranks = {0};
-  else if (members.absent.size() == 1) out.ranks = {members.absent.front()};
+  if (members.absent.contains(0))
+    out.ranks = {0};
+  else if (members.absent.size() == 1)
+    out.ranks = {members.absent.front()};
   return out;
 }
 
 /// Somebody was at work that takes long. Where nobody is known to be absent, and not all are known to be there either,
 /// the work is all there is to go by, and no rank can be named.
-std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members, const Told& told) {
+std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& row, const Members& members,
+                               const Told& told) {
   const Timeline& timeline = evidence.timeline;
   if (members.absent.empty() && members.complete) return std::nullopt;
   const AtWork work = WhoWorks(told, members);
   if (!work.doing) return std::nullopt;
   Found found({"rank-at-other-work", "of-nobody"});
-  if (!members.absent.empty() && work.named) found.Grade({"rank-at-other-work", "by-its-lines"});
-  else if (Spans(*work.doing, row.work.timeout_ms)) found.Grade({"rank-at-other-work", "spans-the-wait"});
-  else if (!members.absent.empty()) found.Grade({"rank-at-other-work", "by-nobodys-lines"});
+  if (!members.absent.empty() && work.named)
+    found.Grade({"rank-at-other-work", "by-its-lines"});
+  else if (Spans(*work.doing, row.work.timeout_ms))
+    found.Grade({"rank-at-other-work", "spans-the-wait"});
+  else if (!members.absent.empty())
+    found.Grade({"rank-at-other-work", "by-nobodys-lines"});
   found.kind = work.doing->kind;
-  found.Say("who", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
+  found.Say("who",
+            work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
   found.Say("work", InWords(*work.doing));
-  for (const int rank : work.ranks)
-    found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
+  for (const int rank : work.ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
   found.citations.push_back(Cite(timeline, work.doing->event, "cause"));
   Common(timeline, row, members, found);
   return found;
@@ -188,9 +205,12 @@ std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& 
   if (!minority) members.absent = std::move(heard_absent);
   const bool one_way = OneWay(row) && members.absent.size() > 1;
   Found found({"rank-absent", "majority"});
-  if (one_way) found.Grade({"rank-absent", "one-way"});
-  else if (minority && (members.complete || heard)) found.Grade({"rank-absent", "everybody-known"});
-  else if (minority) found.Grade({"rank-absent", "by-gap"});
+  if (one_way)
+    found.Grade({"rank-absent", "one-way"});
+  else if (minority && (members.complete || heard))
+    found.Grade({"rank-absent", "everybody-known"});
+  else if (minority)
+    found.Grade({"rank-absent", "by-gap"});
   found.Say("ranks", RanksInWords(members.absent));
   found.Say("which", RanksWithin(members.absent));
   found.Say("how", one_way ? "never entered it, or were through with it" : "never entered it");
@@ -198,11 +218,14 @@ std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& 
   for (const int rank : members.absent) {
     std::string why = "did not time out with the others";
     const auto member = group.members.find(GlobalRank{rank});
-    if (member != group.members.end() && member->second.last_enqueued) why = fmt::format("its last enqueued work is {}", *member->second.last_enqueued);
+    if (member != group.members.end() && member->second.last_enqueued)
+      why = fmt::format("its last enqueued work is {}", *member->second.last_enqueued);
     found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, why));
-    if (member != group.members.end() && member->second.status_event) found.citations.push_back(Cite(timeline, *member->second.status_event, "cause"));
+    if (member != group.members.end() && member->second.status_event)
+      found.citations.push_back(Cite(timeline, *member->second.status_event, "cause"));
     const RankRow* seen = timeline.FindRank(GlobalRank{rank});
-    if (seen != nullptr && seen->last_event && found.citations.size() < 3) found.citations.push_back(Cite(timeline, *seen->last_event, "context"));
+    if (seen != nullptr && seen->last_event && found.citations.size() < 3)
+      found.citations.push_back(Cite(timeline, *seen->last_event, "context"));
   }
   Common(timeline, row, members, found);
   return found;
@@ -222,7 +245,8 @@ std::optional<Found> FromStatus(const Timeline& timeline, const CollectiveRow& r
   found.Say("ranks", RanksInWords(members.absent));
   for (const int rank : members.absent) {
     const auto& member = timeline.groups[row.group].members.at(GlobalRank{rank});
-    found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("its last enqueued work is {}", *member.last_enqueued)));
+    found.culprits.push_back(
+        BlameRank(timeline, GlobalRank{rank}, fmt::format("its last enqueued work is {}", *member.last_enqueued)));
     if (member.status_event) found.citations.push_back(Cite(timeline, *member.status_event, "cause"));
   }
   Common(timeline, row, members, found);
@@ -237,7 +261,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   if (evidence.timeline.collectives.empty()) return out;
   const Told told(evidence);
   std::optional<Found> somebody;  // of a group of which nobody is known to be missing
-  for (const CollectiveRow& row : std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
+  for (const CollectiveRow& row :
+       std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
     const Members members = MembersOf(evidence.timeline, row, told);
     // What the absent rank was at says more than that it was absent.
     if (auto phase = FromPhase(evidence, row, members, told); phase && !members.absent.empty())
@@ -256,6 +281,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kAbsentRank{"rank-absent", "Some ranks never entered the operation that the others timed out in.", kFindings, &Run};
+const Detector kAbsentRank{"rank-absent", "Some ranks never entered the operation that the others timed out in.",
+                           kFindings, &Run};
 
 }  // namespace inquest

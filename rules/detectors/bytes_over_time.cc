@@ -72,7 +72,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     std::vector<int> ranks;
     for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
     found.Say("ranks", FoldRanks(ranks));
-    found.Say("operation", fmt::format("{}{}", row.work.op.empty() ? "the operation" : row.work.op, row.work.seq ? fmt::format(" #{}", row.work.seq->value) : ""));
+    found.Say("operation", fmt::format("{}{}", row.work.op.empty() ? "the operation" : row.work.op,
+                                       row.work.seq ? fmt::format(" #{}", row.work.seq->value) : ""));
     found.Say("seconds", fmt::format("{:.0f}", seconds));
     found.Say("first", first ? "; nothing had ever completed on this communicator" : "");
     found.collective = RefOf(timeline, row);
@@ -86,6 +87,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kBytesOverTime{"all-in-nothing-moves", "Every rank is in the operation and it does not move.", kFindings, &Run};
+const Detector kBytesOverTime{"all-in-nothing-moves", "Every rank is in the operation and it does not move.", kFindings,
+                              &Run};
 
 }  // namespace inquest

@@ -1,9 +1,9 @@
 // Ranks made different collective calls at the same place of one communicator, or one stopped calling.
 //
 // What holds: the k-th call lines of a communicator's ranks differ, or one rank made fewer calls than the others when
-// they timed out. Why that implies the cause: NCCL matches calls by their order on the communicator and by nothing else.
-// What looks like it: a log that begins in the middle, which is why only whole histories are compared; a log cut while
-// the job ran, which is why fewer calls count only where something says that the others waited.
+// they timed out. Why that implies the cause: NCCL matches calls by their order on the communicator and by nothing
+// else. What looks like it: a log that begins in the middle, which is why only whole histories are compared; a log cut
+// while the job ran, which is why fewer calls count only where something says that the others waited.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -34,11 +34,13 @@ CollectiveRef RefOfCall(const CommunicatorRow& row, const CallDescriptor& call) 
 /// Calls are no events; for the order of things a call counts as the last event that is not behind it.
 EventIndex EventAt(const Timeline& timeline, const SourcePos& where) {
   const auto later = [](const SourcePos& a, const Event& event) { return a < event.where; };
-  const auto behind = std::upper_bound(timeline.events.begin(), timeline.events.end(), SourcePos{where.input, where.line, ~std::uint64_t{0}}, later);
+  const auto behind = std::upper_bound(timeline.events.begin(), timeline.events.end(),
+                                       SourcePos{where.input, where.line, ~std::uint64_t{0}}, later);
   return behind == timeline.events.begin() ? 0 : static_cast<EventIndex>(behind - timeline.events.begin() - 1);
 }
 
-Citation CiteCall(const Timeline& timeline, const CommunicatorRow& row, std::optional<GroupRank> rank, const SourcePos& where, const std::string& text) {
+Citation CiteCall(const Timeline& timeline, const CommunicatorRow& row, std::optional<GroupRank> rank,
+                  const SourcePos& where, const std::string& text) {
   Citation out{EventAt(timeline, where), "cause", where, std::nullopt, std::nullopt, text};
   for (const auto& member : row.members)
     if (rank && member.rank == rank)
@@ -55,7 +57,9 @@ std::optional<GlobalRank> GlobalOf(const Timeline& timeline, const CommunicatorR
 Found FromDivergence(const Timeline& timeline, const CommunicatorRow& row) {
   const auto& sides = row.divergence->sides;
   Found found({"call-divergence", "whole-history"});
-  const auto in_words = [](const CallDescriptor& call) { return fmt::format("{} of {} elements", call.op, call.count); };
+  const auto in_words = [](const CallDescriptor& call) {
+    return fmt::format("{} of {} elements", call.op, call.count);
+  };
   found.Say("number", std::to_string(row.divergence->number + 1));
   found.Say("communicator", row.comm_id ? fmt::format("0x{:x}", row.comm_id->value) : "without id");
   found.Say("first-call", in_words(sides[0].call));
@@ -63,13 +67,18 @@ Found FromDivergence(const Timeline& timeline, const CommunicatorRow& row) {
   found.Say("other-call", in_words(sides[1].call));
   found.Say("other-ranks", FoldRanks(sides[1].ranks));
   found.collective = RefOfCall(row, sides[0].call);
-  for (std::size_t i = sides.size(); i-- > 0;) found.citations.push_back(CiteCall(timeline, row, sides[i].ranks.empty() ? std::nullopt : std::optional(GroupRank{sides[i].ranks.front()}), sides[i].where, sides[i].text));
+  for (std::size_t i = sides.size(); i-- > 0;)
+    found.citations.push_back(CiteCall(
+        timeline, row, sides[i].ranks.empty() ? std::nullopt : std::optional(GroupRank{sides[i].ranks.front()}),
+        sides[i].where, sides[i].text));
   if (sides[0].ranks.size() > sides[1].ranks.size())
     for (const auto& member : row.members) {
-      const bool majority = member.rank && std::find(sides[0].ranks.begin(), sides[0].ranks.end(), member.rank->value) != sides[0].ranks.end();
+      const bool majority = member.rank && std::find(sides[0].ranks.begin(), sides[0].ranks.end(),
+                                                     member.rank->value) != sides[0].ranks.end();
       const bool took_part = member.calls > row.divergence->number;
       const auto global = GlobalOf(timeline, member);
-      if (!majority && took_part && global) found.culprits.push_back(BlameRank(timeline, *global, "made another call than the majority"));
+      if (!majority && took_part && global)
+        found.culprits.push_back(BlameRank(timeline, *global, "made another call than the majority"));
     }
   return found;
 }
@@ -90,15 +99,18 @@ bool SomethingWaited(const Evidence& evidence) {
   if (!evidence.timeline.collectives.empty()) return true;
   for (const Event& event : evidence.timeline.events) {
     const auto* end = std::get_if<CommEnd>(&event.what);
-    if (std::holds_alternative<HeartbeatLost>(event.what) || (end != nullptr && end->how != CommEnd::How::kDestroy)) return true;
+    if (std::holds_alternative<HeartbeatLost>(event.what) || (end != nullptr && end->how != CommEnd::How::kDestroy))
+      return true;
   }
   return false;
 }
 
 std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow& row) {
   const Timeline& timeline = evidence.timeline;
-  if (!row.whole_history || row.members.size() < 2 || static_cast<int>(row.members.size()) < row.nranks) return std::nullopt;
-  const bool all_ended = std::all_of(row.members.begin(), row.members.end(), [](const auto& member) { return member.ended && !member.aborted; });
+  if (!row.whole_history || row.members.size() < 2 || static_cast<int>(row.members.size()) < row.nranks)
+    return std::nullopt;
+  const bool all_ended = std::all_of(row.members.begin(), row.members.end(),
+                                     [](const auto& member) { return member.ended && !member.aborted; });
   std::uint64_t ahead = 0;
   const auto behind = Behind(row, ahead);
   // The end of a file that was cut inside a line is not where its rank stopped.
@@ -111,14 +123,17 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
   for (const auto* member : behind) {
     const auto global = GlobalOf(timeline, *member);
     if (global || member->rank) ranks.push_back(global ? global->value : member->rank->value);
-    if (global) found.culprits.push_back(BlameRank(timeline, *global, fmt::format("made {} calls where the others made {}", member->calls, ahead)));
+    if (global)
+      found.culprits.push_back(
+          BlameRank(timeline, *global, fmt::format("made {} calls where the others made {}", member->calls, ahead)));
   }
   found.Say("ranks", RanksInWords(ranks));
   found.Say("calls", std::to_string(behind.front()->calls));
   found.Say("ahead", std::to_string(ahead));
   found.Say("they", ranks.size() > 1 ? "they" : "it");
   for (const auto* member : behind)
-    if (found.citations.size() < 3 && member->last_op_count) found.citations.push_back(CiteCall(timeline, row, member->rank, member->last_call_at, member->last_call_text));
+    if (found.citations.size() < 3 && member->last_op_count)
+      found.citations.push_back(CiteCall(timeline, row, member->rank, member->last_call_at, member->last_call_text));
   for (const auto& member : row.members)
     if (member.calls == ahead && member.last_op_count) {
       found.collective = RefOfCall(row, member.last_call);
@@ -137,10 +152,13 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
   return found;
 }
 
-/// Calls that differ hang, or corrupt what follows at once. Where all went on for long and left in order, some line of a
-/// call was lost, and the numbers are off by it.
+/// Calls that differ hang, or corrupt what follows at once. Where all went on for long and left in order, some line of
+/// a call was lost, and the numbers are off by it.
 bool WentOnAndLeft(const CommunicatorRow& row) {
-  return std::all_of(row.members.begin(), row.members.end(), [&](const auto& member) { return member.ended && !member.aborted && member.calls > row.divergence->number + thresholds::kCallsAfterADifference; });
+  return std::all_of(row.members.begin(), row.members.end(), [&](const auto& member) {
+    return member.ended && !member.aborted &&
+           member.calls > row.divergence->number + thresholds::kCallsAfterADifference;
+  });
 }
 
 std::vector<Relation> Run(const Evidence& evidence) {
@@ -156,6 +174,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kCallDivergence{"call-divergence", "Ranks made different calls at one place of a communicator, or one stopped calling.", kFindings, &Run};
+const Detector kCallDivergence{"call-divergence",
+                               "Ranks made different calls at one place of a communicator, or one stopped calling.",
+                               kFindings, &Run};
 
 }  // namespace inquest

@@ -1,9 +1,9 @@
 // What the hosts of one job declare of themselves differs, and the job failed before it came to its work.
 //
-// What holds: NCCL on two hosts prints two versions of itself, or talks over RDMA on one and over sockets on the other, and
-// something failed or was given up while nothing had been done yet. Why that implies the cause: ranks of one communicator
-// must speak one protocol over one kind of network; NCCL learns it only when they meet. What looks like it: two jobs in
-// what was given; hosts that differ and worked together for a while, which shows that they can.
+// What holds: NCCL on two hosts prints two versions of itself, or talks over RDMA on one and over sockets on the other,
+// and something failed or was given up while nothing had been done yet. Why that implies the cause: ranks of one
+// communicator must speak one protocol over one kind of network; NCCL learns it only when they meet. What looks like
+// it: two jobs in what was given; hosts that differ and worked together for a while, which shows that they can.
 #include <map>
 #include <set>
 
@@ -37,9 +37,13 @@ ByHost Latest(const Timeline& timeline, bool (*counts)(const T&)) {
 }
 
 void FindVersions(const Timeline& timeline, std::vector<Relation>& out) {
-  const ByHost versions = Latest<NcclVersion>(timeline, [](const NcclVersion& version) { return !version.version.empty(); });
-  const auto of = [&](EventIndex event) -> const std::string& { return std::get<NcclVersion>(timeline.events[event].what).version; };
-  const auto other = std::find_if(versions.begin(), versions.end(), [&](const auto& entry) { return of(entry.second) != of(versions.begin()->second); });
+  const ByHost versions =
+      Latest<NcclVersion>(timeline, [](const NcclVersion& version) { return !version.version.empty(); });
+  const auto of = [&](EventIndex event) -> const std::string& {
+    return std::get<NcclVersion>(timeline.events[event].what).version;
+  };
+  const auto other = std::find_if(versions.begin(), versions.end(),
+                                  [&](const auto& entry) { return of(entry.second) != of(versions.begin()->second); });
   if (other == versions.end()) return;
   Found found({"nccl-versions-differ", "failed-at-start"});
   found.Say("first", of(versions.begin()->second));
@@ -51,8 +55,10 @@ void FindVersions(const Timeline& timeline, std::vector<Relation>& out) {
 }
 
 void FindNetworks(const Timeline& timeline, std::vector<Relation>& out) {
-  const ByHost rdma = Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kRdma; });
-  ByHost sockets = Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kSocket; });
+  const ByHost rdma =
+      Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kRdma; });
+  ByHost sockets =
+      Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kSocket; });
   std::erase_if(sockets, [&](const auto& entry) { return rdma.contains(entry.first); });
   // Fewer hosts are the odd ones; as many, nobody is.
   if (sockets.empty() || rdma.empty()) return;
@@ -61,7 +67,8 @@ void FindNetworks(const Timeline& timeline, std::vector<Relation>& out) {
     std::vector<std::string> named;
     for (const auto& [host, event] : hosts)
       if (named.size() < 4) named.push_back(host);
-    return fmt::format("{}{}", fmt::join(named, ", "), hosts.size() > named.size() ? fmt::format(" and {} more", hosts.size() - named.size()) : "");
+    return fmt::format("{}{}", fmt::join(named, ", "),
+                       hosts.size() > named.size() ? fmt::format(" and {} more", hosts.size() - named.size()) : "");
   };
   found.Say("few", names(sockets));
   found.Say("many", names(rdma));
@@ -83,6 +90,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-extern const Detector kDeclared{"declared", "What the hosts of one job declare of themselves differs.", kFindings, &Run};
+extern const Detector kDeclared{"declared", "What the hosts of one job declare of themselves differs.", kFindings,
+                                &Run};
 
 }  // namespace inquest

@@ -1,9 +1,9 @@
 // PyTorch's own desync report names the ranks that stayed behind, or shows ranks inside two operations.
 //
-// What holds: with TORCH_NCCL_DESYNC_DEBUG the rank that timed out asked the store how far every rank had come. Why that
-// implies the cause: the store knows what each rank entered and left, which no log of survivors does. What looks like it:
-// one operation started at two numbers, where the lower one is late; one started by all, which says that nobody is
-// missing. Ranks in the report are the group's.
+// What holds: with TORCH_NCCL_DESYNC_DEBUG the rank that timed out asked the store how far every rank had come. Why
+// that implies the cause: the store knows what each rank entered and left, which no log of survivors does. What looks
+// like it: one operation started at two numbers, where the lower one is late; one started by all, which says that
+// nobody is missing. Ranks in the report are the group's.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -24,7 +24,11 @@ using Found = FoundIn<kFindings>;
 struct Report {
   std::set<int> behind;
   /// The last operation that each rank started and did not finish.
-  struct Started { std::int64_t number = 0; std::string op; EventIndex event = 0; };
+  struct Started {
+    std::int64_t number = 0;
+    std::string op;
+    EventIndex event = 0;
+  };
   std::map<int, Started> started;
   std::optional<SeqId> seq;
   std::string op;
@@ -84,20 +88,28 @@ std::vector<Side> SidesOf(const Report& report) {
   std::vector<Side> sides;
   if (ops.size() < 2) return sides;
   for (auto& [what, side] : by_what) sides.push_back(std::move(side));
-  std::stable_sort(sides.begin(), sides.end(), [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
+  std::stable_sort(sides.begin(), sides.end(),
+                   [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
   return sides;
 }
 
-std::string Describe(const Side& side) { return fmt::format("ranks {} started {} #{}", FoldRanks({side.ranks.begin(), side.ranks.end()}), side.op, side.number); }
+std::string Describe(const Side& side) {
+  return fmt::format("ranks {} started {} #{}", FoldRanks({side.ranks.begin(), side.ranks.end()}), side.op,
+                     side.number);
+}
 
 Found Mismatch(const Timeline& timeline, const std::vector<Side>& sides) {
-  const bool at_one_number = std::all_of(sides.begin(), sides.end(), [&](const Side& side) { return side.number == sides.front().number; });
-  Found found(at_one_number ? Found::Held{"desync-two-operations", "at-one-number"} : Found::Held{"desync-two-operations", "at-two-numbers"});
+  const bool at_one_number =
+      std::all_of(sides.begin(), sides.end(), [&](const Side& side) { return side.number == sides.front().number; });
+  Found found(at_one_number ? Found::Held{"desync-two-operations", "at-one-number"}
+                            : Found::Held{"desync-two-operations", "at-two-numbers"});
   found.Say("first-side", Describe(sides[0]));
   found.Say("other-side", Describe(sides[1]));
   if (sides[0].ranks.size() > sides[1].ranks.size())
     for (std::size_t i = 1; i < sides.size(); ++i)
-      for (const int rank : sides[i].ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, fmt::format("started {} #{}", sides[i].op, sides[i].number)));
+      for (const int rank : sides[i].ranks)
+        found.culprits.push_back(
+            BlameRank(timeline, GlobalRank{rank}, fmt::format("started {} #{}", sides[i].op, sides[i].number)));
   found.citations = {Cite(timeline, sides[1].event, "cause"), Cite(timeline, sides[0].event, "cause")};
   return found;
 }
@@ -121,6 +133,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kDesync{"desync-report", "PyTorch's desync report names ranks that stayed behind, or shows ranks inside two operations.", kFindings, &Run};
+const Detector kDesync{"desync-report",
+                       "PyTorch's desync report names ranks that stayed behind, or shows ranks inside two operations.",
+                       kFindings, &Run};
 
 }  // namespace inquest

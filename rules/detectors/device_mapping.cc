@@ -1,9 +1,10 @@
 // Processes and GPUs do not pair one to one.
 //
 // What holds: nvidia-smi shows the same program's pids together with their working memory on one GPU while each holds a
-// small context on another; or a rank works on another GPU than the one that it gave NCCL; or a rank's guessed device is not
-// the one it reports. Why that implies the cause: a process works where its memory is. What looks like it: MPS and MIG
-// share a GPU on purpose; a server beside the job has another name; a small context on the first GPU is only untidy.
+// small context on another; or a rank works on another GPU than the one that it gave NCCL; or a rank's guessed device
+// is not the one it reports. Why that implies the cause: a process works where its memory is. What looks like it: MPS
+// and MIG share a GPU on purpose; a server beside the job has another name; a small context on the first GPU is only
+// untidy.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -38,7 +39,8 @@ std::map<std::string, std::vector<Row>> ByProgram(const GpuHost& host) {
   return programs;
 }
 
-Found Crowd(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, const GpuSeen& gpu, const std::vector<const Row*>& crowd) {
+Found Crowd(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, const GpuSeen& gpu,
+            const std::vector<const Row*>& crowd) {
   const Timeline& timeline = evidence.timeline;
   Found found({"processes-share-gpu", "working"});
   GpuSeen nobodys = gpu;
@@ -66,12 +68,14 @@ void FindCrowds(const Evidence& evidence, const GpuHost& host, std::vector<Relat
   for (const auto& [program, rows] : ByProgram(host)) {
     std::map<const GpuSeen*, std::vector<const Row*>> by_gpu;
     std::map<std::int64_t, std::int64_t> largest;
-    for (const Row& row : rows) largest[row.process->pid] = std::max(largest[row.process->pid], row.process->memory_mib.value_or(0));
+    for (const Row& row : rows)
+      largest[row.process->pid] = std::max(largest[row.process->pid], row.process->memory_mib.value_or(0));
     // Where a process holds most of its memory is where it works; its other entries are contexts. Two looks at one
     // process are one.
     for (const Row& row : rows) {
       auto& there = by_gpu[row.gpu];
-      const bool known = std::any_of(there.begin(), there.end(), [&](const Row* other) { return other->process->pid == row.process->pid; });
+      const bool known = std::any_of(there.begin(), there.end(),
+                                     [&](const Row* other) { return other->process->pid == row.process->pid; });
       if (row.process->memory_mib.value_or(0) == largest[row.process->pid] && !known) there.push_back(&row);
     }
     std::erase_if(by_gpu, [](const auto& entry) { return entry.second.empty(); });
@@ -82,9 +86,11 @@ void FindCrowds(const Evidence& evidence, const GpuHost& host, std::vector<Relat
       for (const Row& row : rows) with_context.insert(row.gpu);
       const bool contexts_elsewhere = with_context.size() > by_gpu.size();
       const bool idle_gpus = std::any_of(host.gpus.begin(), host.gpus.end(), [&](const GpuSeen& other) {
-        return other.event && by_gpu.count(&other) == 0 && other.state.memory_used_mib.value_or(0) < 1024 && other.state.utilization_percent.value_or(0) < 10;
+        return other.event && by_gpu.count(&other) == 0 && other.state.memory_used_mib.value_or(0) < 1024 &&
+               other.state.utilization_percent.value_or(0) < 10;
       });
-      if (contexts_elsewhere || (idle_gpus && by_gpu.size() == 1)) out.push_back(Crowd(evidence, host, rows, gpu, crowd->second));
+      if (contexts_elsewhere || (idle_gpus && by_gpu.size() == 1))
+        out.push_back(Crowd(evidence, host, rows, gpu, crowd->second));
     }
   }
 }
@@ -100,7 +106,8 @@ void FindStrays(const Evidence& evidence, const GpuHost& host, std::vector<Relat
     for (const GpuSeen& gpu : host.gpus)
       for (const auto& process : gpu.processes) {
         if (process.what->pid != *rank.pid || process.what->type == "G" || gpu.state.id.bus_id.empty()) continue;
-        is_at_home = is_at_home || (SameDevice(gpu.state.id.bus_id, *rank.bus_id) && process.what->memory_mib.value_or(1 << 20) >= 1024);
+        is_at_home = is_at_home || (SameDevice(gpu.state.id.bus_id, *rank.bus_id) &&
+                                    process.what->memory_mib.value_or(1 << 20) >= 1024);
         if (most != nullptr && process.what->memory_mib.value_or(0) <= most->what->memory_mib.value_or(0)) continue;
         most = &process;
         works_on = &gpu;
@@ -123,7 +130,8 @@ void FindWrongGuess(const Evidence& evidence, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
   std::map<int, int> own;
   for (const Event& event : timeline.events)
-    if (const auto* reported = std::get_if<DeviceReported>(&event.what); reported != nullptr && reported->rank) own[reported->rank->value] = reported->device;
+    if (const auto* reported = std::get_if<DeviceReported>(&event.what); reported != nullptr && reported->rank)
+      own[reported->rank->value] = reported->device;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* guess = std::get_if<GuessedDevice>(&timeline.events[i].what);
     if (guess == nullptr) continue;

@@ -2,9 +2,9 @@
 //
 // What holds: two processes or hosts of the job print different values of one variable that decides how ranks meet
 // (MASTER_ADDR, WORLD_SIZE), over what they talk (NCCL_IB_DISABLE, NCCL_NET) or how they cut a message (NCCL_ALGO,
-// NCCL_PROTO, NCCL_BUFFSIZE), and set-up failed or an operation of all ranks did not end. Why that implies the cause: NCCL
-// does not compare them; each rank believes that the others do as it does. What looks like it: settings that may differ,
-// as interface names do from host to host, and jobs that failed of something else: there it is a hint at most.
+// NCCL_PROTO, NCCL_BUFFSIZE), and set-up failed or an operation of all ranks did not end. Why that implies the cause:
+// NCCL does not compare them; each rank believes that the others do as it does. What looks like it: settings that may
+// differ, as interface names do from host to host, and jobs that failed of something else: there it is a hint at most.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -19,7 +19,8 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"environment-differs", "failed-so stalled seen-only", "name value first other-value other", "meeting transport cutting"},
+    {"environment-differs", "failed-so stalled seen-only", "name value first other-value other",
+     "meeting transport cutting"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -32,10 +33,13 @@ struct Row {
 
 const Row kRows[] = {
     {"meeting", {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"}, {"rendezvous", "peer-unreachable"}},
-    {"transport", {"NCCL_IB_DISABLE", "NCCL_NET", "NCCL_SOCKET_FAMILY"}, {"interface-selection", "peer-unreachable", "ib-fault", "plugin-fault", "nccl-internal"}},
+    {"transport",
+     {"NCCL_IB_DISABLE", "NCCL_NET", "NCCL_SOCKET_FAMILY"},
+     {"interface-selection", "peer-unreachable", "ib-fault", "plugin-fault", "nccl-internal"}},
     {"cutting",
-     {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "NCCL_NTHREADS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE",
-      "NCCL_COLLNET_ENABLE", "NCCL_NVLS_ENABLE"},
+     {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "NCCL_NTHREADS", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
+      "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_LL_THRESHOLD", "NCCL_P2P_NET_CHUNKSIZE", "NCCL_COLLNET_ENABLE",
+      "NCCL_NVLS_ENABLE"},
      {"collective-mismatch", "nccl-internal", "ib-fault"}},
 };
 
@@ -43,7 +47,9 @@ const Row kRows[] = {
 bool Differ(std::string_view name, const std::string& a, const std::string& b) {
   if (a == b) return false;
   if (name != "MASTER_ADDR") return true;
-  const auto is_local = [](const std::string& value) { return value == "localhost" || value == "127.0.0.1" || value == "0.0.0.0" || value == "::1"; };
+  const auto is_local = [](const std::string& value) {
+    return value == "localhost" || value == "127.0.0.1" || value == "0.0.0.0" || value == "::1";
+  };
   const HostName first(a), second(b);
   return !is_local(a) && !is_local(b) && first.is_address() == second.is_address() && first.Short() != second.Short();
 }
@@ -60,9 +66,12 @@ std::map<std::string, EventIndex> Latest(const Timeline& timeline, std::string_v
     if (variable == nullptr || variable->name != name) continue;
     const auto host = JobHostOf(timeline, hosts, event);
     if (!host && !event.origin.rank) continue;  // of nobody that is known
-    const std::string who = host && !host->empty() ? *host : fmt::format("rank {}", event.origin.rank ? event.origin.rank->value.value : -1);
+    const std::string who = host && !host->empty()
+                                ? *host
+                                : fmt::format("rank {}", event.origin.rank ? event.origin.rank->value.value : -1);
     const auto [known, is_new] = latest.emplace(who, i);
-    if (!is_new && std::get<EnvironmentSet>(timeline.events[known->second].what).value != variable->value) several.insert(who);
+    if (!is_new && std::get<EnvironmentSet>(timeline.events[known->second].what).value != variable->value)
+      several.insert(who);
     known->second = i;
   }
   if (name == "WORLD_SIZE") std::erase_if(latest, [&](const auto& entry) { return several.contains(entry.first); });
@@ -70,30 +79,39 @@ std::map<std::string, EventIndex> Latest(const Timeline& timeline, std::string_v
 }
 
 bool EverybodyWaits(const Timeline& timeline) {
-  return !timeline.collectives.empty() && timeline.world_size && static_cast<int>(timeline.collectives.front().waiters.size()) >= timeline.world_size->value;
+  return !timeline.collectives.empty() && timeline.world_size &&
+         static_cast<int>(timeline.collectives.front().waiters.size()) >= timeline.world_size->value;
 }
 
 std::optional<Found> JudgeRow(const Evidence& evidence, const Row& row, std::string_view name) {
   const Timeline& timeline = evidence.timeline;
   const auto latest = Latest(timeline, name);
-  const auto value = [&](EventIndex event) -> const std::string& { return std::get<EnvironmentSet>(timeline.events[event].what).value; };
+  const auto value = [&](EventIndex event) -> const std::string& {
+    return std::get<EnvironmentSet>(timeline.events[event].what).value;
+  };
   if (latest.size() < 2) return std::nullopt;
   const auto& [first, first_event] = *latest.begin();
-  const auto other = std::find_if(latest.begin(), latest.end(), [&, mine = first_event](const auto& entry) { return Differ(name, value(mine), value(entry.second)); });
+  const auto other = std::find_if(latest.begin(), latest.end(), [&, mine = first_event](const auto& entry) {
+    return Differ(name, value(mine), value(entry.second));
+  });
   if (other == latest.end()) return std::nullopt;
   const auto failure = FirstLineFor(evidence, row.failures);
   const bool stall = row.kind != "meeting" && EverybodyWaits(timeline);
   Found found({"environment-differs", "seen-only"});
-  if (failure) found.Grade({"environment-differs", "failed-so"});
-  else if (stall) found.Grade({"environment-differs", "stalled"});
+  if (failure)
+    found.Grade({"environment-differs", "failed-so"});
+  else if (stall)
+    found.Grade({"environment-differs", "stalled"});
   found.kind = row.kind;
   found.Say("name", std::string(name));
   found.Say("value", value(first_event).substr(0, 64));
   found.Say("first", first);
   found.Say("other-value", value(other->second).substr(0, 64));
   found.Say("other", other->first);
-  if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
-  else if (stall) found.citations.push_back(Cite(timeline, timeline.collectives.front().waiters.front().event, "cause"));
+  if (failure)
+    found.citations.push_back(Cite(timeline, *failure, "cause"));
+  else if (stall)
+    found.citations.push_back(Cite(timeline, timeline.collectives.front().waiters.front().event, "cause"));
   found.citations.push_back(Cite(timeline, first_event, "cause"));
   found.citations.push_back(Cite(timeline, other->second, "cause"));
   return found;
@@ -113,6 +131,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kEnvironmentDetector{"environment", "Variables that must be alike on all ranks differ.", kFindings, &Run};
+const Detector kEnvironmentDetector{"environment", "Variables that must be alike on all ranks differ.", kFindings,
+                                    &Run};
 
 }  // namespace inquest

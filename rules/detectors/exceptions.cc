@@ -1,9 +1,9 @@
 // A rank died of an exception that no signature names.
 //
 // What holds: a traceback ended in an exception, and neither a symptom nor a signature speaks of that line. Why that
-// implies the cause: Python prints a traceback and leaves; a rank that leaves makes the others wait. What looks like it:
-// the launcher's own traceback, which only repeats that a child failed; survivors' errors after an abort, which symptoms
-// name; an exception that the program caught and logged, which a good ending afterwards tells.
+// implies the cause: Python prints a traceback and leaves; a rank that leaves makes the others wait. What looks like
+// it: the launcher's own traceback, which only repeats that a child failed; survivors' errors after an abort, which
+// symptoms name; an exception that the program caught and logged, which a good ending afterwards tells.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -31,20 +31,40 @@ std::string_view LastName(std::string_view type) {
 /// Ray names what its task raised: `RayTaskError(ValueError)`.
 std::string_view Quoted(std::string_view name) {
   static constexpr std::string_view kHead = "RayTaskError(";
-  return name.starts_with(kHead) && name.ends_with(')') ? name.substr(kHead.size(), name.size() - kHead.size() - 1) : name;
+  return name.starts_with(kHead) && name.ends_with(')') ? name.substr(kHead.size(), name.size() - kHead.size() - 1)
+                                                        : name;
 }
 
 /// Exceptions that tell of another process' end, or of a signal.
 bool TellsOfAnother(const ExceptionRaised& raised) {
-  static constexpr std::array<std::string_view, 20> kNames = {
-      "ChildFailedError", "CalledProcessError", "SignalException", "KeyboardInterrupt", "ProcessRaisedException", "ProcessExitedException",
-      "SystemExit", "DistBackendError", "DistNetworkError", "DistStoreError", "BrokenPipeError", "ConnectionResetError",
-      "RayActorError", "ActorDiedError", "WorkerCrashedError", "ActorUnavailableError", "NodeDiedError", "BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"};
+  static constexpr std::array<std::string_view, 20> kNames = {"ChildFailedError",
+                                                              "CalledProcessError",
+                                                              "SignalException",
+                                                              "KeyboardInterrupt",
+                                                              "ProcessRaisedException",
+                                                              "ProcessExitedException",
+                                                              "SystemExit",
+                                                              "DistBackendError",
+                                                              "DistNetworkError",
+                                                              "DistStoreError",
+                                                              "BrokenPipeError",
+                                                              "ConnectionResetError",
+                                                              "RayActorError",
+                                                              "ActorDiedError",
+                                                              "WorkerCrashedError",
+                                                              "ActorUnavailableError",
+                                                              "NodeDiedError",
+                                                              "BrokenProcessPool",
+                                                              "TerminatedWorkerError",
+                                                              "WorkerLostError"};
   const std::string_view name = Quoted(LastName(raised.type));
   if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
   // Until 1.7 mp.spawn raised a bare Exception, whose message quotes the child's; a pipe ends with its other side.
-  const auto last_in = [&](std::string_view file) { return !raised.stack.empty() && raised.stack.back().find(file) != std::string::npos; };
-  return (name == "Exception" && last_in("multiprocessing/spawn.py")) || (name == "EOFError" && last_in("multiprocessing/connection.py"));
+  const auto last_in = [&](std::string_view file) {
+    return !raised.stack.empty() && raised.stack.back().find(file) != std::string::npos;
+  };
+  return (name == "Exception" && last_in("multiprocessing/spawn.py")) ||
+         (name == "EOFError" && last_in("multiprocessing/connection.py"));
 }
 
 bool SameWriter(const Event& a, const Event& b) {
@@ -58,8 +78,10 @@ bool MessageIs(const std::vector<bool>& flags, const Timeline& timeline, EventIn
   for (EventIndex i = index; i-- > 0 && timeline.events[i].where == event.where;)
     if (flags[i]) return true;
   for (EventIndex i = index; i < timeline.events.size() && timeline.events[i].where.input == event.where.input &&
-                             timeline.events[i].where.line <= event.where.line + kMessageLines; ++i) {
-    const bool next = i != index && timeline.events[i].where != event.where && std::holds_alternative<ExceptionRaised>(timeline.events[i].what);
+                             timeline.events[i].where.line <= event.where.line + kMessageLines;
+       ++i) {
+    const bool next = i != index && timeline.events[i].where != event.where &&
+                      std::holds_alternative<ExceptionRaised>(timeline.events[i].what);
     if (next && SameWriter(timeline.events[i], event)) return false;
     if (flags[i] && SameWriter(timeline.events[i], event)) return true;
   }
@@ -81,9 +103,11 @@ bool InLauncher(const ExceptionRaised& raised) {
   const auto launcher = [](const std::string& frame) {
     // @record wraps the user's own main as well as the launcher's.
     if (frame.find("elastic/multiprocessing/errors/") != std::string::npos) return false;
-    return frame.find("torch/distributed/elastic/") != std::string::npos || frame.find("torch/distributed/launch") != std::string::npos ||
-           frame.find("torch/distributed/run.py") != std::string::npos || frame.find("bin/torchrun") != std::string::npos ||
-           frame.find("bin/accelerate") != std::string::npos || frame.find("deepspeed/launcher/") != std::string::npos;
+    return frame.find("torch/distributed/elastic/") != std::string::npos ||
+           frame.find("torch/distributed/launch") != std::string::npos ||
+           frame.find("torch/distributed/run.py") != std::string::npos ||
+           frame.find("bin/torchrun") != std::string::npos || frame.find("bin/accelerate") != std::string::npos ||
+           frame.find("deepspeed/launcher/") != std::string::npos;
   };
   return std::any_of(raised.stack.begin(), raised.stack.end(), launcher) || launcher(raised.frame);
 }
@@ -93,27 +117,39 @@ bool Caught(const Evidence& evidence, EventIndex index) {
   const Timeline& timeline = evidence.timeline;
   int later = 0;
   for (const PhaseSeen& phase : evidence.phases)
-    later += phase.event > index && SameWriter(timeline.events[phase.event], timeline.events[index]) && (phase.kind == "training" || phase.kind == "evaluation") ? 1 : 0;
+    later += phase.event > index && SameWriter(timeline.events[phase.event], timeline.events[index]) &&
+                     (phase.kind == "training" || phase.kind == "evaluation")
+                 ? 1
+                 : 0;
   if (later >= 2) return true;
-  static const Pattern kWentOn(R"((?i)\bretry(?:ing)?\b|\battempt \d+ (?:of \d+ )?succeeded|\bsucceeded\b|\brecovered\b|\b(?:skipping|ignoring) (?:it|this|the|sample|batch|file))");
+  static const Pattern kWentOn(
+      R"((?i)\bretry(?:ing)?\b|\battempt \d+ (?:of \d+ )?succeeded|\bsucceeded\b|\brecovered\b|\b(?:skipping|ignoring) (?:it|this|the|sample|batch|file))");
   const Event& event = timeline.events[index];
-  for (EventIndex i = index; i < timeline.events.size() && timeline.events[i].where.input == event.where.input && timeline.events[i].where.line <= event.where.line + 3; ++i)
+  for (EventIndex i = index; i < timeline.events.size() && timeline.events[i].where.input == event.where.input &&
+                             timeline.events[i].where.line <= event.where.line + 3;
+       ++i)
     if (timeline.events[i].where.line > event.where.line && kWentOn.Matches(timeline.events[i].text)) return true;
   return false;
 }
 
 /// Lines below an exception that a parent process wrote: they report the death, they are not its message.
 bool ParentReports(const Rule& rule) {
-  static constexpr std::array<std::string_view, 12> kReports = {"elastic-exit", "exit-nonzero", "sigterm",     "sigabrt",      "step-aborted",  "worker-restart",
-                                                               "dump-signal",  "actor-died",   "engine-died", "heartbeat", "agent-lost-patience", "server-watchdog"};
-  return rule.cause == "interrupted" || rule.cause == "host-oom" || std::find(kReports.begin(), kReports.end(), rule.id) != kReports.end();
+  static constexpr std::array<std::string_view, 12> kReports = {
+      "elastic-exit", "exit-nonzero", "sigterm",     "sigabrt",   "step-aborted",        "worker-restart",
+      "dump-signal",  "actor-died",   "engine-died", "heartbeat", "agent-lost-patience", "server-watchdog"};
+  return rule.cause == "interrupted" || rule.cause == "host-oom" ||
+         std::find(kReports.begin(), kReports.end(), rule.id) != kReports.end();
 }
 
 /// A logger names its rank in front of "Traceback", and the lines below have nothing in front.
 std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex index, SourcePos begin) {
-  for (EventIndex i = index; i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 1 >= begin.line;) {
-    if (timeline.events[i].where.line > begin.line || timeline.events[i].text.find("Traceback (most recent call last)") == std::string::npos) continue;
-    if (const auto rank = timeline.RankOf(timeline.events[i])) return Known<GlobalRank>{rank->value, Basis::kDerived, "the line that begins the traceback"};
+  for (EventIndex i = index;
+       i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 1 >= begin.line;) {
+    if (timeline.events[i].where.line > begin.line ||
+        timeline.events[i].text.find("Traceback (most recent call last)") == std::string::npos)
+      continue;
+    if (const auto rank = timeline.RankOf(timeline.events[i]))
+      return Known<GlobalRank>{rank->value, Basis::kDerived, "the line that begins the traceback"};
   }
   return std::nullopt;
 }
@@ -123,9 +159,11 @@ std::optional<Known<GlobalRank>> RankOfException(const Timeline& timeline, Event
   if (auto rank = timeline.RankOf(timeline.events[index])) return rank;
   const SourcePos begin = std::get<ExceptionRaised>(timeline.events[index].what).begin;
   if (auto rank = RankOfHead(timeline, index, begin)) return rank;
-  for (EventIndex i = index; i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 6 >= begin.line;) {
+  for (EventIndex i = index;
+       i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 6 >= begin.line;) {
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (exit != nullptr && exit->reporter == "torchelastic" && exit->rank && timeline.events[i].where.line <= begin.line)
+    if (exit != nullptr && exit->reporter == "torchelastic" && exit->rank &&
+        timeline.events[i].where.line <= begin.line)
       return Known<GlobalRank>{*exit->rank, Basis::kDerived, "entry of the failure report that holds the traceback"};
   }
   return std::nullopt;
@@ -161,31 +199,42 @@ std::vector<bool> Messages(const Evidence& evidence, Rule::Kind kind, Strength l
 
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
-  const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom), signatures = Messages(evidence, Rule::Kind::kSignature);
+  const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom),
+                          signatures = Messages(evidence, Rule::Kind::kSignature);
   const std::vector<bool> strong = Messages(evidence, Rule::Kind::kSignature, Strength::kSupporting);
   std::vector<Relation> out;
   std::map<std::string, std::size_t> seen;  ///< its finding
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (raised == nullptr || raised->ignored || (EndsAThread(*raised) && evidence.course.WentOn(i)) || TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i)) continue;
+    if (raised == nullptr || raised->ignored || (EndsAThread(*raised) && evidence.course.WentOn(i)) ||
+        TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i))
+      continue;
     const auto rank = RankOfException(timeline, i);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
     const auto [same, is_new] = seen.try_emplace(key, out.size());
     if (!is_new) {
       Relation& found = out[same->second];
       ++found.times;
-      const bool known = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& c) { return rank && c.rank == rank->value; });
+      const bool known = std::any_of(found.culprits.begin(), found.culprits.end(),
+                                     [&](const Culprit& c) { return rank && c.rank == rank->value; });
       if (rank && !known) found.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
       continue;
     }
     const EventIndex end = EndOfChain(timeline, i);
-    const auto tells = [&](const std::vector<bool>& rules) { return MessageIs(rules, timeline, i) || (end != i && MessageIs(rules, timeline, end)); };
-    const bool named = tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) || Caught(evidence, i);
-    // A signature says it better, but for a hint; a thread's end is not its process'; one line without its stack may have been caught; Ray's quotes another.
-    const bool doubtful = tells(signatures) || raised->stack.empty() || EndsAThread(*raised) || LastName(raised->type).starts_with("RayTaskError");
+    const auto tells = [&](const std::vector<bool>& rules) {
+      return MessageIs(rules, timeline, i) || (end != i && MessageIs(rules, timeline, end));
+    };
+    const bool named =
+        tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) || Caught(evidence, i);
+    // A signature says it better, but for a hint; a thread's end is not its process'; one line without its stack may
+    // have been caught; Ray's quotes another.
+    const bool doubtful = tells(signatures) || raised->stack.empty() || EndsAThread(*raised) ||
+                          LastName(raised->type).starts_with("RayTaskError");
     Found found({"uncaught-exception", "uncaught"});
-    if (named) found.Grade({"uncaught-exception", "told-elsewhere"});
-    else if (doubtful) found.Grade({"uncaught-exception", "doubtful"});
+    if (named)
+      found.Grade({"uncaught-exception", "told-elsewhere"});
+    else if (doubtful)
+      found.Grade({"uncaught-exception", "doubtful"});
     found.Say("who", rank ? fmt::format("Rank {} died of", rank->value.value) : std::string("A process died of"));
     found.Say("type", std::string(LastName(raised->type)));
     found.Say("where", raised->frame.empty() ? "" : " raised at " + raised->frame);
@@ -198,6 +247,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kExceptions{"uncaught-exception", "A rank died of an exception that no signature names.", kFindings, &Run};
+const Detector kExceptions{"uncaught-exception", "A rank died of an exception that no signature names.", kFindings,
+                           &Run};
 
 }  // namespace inquest

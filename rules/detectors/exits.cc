@@ -1,9 +1,9 @@
 // A process ended by a signal or with an error code, as its parent saw it.
 //
 // What holds: a launcher or a shell reports how a child ended. Why that implies the cause: SIGSEGV is the process' own
-// crash, SIGKILL comes from the kernel's OOM killer far more often than from a person, SIGBUS from a full /dev/shm. What
-// looks like it: SIGABRT after a watchdog time-out and SIGTERM from the launcher are consequences; an exit code of 1
-// says that somebody else printed the reason.
+// crash, SIGKILL comes from the kernel's OOM killer far more often than from a person, SIGBUS from a full /dev/shm.
+// What looks like it: SIGABRT after a watchdog time-out and SIGTERM from the launcher are consequences; an exit code of
+// 1 says that somebody else printed the reason.
 #include <algorithm>
 #include <map>
 
@@ -15,14 +15,10 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"ended-by-sigsegv", "reported", "who signal"},
-    {"ended-by-sigill", "reported", "who signal"},
-    {"ended-by-sigfpe", "reported", "who signal"},
-    {"ended-by-sigbus", "reported", "who signal"},
-    {"ended-by-sigkill", "reported", "who signal"},
-    {"ended-by-sigabrt", "reported", "who signal"},
-    {"ended-by-sigint", "reported", "who signal"},
-    {"ended-by-sighup", "reported", "who signal"},
+    {"ended-by-sigsegv", "reported", "who signal"}, {"ended-by-sigill", "reported", "who signal"},
+    {"ended-by-sigfpe", "reported", "who signal"},  {"ended-by-sigbus", "reported", "who signal"},
+    {"ended-by-sigkill", "reported", "who signal"}, {"ended-by-sigabrt", "reported", "who signal"},
+    {"ended-by-sigint", "reported", "who signal"},  {"ended-by-sighup", "reported", "who signal"},
     {"ended-by-sigterm", "reported", "who signal"},
 };
 using Found = FoundIn<kFindings>;
@@ -33,19 +29,16 @@ struct Meaning {
 };
 
 constexpr Meaning kMeanings[] = {
-    {11, {"ended-by-sigsegv", "reported"}},
-    {4, {"ended-by-sigill", "reported"}},
-    {8, {"ended-by-sigfpe", "reported"}},
-    {7, {"ended-by-sigbus", "reported"}},
-    {9, {"ended-by-sigkill", "reported"}},
-    {6, {"ended-by-sigabrt", "reported"}},
-    {2, {"ended-by-sigint", "reported"}},
-    {1, {"ended-by-sighup", "reported"}},
+    {11, {"ended-by-sigsegv", "reported"}}, {4, {"ended-by-sigill", "reported"}},
+    {8, {"ended-by-sigfpe", "reported"}},   {7, {"ended-by-sigbus", "reported"}},
+    {9, {"ended-by-sigkill", "reported"}},  {6, {"ended-by-sigabrt", "reported"}},
+    {2, {"ended-by-sigint", "reported"}},   {1, {"ended-by-sighup", "reported"}},
     {15, {"ended-by-sigterm", "reported"}},
 };
 
 const Meaning* MeaningOf(int signal) {
-  const auto it = std::find_if(std::begin(kMeanings), std::end(kMeanings), [&](const Meaning& m) { return m.signal == signal; });
+  const auto it =
+      std::find_if(std::begin(kMeanings), std::end(kMeanings), [&](const Meaning& m) { return m.signal == signal; });
   return it == std::end(kMeanings) ? nullptr : it;
 }
 
@@ -58,14 +51,18 @@ std::vector<Relation> Run(const Evidence& evidence) {
     killed_by_agent = killed_by_agent || std::holds_alternative<SignalSent>(timeline.events[i].what);
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
     // A launcher that ends its children though none of them had failed was told to stop itself.
-    other_end = other_end || std::holds_alternative<ExceptionRaised>(timeline.events[i].what) || std::holds_alternative<HeartbeatLost>(timeline.events[i].what) ||
-                (exit != nullptr && exit->signal.value_or(15) != 15) || (exit != nullptr && !exit->signal && exit->exit_code.value_or(0) != 0);
+    other_end = other_end || std::holds_alternative<ExceptionRaised>(timeline.events[i].what) ||
+                std::holds_alternative<HeartbeatLost>(timeline.events[i].what) ||
+                (exit != nullptr && exit->signal.value_or(15) != 15) ||
+                (exit != nullptr && !exit->signal && exit->exit_code.value_or(0) != 0);
     if (exit != nullptr && exit->signal) by_signal[*exit->signal].push_back(i);
   }
   std::vector<Relation> out;
   for (const auto& [signal, events] : by_signal) {
     const Meaning* meaning = MeaningOf(signal);
-    if (meaning == nullptr || (signal == 15 && killed_by_agent && (other_end || timed_out)) || (signal == 6 && timed_out)) continue;
+    if (meaning == nullptr || (signal == 15 && killed_by_agent && (other_end || timed_out)) ||
+        (signal == 6 && timed_out))
+      continue;
     Found found(meaning->held);
     found.times = events.size();
     std::vector<int> ranks;

@@ -1,10 +1,10 @@
 // A port that the job talks over is down, has no subnet manager, or lacks the GID that the job asks for.
 //
 // What holds: a tool shows a port down or unconfigured on a host of the job, NCCL lists that port among those that it
-// uses or names it in an error, and the job's traffic failed or stood still; or NCCL_IB_GID_INDEX names an entry that the
-// port's table has not, and connections were not made. Why that implies the cause: what was sent over the port cannot
-// have arrived. What looks like it: a port that no rank uses, a port that was down on another day and a job that failed
-// of something else: without a network error, or a stall of ranks that use the port, nothing is said.
+// uses or names it in an error, and the job's traffic failed or stood still; or NCCL_IB_GID_INDEX names an entry that
+// the port's table has not, and connections were not made. Why that implies the cause: what was sent over the port
+// cannot have arrived. What looks like it: a port that no rank uses, a port that was down on another day and a job that
+// failed of something else: without a network error, or a stall of ranks that use the port, nothing is said.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -19,7 +19,8 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"port-down", "named in-use down-here-only stalled beside-others", "port on-host state use unconfigured without-link"},
+    {"port-down", "named in-use down-here-only stalled beside-others",
+     "port on-host state use unconfigured without-link"},
     {"port-slow", "network-error stalled", "port on-host rate others-rate"},
     {"gid-index", "absent old-version", "index on-host port"},
     {"no-port-up", "no-log", "ports port"},
@@ -30,14 +31,16 @@ using Found = FoundIn<kFindings>;
 using PortKey = std::pair<std::string, std::string>;
 
 struct Fabric {
-  std::map<PortKey, EventIndex> down;                ///< the first line that says so
+  std::map<PortKey, EventIndex> down;  ///< the first line that says so
   std::map<PortKey, EventIndex> up;
-  std::map<std::string, std::set<std::string>> used;  ///< by host; none where NCCL did not say
+  std::map<std::string, std::set<std::string>> used;    ///< by host; none where NCCL did not say
   std::map<std::string, std::vector<EventIndex>> gids;  ///< by host
-  std::map<std::string, EventIndex> asked_gid;        ///< NCCL_IB_GID_INDEX, by host
+  std::map<std::string, EventIndex> asked_gid;          ///< NCCL_IB_GID_INDEX, by host
 };
 
-const LinkPort& PortOf(const Timeline& timeline, EventIndex event) { return std::get<LinkPort>(timeline.events[event].what); }
+const LinkPort& PortOf(const Timeline& timeline, EventIndex event) {
+  return std::get<LinkPort>(timeline.events[event].what);
+}
 
 Fabric Read(const Timeline& timeline) {
   const std::set<std::string> hosts = JobHosts(timeline);
@@ -87,11 +90,17 @@ bool AnyActiveOn(const Fabric& fabric, const std::string& host) {
 }
 
 bool ActiveElsewhere(const Fabric& fabric, const PortKey& key) {
-  return std::any_of(fabric.up.begin(), fabric.up.end(), [&](const auto& entry) { return entry.first.second == key.second && entry.first.first != key.first; });
+  return std::any_of(fabric.up.begin(), fabric.up.end(), [&](const auto& entry) {
+    return entry.first.second == key.second && entry.first.first != key.first;
+  });
 }
 
 /// In order of weight: of several ports the one that weighs most is told.
-constexpr Found::Held kDown[] = {{"port-down", "beside-others"}, {"port-down", "stalled"}, {"port-down", "down-here-only"}, {"port-down", "in-use"}, {"port-down", "named"}};
+constexpr Found::Held kDown[] = {{"port-down", "beside-others"},
+                                 {"port-down", "stalled"},
+                                 {"port-down", "down-here-only"},
+                                 {"port-down", "in-use"},
+                                 {"port-down", "named"}};
 struct Down {
   std::size_t weight;  ///< into kDown
   Found found;
@@ -109,16 +118,21 @@ std::optional<Down> JudgeDown(const Evidence& evidence, const Fabric& fabric, co
   if (!error && !(stall && in_use)) return std::nullopt;
   if (used != fabric.used.end() && !in_use) return std::nullopt;
   std::size_t weight = 0;
-  if (in_use) weight = named ? 4 : error ? 3 : 1;
-  else if (ActiveElsewhere(fabric, key) || !AnyActiveOn(fabric, host)) weight = 2;
+  if (in_use)
+    weight = named ? 4 : error ? 3 : 1;
+  else if (ActiveElsewhere(fabric, key) || !AnyActiveOn(fabric, host))
+    weight = 2;
   Found found(kDown[weight]);
   const bool is_init = port.state == LinkPort::State::kInit;
   found.Say("port", name);
   found.Say("on-host", OnHost(host));
-  found.Say("state", (is_init ? "not configured by a subnet manager" : "down") + (port.phys_state.empty() ? std::string() : fmt::format(" ({})", port.phys_state)));
+  found.Say("state", (is_init ? "not configured by a subnet manager" : "down") +
+                         (port.phys_state.empty() ? std::string() : fmt::format(" ({})", port.phys_state)));
   found.Say("use", in_use ? "the job talks over it" : "the job's traffic over InfiniBand failed");
-  if (is_init) found.Say("unconfigured", "yes");
-  else found.Say("without-link", "yes");
+  if (is_init)
+    found.Say("unconfigured", "yes");
+  else
+    found.Say("without-link", "yes");
   found.culprits = BlameHost(host, fmt::format("its port {} is {}", name, is_init ? "not configured" : "down"));
   found.citations.push_back(Cite(timeline, error ? *error : *stall, "cause"));
   found.citations.push_back(Cite(timeline, shown, "cause"));
@@ -139,7 +153,8 @@ std::optional<Found> JudgeSlow(const Evidence& evidence, const Fabric& fabric) {
     return used != fabric.used.end() && used->second.contains(key.second) ? port.rate_gbps : std::nullopt;
   };
   for (const auto& [key, event] : fabric.up)
-    if (const auto rate = rate_of(key, event)) fastest[PortOf(timeline, event).link_layer] = std::max(fastest[PortOf(timeline, event).link_layer], *rate);
+    if (const auto rate = rate_of(key, event))
+      fastest[PortOf(timeline, event).link_layer] = std::max(fastest[PortOf(timeline, event).link_layer], *rate);
   for (const auto& [key, event] : fabric.up) {
     const auto rate = rate_of(key, event);
     if (!rate || *rate >= fastest[PortOf(timeline, event).link_layer]) continue;
@@ -155,8 +170,10 @@ std::optional<Found> JudgeSlow(const Evidence& evidence, const Fabric& fabric) {
   return std::nullopt;
 }
 
-// The table is only judged where it was shown: NCCL from 2.21 on finds a fitting entry by itself, unless it is told one.
-std::optional<Found> JudgeGid(const Evidence& evidence, const Fabric& fabric, const std::string& host, EventIndex asked) {
+// The table is only judged where it was shown: NCCL from 2.21 on finds a fitting entry by itself, unless it is told
+// one.
+std::optional<Found> JudgeGid(const Evidence& evidence, const Fabric& fabric, const std::string& host,
+                              EventIndex asked) {
   const Timeline& timeline = evidence.timeline;
   const auto error = FirstLineFor(evidence, {"ib-fault"});
   const auto table = fabric.gids.find(host);
@@ -178,7 +195,8 @@ std::optional<Found> JudgeGid(const Evidence& evidence, const Fabric& fabric, co
   }
   for (const auto& [name, row] : entry) {
     const PortAddress& gid = *row.second;
-    const bool absent = gid.index != index, old_version = !absent && gid.roce_version == 1 && with_version_2.contains(name);
+    const bool absent = gid.index != index,
+               old_version = !absent && gid.roce_version == 1 && with_version_2.contains(name);
     // Without a version it is InfiniBand, or a tool that shows only a part of the table.
     if (!(absent && with_version_2.contains(name)) && !old_version) continue;
     Found found(absent ? Found::Held{"gid-index", "absent"} : Found::Held{"gid-index", "old-version"});
@@ -186,17 +204,20 @@ std::optional<Found> JudgeGid(const Evidence& evidence, const Fabric& fabric, co
     found.Say("on-host", OnHost(host));
     found.Say("port", name);
     found.culprits = BlameHost(host, "");
-    found.citations = {Cite(timeline, *error, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, row.first, "cause")};
+    found.citations = {Cite(timeline, *error, "cause"), Cite(timeline, asked, "cause"),
+                       Cite(timeline, row.first, "cause")};
     return found;
   }
   return std::nullopt;
 }
 
-// No log, and of all ports that are shown none is up: why else would they be shown? A port that nobody uses looks the same.
+// No log, and of all ports that are shown none is up: why else would they be shown? A port that nobody uses looks the
+// same.
 std::optional<Found> JudgeAllDown(const Evidence& evidence, const Fabric& fabric) {
   if (evidence.timeline.logs > 0 || !fabric.up.empty() || fabric.down.empty()) return std::nullopt;
   Found found({"no-port-up", "no-log"});
-  found.Say("ports", fabric.down.size() == 1 ? "one port that is" : fmt::format("{} ports that are", fabric.down.size()));
+  found.Say("ports",
+            fabric.down.size() == 1 ? "one port that is" : fmt::format("{} ports that are", fabric.down.size()));
   const auto& [host, name] = fabric.down.begin()->first;
   found.Say("port", name);
   found.culprits = BlameHost(host, "");
@@ -214,8 +235,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (down && best && down->weight == best->weight) {
       // Several ports alike: one finding that blames each host.
       const Found& found = down->found;
-      const auto same = [&](const Culprit& culprit) { return !found.culprits.empty() && culprit.host == found.culprits.front().host; };
-      if (!found.culprits.empty() && std::none_of(best->found.culprits.begin(), best->found.culprits.end(), same)) best->found.culprits.push_back(found.culprits.front());
+      const auto same = [&](const Culprit& culprit) {
+        return !found.culprits.empty() && culprit.host == found.culprits.front().host;
+      };
+      if (!found.culprits.empty() && std::none_of(best->found.culprits.begin(), best->found.culprits.end(), same))
+        best->found.culprits.push_back(found.culprits.front());
       if (best->found.citations.size() < 6) best->found.citations.push_back(found.citations.back());
       ++best->found.times;
     } else if (down && (!best || down->weight > best->weight)) {
@@ -235,6 +259,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kFabricPorts{"fabric-ports", "A port that the job talks over is down, unconfigured, or lacks the GID that is asked for.", kFindings, &Run};
+const Detector kFabricPorts{"fabric-ports",
+                            "A port that the job talks over is down, unconfigured, or lacks the GID that is asked for.",
+                            kFindings, &Run};
 
 }  // namespace inquest

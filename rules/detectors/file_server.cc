@@ -1,8 +1,8 @@
 // A file server stopped answering a host of the job.
 //
 // What holds: the kernel's NFS or Lustre client said that its server does not answer, and has not said that it answers
-// again, or only after a minute and more. Why that implies the cause: whoever touches the mount stands still until then.
-// What looks like it: the short outages that a busy server gives every day, each of which ends with an OK.
+// again, or only after a minute and more. Why that implies the cause: whoever touches the mount stands still until
+// then. What looks like it: the short outages that a busy server gives every day, each of which ends with an OK.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -68,12 +68,16 @@ bool IsHarmless(const Evidence& evidence, const Outage& outage) {
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Outage> outages = OutagesOf(evidence);
   if (outages.empty()) return {};
-  const bool harmless = std::all_of(outages.begin(), outages.end(), [&](const Outage& outage) { return IsHarmless(evidence, outage); });
+  const bool harmless =
+      std::all_of(outages.begin(), outages.end(), [&](const Outage& outage) { return IsHarmless(evidence, outage); });
   if (!harmless) std::erase_if(outages, [&](const Outage& outage) { return IsHarmless(evidence, outage); });
-  const bool over = std::all_of(outages.begin(), outages.end(), [](const Outage& outage) { return outage.ended.has_value(); });
+  const bool over =
+      std::all_of(outages.begin(), outages.end(), [](const Outage& outage) { return outage.ended.has_value(); });
   Found found({"file-server-silent", "still"});
-  if (harmless) found.Grade({"file-server-silent", "moment"});
-  else if (over) found.Grade({"file-server-silent", "over"});
+  if (harmless)
+    found.Grade({"file-server-silent", "moment"});
+  else if (over)
+    found.Grade({"file-server-silent", "over"});
   found.times = 0;
   std::set<std::string> hosts, servers;
   for (const Outage& outage : outages) {
@@ -83,7 +87,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (outage.host.empty() || !hosts.insert(outage.host).second) continue;
     Culprit culprit;
     culprit.host = outage.host;
-    culprit.why = fmt::format("{} did not answer it", outage.server.empty() ? "a file server" : "file server " + outage.server);
+    culprit.why =
+        fmt::format("{} did not answer it", outage.server.empty() ? "a file server" : "file server " + outage.server);
     found.culprits.push_back(std::move(culprit));
   }
   found.Say("servers", servers.size() == 1 ? "File server " + *servers.begin() : "File servers");

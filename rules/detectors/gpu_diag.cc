@@ -1,8 +1,8 @@
 // DCGM's diagnostic found a GPU broken.
 //
-// What holds: a test of the hardware failed on a GPU of the job, or of its host. Why that implies the cause: the test asks
-// the GPU alone, without the program. What looks like it: a warning, which jobs live with; a test of the software around
-// the GPU (permissions, libraries, persistence mode), which says nothing of it; a GPU that the job does not use.
+// What holds: a test of the hardware failed on a GPU of the job, or of its host. Why that implies the cause: the test
+// asks the GPU alone, without the program. What looks like it: a warning, which jobs live with; a test of the software
+// around the GPU (permissions, libraries, persistence mode), which says nothing of it; a GPU that the job does not use.
 #include <algorithm>
 #include <map>
 
@@ -22,7 +22,8 @@ constexpr FindingRow kFindings[] = {
 using Found = FoundIn<kFindings>;
 
 std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -42,13 +43,18 @@ constexpr Holds kParts[] = {
 std::optional<Part> PartOf(const GpuDiag& diag) {
   const std::string test = Lower(diag.test), detail = Lower(diag.detail);
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
-  for (const std::string_view software : {"denylist", "blacklist", "nvml", "cuda main", "cuda toolkit", "permissions", "persistence", "environment", "graphics", "software", "page retirement/row remap pending"})
+  for (const std::string_view software :
+       {"denylist", "blacklist", "nvml", "cuda main", "cuda toolkit", "permissions", "persistence", "environment",
+        "graphics", "software", "page retirement/row remap pending"})
     if (has(test, software)) return std::nullopt;
   // An error of the diagnostic itself is a program or a setting that it lacks, unless it names the memory of a GPU.
-  if (test == "error" && !has(detail, "uncorrectable") && !has(detail, "row remap") && !has(detail, "fallen off")) return std::nullopt;
+  if (test == "error" && !has(detail, "uncorrectable") && !has(detail, "row remap") && !has(detail, "fallen off"))
+    return std::nullopt;
   if (has(test, "nvlink") || has(test, "nvbandwidth") || has(detail, "nvlink")) return Part::kNvlink;
   if (has(test, "pcie") || has(detail, "pcie replay")) return Part::kPcie;
-  if (has(test, "targeted power") || has(test, "targeted_power") || has(test, "pulse") || has(detail, "thermal violation") || has(detail, "power brake")) return Part::kPower;
+  if (has(test, "targeted power") || has(test, "targeted_power") || has(test, "pulse") ||
+      has(detail, "thermal violation") || has(detail, "power brake"))
+    return Part::kPower;
   return Part::kGpu;
 }
 
@@ -79,7 +85,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
     held.events.push_back(i);
     held.of_job = held.of_job || OfJob(timeline, i);
   }
-  const bool devices_known = std::any_of(timeline.processes.begin(), timeline.processes.end(), [](const ProcessRow& row) { return row.rank && (row.nvml_dev || row.cuda_dev); });
+  const bool devices_known =
+      std::any_of(timeline.processes.begin(), timeline.processes.end(),
+                  [](const ProcessRow& row) { return row.rank && (row.nvml_dev || row.cuda_dev); });
   std::vector<Relation> out;
   for (const auto& [part, held] : by_part) {
     const auto& first = std::get<GpuDiag>(timeline.events[held.events.front()].what);
@@ -98,7 +106,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
       culprit.why = fmt::format("failed DCGM's test {}", diag.test);
       if (!culprit.host) culprit.host = timeline.HostOf(timeline.events[event]);
       if (!culprit.gpu_index) culprit.gpu_index = diag.gpu;
-      const bool known = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& c) { return c.rank == culprit.rank && c.host == culprit.host && c.gpu_index == culprit.gpu_index; });
+      const bool known = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& c) {
+        return c.rank == culprit.rank && c.host == culprit.host && c.gpu_index == culprit.gpu_index;
+      });
       if (!known && (culprit.rank || culprit.host || culprit.gpu_index)) found.culprits.push_back(std::move(culprit));
       if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, event, "cause"));
     }

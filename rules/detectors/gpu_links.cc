@@ -1,9 +1,10 @@
 // A GPU's link, PCIe or NVLink, is worse than those of the GPUs beside it.
 //
-// What holds: one GPU's PCIe link is narrower or slower than it could be, an NVLink of it is inactive or counts errors, or
-// its row of the topology shows no NVLink, and its neighbours of the same kind, or all boards of its kind, have what it lacks. Why that implies the
-// cause: equal cards in equal slots differ only by a fault. What looks like it: a PCIe generation that drops while a GPU
-// idles, a board that gives every card eight lanes, cards that are bridged in pairs, GPUs that have no NVLink at all.
+// What holds: one GPU's PCIe link is narrower or slower than it could be, an NVLink of it is inactive or counts errors,
+// or its row of the topology shows no NVLink, and its neighbours of the same kind, or all boards of its kind, have what
+// it lacks. Why that implies the cause: equal cards in equal slots differ only by a fault. What looks like it: a PCIe
+// generation that drops while a GPU idles, a board that gives every card eight lanes, cards that are bridged in pairs,
+// GPUs that have no NVLink at all.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -56,7 +57,9 @@ Found::Held Of(const Weight& weight, bool failed) { return failed ? weight.job_f
 
 // ---- PCIe ------------------------------------------------------------------------------------------------------
 
-bool IsUnderLoad(const GpuSnapshot& gpu) { return gpu.utilization_percent.value_or(0) >= thresholds::kUnderLoadPercent; }
+bool IsUnderLoad(const GpuSnapshot& gpu) {
+  return gpu.utilization_percent.value_or(0) >= thresholds::kUnderLoadPercent;
+}
 
 void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Relation>& out) {
   for (const std::string_view property : {"pcie.link.width.current", "pcie.link.gen.current"}) {
@@ -65,7 +68,8 @@ void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::v
     std::size_t whole = 0;
     std::string value;
     for (const GpuSeen& gpu : host.gpus) {
-      const auto &now = width ? gpu.state.pcie_width : gpu.state.pcie_gen, &most = width ? gpu.state.pcie_width_max : gpu.state.pcie_gen_max;
+      const auto &now = width ? gpu.state.pcie_width : gpu.state.pcie_gen,
+                 &most = width ? gpu.state.pcie_width_max : gpu.state.pcie_gen_max;
       if (!now || !most) continue;
       if (*now >= *most) ++whole;
       // The generation falls when a GPU has nothing to do, and some cards give up lanes with it.
@@ -86,11 +90,13 @@ void FindPcie(const Evidence& evidence, const GpuHost& host, bool failed, std::v
 
 // ---- NVLink ----------------------------------------------------------------------------------------------------
 
-/// Boards on which every NVLink of a GPU leads to a switch. Others are wired in pairs or in part, by their maker's choice.
+/// Boards on which every NVLink of a GPU leads to a switch. Others are wired in pairs or in part, by their maker's
+/// choice.
 bool AllLinksWired(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("PCIe") || has("PCIE") || has("NVL")) return false;
-  return has("A100-SXM") || has("A800-SXM") || has("H100") || has("H800") || has("H200") || has("H20") || has("B200") || has("B300");
+  return has("A100-SXM") || has("A800-SXM") || has("H100") || has("H800") || has("H200") || has("H20") || has("B200") ||
+         has("B300");
 }
 
 void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed, std::vector<Relation>& out) {
@@ -102,15 +108,19 @@ void FindNvlinkStates(const Evidence& evidence, const GpuHost& host, bool failed
   for (const GpuSeen& gpu : host.gpus) {
     if (!gpu.state.nvlinks_active) continue;
     const bool in_part = *gpu.state.nvlinks_active > 0 && gpu.state.nvlinks_inactive.value_or(0) > 0;
-    if (*gpu.state.nvlinks_active == most[gpu.state.name] && !(in_part && AllLinksWired(gpu.state.name))) ++whole;
+    if (*gpu.state.nvlinks_active == most[gpu.state.name] && !(in_part && AllLinksWired(gpu.state.name)))
+      ++whole;
     else if (gpu.state.nvlinks_inactive.value_or(0) > 0 && !IsOfOtherJob(evidence.timeline, host, gpu))
       for (const auto& condition : gpu.conditions)
         if (condition.what->property == "nvlink.state") lacking.push_back({&gpu, condition.event});
   }
-  const bool wired = !lacking.empty() && std::all_of(lacking.begin(), lacking.end(), [](const Lacking& l) { return l.gpu->state.nvlinks_active.value_or(0) > 0 && AllLinksWired(l.gpu->state.name); });
+  const bool wired = !lacking.empty() && std::all_of(lacking.begin(), lacking.end(), [](const Lacking& l) {
+    return l.gpu->state.nvlinks_active.value_or(0) > 0 && AllLinksWired(l.gpu->state.name);
+  });
   if (lacking.empty() || (whole == 0 && !wired)) return;
   Found found = FoundOf(evidence, host, lacking, Of(kInactive, failed));
-  found.Say("what", whole > 0 ? "NVLinks of it are inactive that are active on other GPUs of the host" : "some of its NVLinks are inactive, and a board of its kind uses them all");
+  found.Say("what", whole > 0 ? "NVLinks of it are inactive that are active on other GPUs of the host"
+                              : "some of its NVLinks are inactive, and a board of its kind uses them all");
   out.push_back(std::move(found));
 }
 
@@ -155,7 +165,8 @@ void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, st
   for (const auto& row : host.topology)
     for (const auto& [peer, cell] : row.what->peers) {
       const auto pair = std::minmax(row.what->index, peer);
-      const bool capability = cell == "OK" || cell == "NS" || cell == "CNS" || cell == "TNS" || cell == "GNS" || cell == "DR";
+      const bool capability =
+          cell == "OK" || cell == "NS" || cell == "CNS" || cell == "TNS" || cell == "GNS" || cell == "DR";
       (capability ? p2p : nvlink)[{pair.first, pair.second}] = cell;
       if (!IsNvlink(cell) && cell != "OK") rows.try_emplace(row.what->index, row.event);
       rows.try_emplace(row.what->index, row.event);
@@ -178,10 +189,13 @@ void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, st
     if (outsiders.empty()) return;
     Found found(Of(of_nvlink ? kNoNvlink : kNoPeers, failed));
     for (const int index : outsiders) {
-      const auto gpu = std::find_if(host.gpus.begin(), host.gpus.end(), [&](const GpuSeen& g) { return g.state.id.index == index; });
+      const auto gpu =
+          std::find_if(host.gpus.begin(), host.gpus.end(), [&](const GpuSeen& g) { return g.state.id.index == index; });
       Culprit culprit;
-      if (gpu != host.gpus.end()) culprit = BlameGpu(evidence.timeline, host, *gpu, "");
-      else culprit.why = "the topology lacks its link";
+      if (gpu != host.gpus.end())
+        culprit = BlameGpu(evidence.timeline, host, *gpu, "");
+      else
+        culprit.why = "the topology lacks its link";
       if (!culprit.host) culprit.host = host.host;
       culprit.gpu_index = index;
       found.culprits.push_back(std::move(culprit));
@@ -210,6 +224,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kGpuLinks{"gpu-links", "A GPU's link, PCIe or NVLink, is worse than those of the GPUs beside it.", kFindings, &Run};
+const Detector kGpuLinks{"gpu-links", "A GPU's link, PCIe or NVLink, is worse than those of the GPUs beside it.",
+                         kFindings, &Run};
 
 }  // namespace inquest

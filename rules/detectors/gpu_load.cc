@@ -1,9 +1,9 @@
 // The GPUs of a job spin in a collective: all of them, or all but one.
 //
-// What holds: nvidia-smi shows full utilisation at a third of the power, one process a GPU. Why that implies the cause: that
-// is NCCL's kernel waiting on every rank; where all spin every rank is inside a collective and the bytes do not arrive,
-// where one stands idle its process has not entered. What looks like it: other jobs' GPUs, kernels that wait for memory, a
-// look taken after the job had ended, and a container's table, which lists no processes.
+// What holds: nvidia-smi shows full utilisation at a third of the power, one process a GPU. Why that implies the cause:
+// that is NCCL's kernel waiting on every rank; where all spin every rank is inside a collective and the bytes do not
+// arrive, where one stands idle its process has not entered. What looks like it: other jobs' GPUs, kernels that wait
+// for memory, a look taken after the job had ended, and a container's table, which lists no processes.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,7 +26,8 @@ using Found = FoundIn<kFindings>;
 using Row = std::pair<const GpuSeen*, const GpuSeen::Of<GpuProcess>*>;
 
 bool SpinsAtLowPower(const GpuSnapshot& gpu) {
-  return gpu.utilization_percent.value_or(0) >= thresholds::kSpinsPercent && gpu.power_w && gpu.power_cap_w && *gpu.power_cap_w > 0 && *gpu.power_w / *gpu.power_cap_w < thresholds::kSpinsAtPower;
+  return gpu.utilization_percent.value_or(0) >= thresholds::kSpinsPercent && gpu.power_w && gpu.power_cap_w &&
+         *gpu.power_cap_w > 0 && *gpu.power_w / *gpu.power_cap_w < thresholds::kSpinsAtPower;
 }
 
 /// Computing processes of each program, where nvidia-smi lists any.
@@ -62,7 +63,8 @@ bool SomebodyIsAbsent(const Timeline& timeline) {
   return static_cast<int>(timeline.collectives.front().waiters.size()) < timeline.world_size->value;
 }
 
-void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, std::vector<Relation>& out) {
+void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows,
+                  std::vector<Relation>& out) {
   std::set<const GpuSeen*> seen;
   std::set<std::int64_t> pids;
   std::vector<const GpuSeen*> gpus;
@@ -81,12 +83,15 @@ void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vect
   out.push_back(std::move(found));
 }
 
-void FindIdleAmongSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows, std::vector<Relation>& out) {
+void FindIdleAmongSpinning(const Evidence& evidence, const GpuHost& host, const std::vector<Row>& rows,
+                           std::vector<Relation>& out) {
   std::vector<Row> idle;
   std::size_t spinning = 0;
   for (const Row& row : rows) {
-    if (SpinsAtLowPower(row.first->state)) ++spinning;
-    else if (row.first->state.utilization_percent.value_or(100) < 10) idle.push_back(row);
+    if (SpinsAtLowPower(row.first->state))
+      ++spinning;
+    else if (row.first->state.utilization_percent.value_or(100) < 10)
+      idle.push_back(row);
   }
   if (idle.empty() || idle.size() >= spinning || spinning + idle.size() != rows.size()) return;
   Found found({"idle-gpu-among-spinning", "by-processes"});
@@ -108,11 +113,15 @@ void FindSpinningAlone(const Evidence& evidence, const GpuHost& host, std::vecto
   bool others_work = false;
   for (const GpuSeen& gpu : host.gpus) {
     if (!gpu.event || IsOfOtherJob(evidence.timeline, host, gpu)) continue;
-    if (SpinsAtLowPower(gpu.state)) spinning.push_back(&gpu);
-    else if (gpu.state.utilization_percent.value_or(0) >= 50) others_work = true;
-    else if (gpu.state.utilization_percent.value_or(100) < 10 && gpu.state.memory_used_mib.value_or(0) > 1024) idle.push_back(&gpu);
+    if (SpinsAtLowPower(gpu.state))
+      spinning.push_back(&gpu);
+    else if (gpu.state.utilization_percent.value_or(0) >= 50)
+      others_work = true;
+    else if (gpu.state.utilization_percent.value_or(100) < 10 && gpu.state.memory_used_mib.value_or(0) > 1024)
+      idle.push_back(&gpu);
   }
-  const bool broken = std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.error; });
+  const bool broken =
+      std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.error; });
   if (others_work || broken || spinning.size() < 2) return;
   Found found({"all-gpus-spin", "by-load"});
   std::vector<int> indexes;
@@ -134,7 +143,8 @@ void FindSpinningAlone(const Evidence& evidence, const GpuHost& host, std::vecto
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
   for (const GpuHost& host : ReadGpus(evidence.timeline)) {
-    const bool split = std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.mig; });
+    const bool split =
+        std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.mig; });
     if (split || LookedTooLate(evidence.timeline, host)) continue;
     const auto programs = ByProgram(host);
     for (const auto& [program, rows] : programs) {
@@ -148,6 +158,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kGpuLoad{"gpu-load", "The GPUs of a job spin in a collective: all of them, or all but one.", kFindings, &Run};
+const Detector kGpuLoad{"gpu-load", "The GPUs of a job spin in a collective: all of them, or all but one.", kFindings,
+                        &Run};
 
 }  // namespace inquest

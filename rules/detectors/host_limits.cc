@@ -45,7 +45,10 @@ struct Row {
 
 const std::vector<Row>& Rows() {
   static const std::vector<Row> kRows = {
-      {Of::kLockedMemory, 256 * kMiB, {"memlock-too-low", "ran-into"}, {"memlock", "ib-verbs-setup-failed", "memlock-warning"}},
+      {Of::kLockedMemory,
+       256 * kMiB,
+       {"memlock-too-low", "ran-into"},
+       {"memlock", "ib-verbs-setup-failed", "memlock-warning"}},
       {Of::kOpenFiles, 65536, {"open-files-too-low", "ran-into"}, {"too-many-open-files"}},
       {Of::kProcesses, 65536, {"processes-too-low", "ran-into"}, {"fork-refused"}},
   };
@@ -59,7 +62,9 @@ std::optional<EventIndex> FailureOf(const Evidence& evidence, const std::vector<
     // A warning alone is printed by healthy jobs; a card that cannot make a queue says why, or runs into this limit.
     if (rule.id == "memlock-warning") continue;
     const std::string& text = evidence.timeline.events[match.event].text;
-    if (rule.id == "ib-verbs-setup-failed" && (text.find("ibv_create_") == std::string::npos || text.find(" with error") != std::string::npos)) continue;
+    if (rule.id == "ib-verbs-setup-failed" &&
+        (text.find("ibv_create_") == std::string::npos || text.find(" with error") != std::string::npos))
+      continue;
     return match.event;
   }
   return std::nullopt;
@@ -74,7 +79,8 @@ std::optional<EventIndex> LowLimit(const Timeline& timeline, const Row& row, con
     if (limit == nullptr || limit->of != row.of) continue;
     const auto where = JobHostOf(timeline, hosts, timeline.events[i]);
     if (!where || (host && *where != *host)) continue;
-    if (limit->unlimited || limit->value >= row.below) return std::nullopt;  // shown twice and not alike: whose it was is not known
+    if (limit->unlimited || limit->value >= row.below)
+      return std::nullopt;  // shown twice and not alike: whose it was is not known
     if (!low || limit->value < std::get<HostLimit>(timeline.events[*low].what).value) low = i;
   }
   return low;
@@ -105,7 +111,8 @@ std::int64_t AskedBytes(const std::string& text) {
     if (at == std::string::npos) continue;
     at += before.size();
     std::int64_t value = 0;
-    for (; at < text.size() && text[at] >= '0' && text[at] <= '9' && value < (std::int64_t{1} << 50); ++at) value = value * 10 + (text[at] - '0');
+    for (; at < text.size() && text[at] >= '0' && text[at] <= '9' && value < (std::int64_t{1} << 50); ++at)
+      value = value * 10 + (text[at] - '0');
     if (value > 0) return value;
   }
   return 0;
@@ -113,13 +120,15 @@ std::int64_t AskedBytes(const std::string& text) {
 
 bool TooSmall(const ShmSize& shm, std::int64_t asked) {
   if (shm.free_bytes && asked > 0 && *shm.free_bytes < asked) return true;
-  return shm.total_bytes < thresholds::kLeastShmBytes || (shm.free_bytes && *shm.free_bytes < thresholds::kLeastFreeShmBytes);
+  return shm.total_bytes < thresholds::kLeastShmBytes ||
+         (shm.free_bytes && *shm.free_bytes < thresholds::kLeastFreeShmBytes);
 }
 
 std::optional<Found> JudgeShm(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::set<std::string> hosts = JobHosts(timeline);
-  const auto failure = FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus"});
+  const auto failure =
+      FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus"});
   const bool failed = failure || SawFailure(evidence);
   for (EventIndex i = 0; i < timeline.events.size() && failed; ++i) {
     const auto* shm = std::get_if<ShmSize>(&timeline.events[i].what);
@@ -129,7 +138,9 @@ std::optional<Found> JudgeShm(const Evidence& evidence) {
       if (const auto where = JobHostOf(timeline, hosts, timeline.events[*failure]); where && *where != *host) continue;
     if (!TooSmall(*shm, failure ? AskedBytes(timeline.events[*failure].text) : 0)) continue;
     Found found(failure ? Found::Held{"shm-too-small", "ran-out"} : Found::Held{"shm-too-small", "seen-only"});
-    found.Say("size", fmt::format("/dev/shm{} holds {}{}", OnHost(*host), InBytes(shm->total_bytes), shm->free_bytes ? fmt::format(", {} of it free", InBytes(*shm->free_bytes)) : std::string()));
+    found.Say("size",
+              fmt::format("/dev/shm{} holds {}{}", OnHost(*host), InBytes(shm->total_bytes),
+                          shm->free_bytes ? fmt::format(", {} of it free", InBytes(*shm->free_bytes)) : std::string()));
     if (!failure) {
       found.citations = {Cite(timeline, i, "context")};
       return found;
@@ -151,6 +162,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kHostLimitsDetector{"host-limits", "A limit of the host fits what failed: locked memory, open files, processes, /dev/shm.", kFindings, &Run};
+const Detector kHostLimitsDetector{
+    "host-limits", "A limit of the host fits what failed: locked memory, open files, processes, /dev/shm.", kFindings,
+    &Run};
 
 }  // namespace inquest

@@ -41,7 +41,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (job_wide)
       for (const int rank : absent) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
     for (const auto& member : row.members)
-      if (member.init_event && found.citations.size() < 3) found.citations.push_back(Cite(timeline, *member.init_event, "cause"));
+      if (member.init_event && found.citations.size() < 3)
+        found.citations.push_back(Cite(timeline, *member.init_event, "cause"));
     return {found};
   }
   return {};
@@ -49,6 +50,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kInitIncomplete{"init-incomplete", "A communicator was begun by some of its ranks and never by the others.", kFindings, &Run};
+const Detector kInitIncomplete{
+    "init-incomplete", "A communicator was begun by some of its ranks and never by the others.", kFindings, &Run};
 
 }  // namespace inquest

@@ -1,9 +1,11 @@
-// NCCL was told of an interface that the host has not, chose one that is down, or hosts chose networks that do not meet.
+// NCCL was told of an interface that the host has not, chose one that is down, or hosts chose networks that do not
+// meet.
 //
-// What holds: a host's list of interfaces lacks the name that NCCL_SOCKET_IFNAME asks for, or shows the one that NCCL chose
-// as down; or the hosts of one job bootstrap with addresses of different private networks; and connections failed. Why that
-// implies the cause: an address that others cannot reach makes each of them wait or give up. What looks like it: names that
-// differ from host to host on one network, and a list of interfaces that is incomplete: it counts only with its loopback.
+// What holds: a host's list of interfaces lacks the name that NCCL_SOCKET_IFNAME asks for, or shows the one that NCCL
+// chose as down; or the hosts of one job bootstrap with addresses of different private networks; and connections
+// failed. Why that implies the cause: an address that others cannot reach makes each of them wait or give up. What
+// looks like it: names that differ from host to host on one network, and a list of interfaces that is incomplete: it
+// counts only with its loopback.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -32,7 +34,7 @@ struct Shown {
 };
 
 struct Job {
-  std::map<std::string, Shown> shown;            ///< by host
+  std::map<std::string, Shown> shown;               ///< by host
   std::map<std::string, EventIndex> asked, chosen;  ///< by host: NCCL_SOCKET_IFNAME; the bootstrap's interface
 };
 
@@ -81,7 +83,9 @@ void FindMissing(const Evidence& evidence, const Job& job, std::vector<Relation>
     const auto shown = job.shown.find(host);
     const std::string& value = std::get<EnvironmentSet>(timeline.events[asked].what).value;
     if (shown == job.shown.end() || !shown->second.names.contains("lo") || shown->second.names.size() < 2) continue;
-    if (std::any_of(shown->second.names.begin(), shown->second.names.end(), [&](const auto& name) { return Fits(value, name.first); })) continue;
+    if (std::any_of(shown->second.names.begin(), shown->second.names.end(),
+                    [&](const auto& name) { return Fits(value, name.first); }))
+      continue;
     Found found({"interface-missing", "listed"});
     std::vector<std::string> names;
     for (const auto& [name, event] : shown->second.names)
@@ -90,7 +94,8 @@ void FindMissing(const Evidence& evidence, const Job& job, std::vector<Relation>
     found.Say("on-host", OnHost(host));
     found.Say("names", fmt::format("{}", fmt::join(names, ", ")));
     found.culprits = BlameHost(host, "");
-    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, asked, "cause"), Cite(timeline, shown->second.names.begin()->second, "context")};
+    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, asked, "cause"),
+                       Cite(timeline, shown->second.names.begin()->second, "context")};
     out.push_back(std::move(found));
     return;
   }
@@ -108,7 +113,8 @@ void FindDown(const Evidence& evidence, const Job& job, std::vector<Relation>& o
     found.Say("name", name);
     found.Say("on-host", OnHost(host));
     found.culprits = BlameHost(host, "");
-    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, chosen, "cause"), Cite(timeline, shown->second.names.at(name), "cause")};
+    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, chosen, "cause"),
+                       Cite(timeline, shown->second.names.at(name), "cause")};
     out.push_back(std::move(found));
     return;
   }
@@ -119,7 +125,9 @@ std::string_view NetworkOf(const std::string& address) {
   int a = 0, b = 0;
   const char* const end = address.data() + address.size();
   const auto first = std::from_chars(address.data(), end, a);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' || std::from_chars(first.ptr + 1, end, b).ec != std::errc()) return {};
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' ||
+      std::from_chars(first.ptr + 1, end, b).ec != std::errc())
+    return {};
   if (a == 10) return "10.0.0.0/8";
   if (a == 172 && b >= 16 && b < 32) return "172.16.0.0/12";
   if (a == 192 && b == 168) return "192.168.0.0/16";
@@ -141,7 +149,8 @@ void FindApart(const Evidence& evidence, const Job& job, std::vector<Relation>& 
   });
   if (networks.size() < 2 || complete || !SawFailure(evidence)) return;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
-  Found found(failure ? Found::Held{"hosts-on-different-networks", "unreachable"} : Found::Held{"hosts-on-different-networks", "failed"});
+  Found found(failure ? Found::Held{"hosts-on-different-networks", "unreachable"}
+                      : Found::Held{"hosts-on-different-networks", "failed"});
   const auto& [first, second] = std::pair(*networks.begin(), *std::next(networks.begin()));
   found.Say("first-host", OnHost(first.second.first));
   found.Say("first-network", std::string(first.first));
@@ -164,7 +173,8 @@ void FindMtu(const Evidence& evidence, const Job& job, std::vector<Relation>& ou
     if (shown == job.shown.end()) continue;
     const auto event = shown->second.names.find(std::get<NetworkUsed>(timeline.events[chosen].what).devices.front());
     if (event == shown->second.names.end()) continue;
-    if (const auto mtu = std::get<LinkPort>(timeline.events[event->second].what).mtu) by_mtu.emplace(*mtu, std::pair(host, event->second));
+    if (const auto mtu = std::get<LinkPort>(timeline.events[event->second].what).mtu)
+      by_mtu.emplace(*mtu, std::pair(host, event->second));
   }
   if (!failure || by_mtu.size() < 2) return;
   Found found({"mtu-differs", "shown"});
@@ -174,18 +184,21 @@ void FindMtu(const Evidence& evidence, const Job& job, std::vector<Relation>& ou
   found.Say("small-host", OnHost(one.first));
   found.Say("large", std::to_string(large));
   found.Say("large-host", OnHost(other.first));
-  found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, one.second, "cause"), Cite(timeline, other.second, "cause")};
+  found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, one.second, "cause"),
+                     Cite(timeline, other.second, "cause")};
   out.push_back(std::move(found));
 }
 
 /// Of a container's or a tunnel's network: it ends at the host.
 bool IsVirtual(const std::string& name) {
-  static const Pattern kVirtual(R"(^(?:docker\d|veth|br-|virbr|vnet\d|cni|flannel|cali|vxlan|tunl\d|kube|weave|lxc|lxd|podman\d|nerdctl\d|cilium))");
+  static const Pattern kVirtual(
+      R"(^(?:docker\d|veth|br-|virbr|vnet\d|cni|flannel|cali|vxlan|tunl\d|kube|weave|lxc|lxd|podman\d|nerdctl\d|cilium))");
   return kVirtual.Matches(name);
 }
 
-// NCCL up to 2.7 spreads its channels over all interfaces that it found, so those over a container's bridge reach nobody
-// while the others do. Channels over sockets and no communicator that was ever complete show that some were needed.
+// NCCL up to 2.7 spreads its channels over all interfaces that it found, so those over a container's bridge reach
+// nobody while the others do. Channels over sockets and no communicator that was ever complete show that some were
+// needed.
 void FindVirtual(const Evidence& evidence, std::vector<Relation>& out) {
   const Timeline& timeline = evidence.timeline;
   std::optional<EventIndex> chosen, over;
@@ -193,7 +206,9 @@ void FindVirtual(const Evidence& evidence, std::vector<Relation>& out) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const What& what = timeline.events[i].what;
     if (const auto* init = std::get_if<CommInit>(&what); init != nullptr && init->complete && init->nranks > 1) return;
-    if (const auto* via = std::get_if<ChannelsVia>(&what); via != nullptr && via->via.starts_with("NET/Socket") && !over) over = i;
+    if (const auto* via = std::get_if<ChannelsVia>(&what);
+        via != nullptr && via->via.starts_with("NET/Socket") && !over)
+      over = i;
     const auto* used = std::get_if<NetworkUsed>(&what);
     if (used == nullptr || used->use == NetworkUsed::Use::kRdma || used->devices.size() < 2) continue;
     const auto found = std::find_if(used->devices.begin(), used->devices.end(), &IsVirtual);
@@ -208,7 +223,8 @@ void FindVirtual(const Evidence& evidence, std::vector<Relation>& out) {
   const auto trained = [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation"; };
   if (std::any_of(evidence.phases.begin(), evidence.phases.end(), trained)) return;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
-  Found found(failure ? Found::Held{"virtual-interface-among-real", "unreachable"} : Found::Held{"virtual-interface-among-real", "silent"});
+  Found found(failure ? Found::Held{"virtual-interface-among-real", "unreachable"}
+                      : Found::Held{"virtual-interface-among-real", "silent"});
   const auto host = timeline.HostOf(timeline.events[*chosen]);
   found.Say("virtual", name);
   found.Say("real", real);
@@ -232,6 +248,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kInterfacesDetector{"interfaces", "NCCL was told of an interface that is not there, chose one that is down, or hosts chose networks that do not meet.", kFindings, &Run};
+const Detector kInterfacesDetector{"interfaces",
+                                   "NCCL was told of an interface that is not there, chose one that is down, or hosts "
+                                   "chose networks that do not meet.",
+                                   kFindings, &Run};
 
 }  // namespace inquest

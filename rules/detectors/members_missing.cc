@@ -1,8 +1,8 @@
 // Some processes of a job announced themselves, the others did not, and nothing followed.
 //
-// What holds: ranks say who they are and how many they shall be, fewer of them than that, and neither a meeting nor work
-// nor an error comes after. Why that implies the cause: each waits in the rendezvous until the last has come. What looks
-// like it: the log of one node of several, which says as much; hence a hint that names nobody.
+// What holds: ranks say who they are and how many they shall be, fewer of them than that, and neither a meeting nor
+// work nor an error comes after. Why that implies the cause: each waits in the rendezvous until the last has come. What
+// looks like it: the log of one node of several, which says as much; hence a hint that names nobody.
 #include <charconv>
 #include <map>
 #include <set>
@@ -66,7 +66,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   constexpr int kMostNamed = 64;
   if (all_twice && missing <= kMostNamed)
     for (const int rank : RankSet::Below(members).Without(ranks))
-      found.culprits.push_back(BlameRank(evidence.timeline, GlobalRank{rank}, "announced itself by the number of another, or not at all"));
+      found.culprits.push_back(
+          BlameRank(evidence.timeline, GlobalRank{rank}, "announced itself by the number of another, or not at all"));
   for (const EventIndex line : lines)
     if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, line, "cause"));
   return {found};
@@ -74,6 +75,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kMembersMissing{"members-missing", "Some processes of a job announced themselves, the others did not, and nothing followed.", kFindings, &Run};
+const Detector kMembersMissing{
+    "members-missing", "Some processes of a job announced themselves, the others did not, and nothing followed.",
+    kFindings, &Run};
 
 }  // namespace inquest

@@ -1,9 +1,9 @@
 // A worker tests the copies between its GPUs, never says that it is through, and the others give up on it.
 //
 // What holds: the line that begins the test of peer-to-peer copies, none that reads its result behind it, and a failure
-// later. Why that implies the cause: the test copies a few bytes from each GPU to each and takes seconds, so one that is
-// not over when a wait gives up hangs in the copy. What looks like it: a log that was cut in the test, which no failure
-// follows; a job that died of something else meanwhile, which other findings tell.
+// later. Why that implies the cause: the test copies a few bytes from each GPU to each and takes seconds, so one that
+// is not over when a wait gives up hangs in the copy. What looks like it: a log that was cut in the test, which no
+// failure follows; a job that died of something else meanwhile, which other findings tell.
 #include "rules/detectors.h"
 
 namespace inquest {
@@ -40,7 +40,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   Found found({"p2p-test-not-over", "others-gave-up"});
   // Only the first worker of a host tests; where there is one host, or none has a name, that is rank 0.
   auto rank = timeline.RankOf(timeline.events[*test]);
-  if (!rank && timeline.hosts.size() < 2) rank = Known<GlobalRank>{GlobalRank{0}, Basis::kDerived, "the first worker of the only host tests"};
+  if (!rank && timeline.hosts.size() < 2)
+    rank = Known<GlobalRank>{GlobalRank{0}, Basis::kDerived, "the first worker of the only host tests"};
   found.Say("who", rank ? RanksInWords({rank->value.value}) : "A worker");
   if (rank) found.culprits.push_back(BlameRank(timeline, rank->value, "its last line begins the test"));
   found.citations = {Cite(timeline, *test, "cause"), Cite(timeline, *gave_up, "cause")};
@@ -49,6 +50,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-extern const Detector kP2pTest{"p2p-test", "A worker tests the copies between its GPUs, never says that it is through, and the others give up on it.", kFindings, &Run};
+extern const Detector kP2pTest{
+    "p2p-test",
+    "A worker tests the copies between its GPUs, never says that it is through, and the others give up on it.",
+    kFindings, &Run};
 
 }  // namespace inquest

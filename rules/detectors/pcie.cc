@@ -1,9 +1,9 @@
 // A PCIe link under a device of the job failed.
 //
-// What holds: a port or a device reported a fatal error, the link went down or was cut off by the port, not long before the
-// failure. Why that implies the cause: the device behind it is gone for the driver, seconds before it says so. What looks
-// like it: errors of links that the job does not use, as of a disk; corrected errors, which a retry mends; the other end of
-// an Xid 79 that has no PCIe error before it.
+// What holds: a port or a device reported a fatal error, the link went down or was cut off by the port, not long before
+// the failure. Why that implies the cause: the device behind it is gone for the driver, seconds before it says so. What
+// looks like it: errors of links that the job does not use, as of a disk; corrected errors, which a retry mends; the
+// other end of an Xid 79 that has no PCIe error before it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,7 +29,8 @@ enum class Whose : std::uint8_t { kOther, kPort, kNetwork, kGpu };
 
 bool IsBreak(const PcieError& error) {
   if (error.recovered || error.severity == Severity::kCorrected) return false;
-  return error.severity == Severity::kFatal || error.severity == Severity::kContained || error.severity == Severity::kLinkDown || error.detail.find("SDES") != std::string::npos ||
+  return error.severity == Severity::kFatal || error.severity == Severity::kContained ||
+         error.severity == Severity::kLinkDown || error.detail.find("SDES") != std::string::npos ||
          error.detail.find("Surprise Down") != std::string::npos;
 }
 
@@ -51,15 +52,21 @@ std::vector<EventIndex> Losses(const Timeline& timeline) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* xid = std::get_if<XidReported>(&timeline.events[i].what);
     const auto* fault = std::get_if<DriverFault>(&timeline.events[i].what);
-    if ((xid != nullptr && xid->xid == 79) || (fault != nullptr && fault->how == DriverFault::How::kFallenOffBus)) losses.push_back(i);
+    if ((xid != nullptr && xid->xid == 79) || (fault != nullptr && fault->how == DriverFault::How::kFallenOffBus))
+      losses.push_back(i);
   }
   return losses;
 }
 
-Whose WhoseIs(const Timeline& timeline, const std::vector<EventIndex>& losses, EventIndex index, const PcieError& error) {
-  if (error.reporter == "nvidia" || timeline.ProcessOf(timeline.events[index]) || GpuLostAfter(timeline, losses, index)) return Whose::kGpu;
-  if (error.reporter.starts_with("mlx5") || error.reporter == "efa" || error.reporter == "irdma" || error.reporter == "bnxt_en") return Whose::kNetwork;
-  return error.reporter.empty() || error.reporter == "pcieport" || error.reporter == "pciehp" ? Whose::kPort : Whose::kOther;
+Whose WhoseIs(const Timeline& timeline, const std::vector<EventIndex>& losses, EventIndex index,
+              const PcieError& error) {
+  if (error.reporter == "nvidia" || timeline.ProcessOf(timeline.events[index]) || GpuLostAfter(timeline, losses, index))
+    return Whose::kGpu;
+  if (error.reporter.starts_with("mlx5") || error.reporter == "efa" || error.reporter == "irdma" ||
+      error.reporter == "bnxt_en")
+    return Whose::kNetwork;
+  return error.reporter.empty() || error.reporter == "pcieport" || error.reporter == "pciehp" ? Whose::kPort
+                                                                                              : Whose::kOther;
 }
 
 struct Break {
@@ -69,7 +76,10 @@ struct Break {
 
 std::string NameOf(const Timeline& timeline, const Break& broken) {
   const auto& error = std::get<PcieError>(timeline.events[broken.event].what);
-  const std::string_view what = broken.whose == Whose::kGpu && error.reporter == "nvidia" ? "GPU" : broken.whose == Whose::kNetwork ? "network card" : error.reporter == "pcieport" || error.reporter.empty() ? "port" : "device";
+  const std::string_view what = broken.whose == Whose::kGpu && error.reporter == "nvidia" ? "GPU"
+                                : broken.whose == Whose::kNetwork                         ? "network card"
+                                : error.reporter == "pcieport" || error.reporter.empty()  ? "port"
+                                                                                          : "device";
   return error.bus_id.empty() ? fmt::format("a {}", what) : fmt::format("{} {}", what, error.bus_id);
 }
 
@@ -79,16 +89,23 @@ Culprit Blame(const Timeline& timeline, const Break& broken, const std::string& 
   Culprit culprit = rank ? BlameRank(timeline, rank->value, why) : Culprit();
   culprit.why = why;
   if (!culprit.host) culprit.host = timeline.HostOf(event);
-  if (const auto& error = std::get<PcieError>(event.what); !error.bus_id.empty() && (rank || broken.whose == Whose::kGpu)) culprit.bus_id = error.bus_id;
+  if (const auto& error = std::get<PcieError>(event.what);
+      !error.bus_id.empty() && (rank || broken.whose == Whose::kGpu))
+    culprit.bus_id = error.bus_id;
   return culprit;
 }
 
 /// By whose link it is.
-constexpr Found::Held kBroken[] = {{"pcie-link-broken", "other"}, {"pcie-link-broken", "port"}, {"pcie-link-broken", "network"}, {"pcie-link-broken", "gpu"}};
+constexpr Found::Held kBroken[] = {{"pcie-link-broken", "other"},
+                                   {"pcie-link-broken", "port"},
+                                   {"pcie-link-broken", "network"},
+                                   {"pcie-link-broken", "gpu"}};
 
 Found FoundOf(const Evidence& evidence, std::vector<Break> breaks) {
   const Timeline& timeline = evidence.timeline;
-  const Whose most = std::max_element(breaks.begin(), breaks.end(), [](const Break& a, const Break& b) { return a.whose < b.whose; })->whose;
+  const Whose most = std::max_element(breaks.begin(), breaks.end(), [](const Break& a, const Break& b) {
+                       return a.whose < b.whose;
+                     })->whose;
   std::erase_if(breaks, [&](const Break& broken) { return broken.whose != most; });
   Found found(kBroken[static_cast<std::size_t>(most)]);
   found.times = breaks.size();
@@ -97,10 +114,13 @@ Found FoundOf(const Evidence& evidence, std::vector<Break> breaks) {
   std::set<std::pair<std::string, int>> blamed;
   for (const Break& broken : breaks) {
     if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, broken.event, "cause"));
-    Culprit culprit = Blame(timeline, broken, fmt::format("its PCIe link broke: {}{}", NameOf(timeline, broken), detail));
+    Culprit culprit =
+        Blame(timeline, broken, fmt::format("its PCIe link broke: {}{}", NameOf(timeline, broken), detail));
     const auto key = std::pair(culprit.host.value_or(""), culprit.rank ? culprit.rank->value : -1);
-    const bool covered = !culprit.rank && std::any_of(blamed.begin(), blamed.end(), [&](const auto& other) { return other.first == key.first; });
-    if ((culprit.host || culprit.rank) && !covered && blamed.insert(key).second) found.culprits.push_back(std::move(culprit));
+    const bool covered = !culprit.rank && std::any_of(blamed.begin(), blamed.end(),
+                                                      [&](const auto& other) { return other.first == key.first; });
+    if ((culprit.host || culprit.rank) && !covered && blamed.insert(key).second)
+      found.culprits.push_back(std::move(culprit));
   }
   const auto host = timeline.HostOf(timeline.events[breaks.front().event]);
   found.Say("device", NameOf(timeline, breaks.front()));
@@ -128,7 +148,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
     const Event& event = evidence.timeline.events[i];
     const auto* error = std::get_if<PcieError>(&event.what);
-    if (error == nullptr || error->severity == Severity::kLinkUp || evidence.scope.Of(event) != KernelScope::Outside::kNo) continue;
+    if (error == nullptr || error->severity == Severity::kLinkUp ||
+        evidence.scope.Of(event) != KernelScope::Outside::kNo)
+      continue;
     if (IsBreak(*error))
       breaks.push_back({i, WhoseIs(evidence.timeline, losses, i, *error)});
     else
@@ -139,7 +161,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     const SourcePos& where = evidence.timeline.events[port.event].where;
     const auto is_its = [&](const Break& other) {
       const SourcePos& at = evidence.timeline.events[other.event].where;
-      return other.whose == Whose::kOther && at.input == where.input && at.line >= where.line && at.line < where.line + thresholds::kOnePcieReport;
+      return other.whose == Whose::kOther && at.input == where.input && at.line >= where.line &&
+             at.line < where.line + thresholds::kOnePcieReport;
     };
     if (port.whose == Whose::kPort && std::any_of(breaks.begin(), breaks.end(), is_its)) port.whose = Whose::kOther;
   }

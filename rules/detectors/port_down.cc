@@ -1,9 +1,10 @@
 // A network port of a job's host went down while the job ran.
 //
-// What holds: the kernel reported a link that went down, a cable or a queue of a network card that hung, after boot and not
-// long before the failure. Why that implies the cause: what the transport had under way over that port fails or waits, on
-// this host and on its peers alike, and the peers print as much as the host itself. What looks like it: ports that nobody
-// uses, which go up and down at boot; a flap that ended long before; a port that an administrator takes down afterwards.
+// What holds: the kernel reported a link that went down, a cable or a queue of a network card that hung, after boot and
+// not long before the failure. Why that implies the cause: what the transport had under way over that port fails or
+// waits, on this host and on its peers alike, and the peers print as much as the host itself. What looks like it: ports
+// that nobody uses, which go up and down at boot; a flap that ended long before; a port that an administrator takes
+// down afterwards.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,10 +22,16 @@ constexpr FindingRow kFindings[] = {
 };
 using Found = FoundIn<kFindings>;
 
-bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
+bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) {
+  return std::find(list.begin(), list.end(), what) != list.end();
+}
 
-bool IsOfNetwork(const KernelNotice& notice) { return IsOneOf(notice.subsystem, {"mlx5", "infiniband", "bond", "network", "irdma"}); }
-bool WentDown(const KernelNotice& notice) { return IsOfNetwork(notice) && IsOneOf(notice.what, {"link-down", "cable-unplugged", "cable-error", "time-out"}); }
+bool IsOfNetwork(const KernelNotice& notice) {
+  return IsOneOf(notice.subsystem, {"mlx5", "infiniband", "bond", "network", "irdma"});
+}
+bool WentDown(const KernelNotice& notice) {
+  return IsOfNetwork(notice) && IsOneOf(notice.what, {"link-down", "cable-unplugged", "cable-error", "time-out"});
+}
 
 /// One port of one host.
 struct Port {
@@ -33,14 +40,19 @@ struct Port {
   bool came_back = false;  ///< after the last time that it went down
 };
 
-std::string Name(const Port& port) { return fmt::format("port {}{}", port.device.empty() ? "of a card" : port.device, port.host.empty() ? "" : " of " + port.host); }
+std::string Name(const Port& port) {
+  return fmt::format("port {}{}", port.device.empty() ? "of a card" : port.device,
+                     port.host.empty() ? "" : " of " + port.host);
+}
 
 std::map<std::pair<std::string, std::string>, Port> PortsOf(const Evidence& evidence) {
   std::map<std::pair<std::string, std::string>, Port> ports;
   for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
     const Event& event = evidence.timeline.events[i];
     const auto* notice = std::get_if<KernelNotice>(&event.what);
-    if (notice == nullptr || !IsOfNetwork(*notice) || evidence.scope.Of(event) != KernelScope::Outside::kNo || (notice->uptime && *notice->uptime < thresholds::kPortsComeUp)) continue;
+    if (notice == nullptr || !IsOfNetwork(*notice) || evidence.scope.Of(event) != KernelScope::Outside::kNo ||
+        (notice->uptime && *notice->uptime < thresholds::kPortsComeUp))
+      continue;
     const std::string host = evidence.timeline.HostOf(event).value_or("");
     Port& port = ports[{host.empty() ? std::to_string(event.where.input) : host, notice->device}];
     port.host = host;
@@ -63,7 +75,8 @@ Complaints ComplaintsOf(const Evidence& evidence) {
   Complaints out;
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
-    if (!IsOfKernel(evidence.timeline.events[match.event].what)) out.of_fabric = out.of_fabric || rule.cause == "ib-fault" || rule.cause == "peer-unreachable";
+    if (!IsOfKernel(evidence.timeline.events[match.event].what))
+      out.of_fabric = out.of_fabric || rule.cause == "ib-fault" || rule.cause == "peer-unreachable";
   }
   out.of_time = !evidence.timeline.collectives.empty();
   return out;
@@ -74,8 +87,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   if (ports.empty()) return {};
   const Complaints complaints = ComplaintsOf(evidence);
   Found found({"port-went-down", "seen-only"});
-  if (complaints.of_fabric) found.Grade({"port-went-down", "complained-of"});
-  else if (complaints.of_time) found.Grade({"port-went-down", "waited"});
+  if (complaints.of_fabric)
+    found.Grade({"port-went-down", "complained-of"});
+  else if (complaints.of_time)
+    found.Grade({"port-went-down", "waited"});
   found.times = 0;
   std::vector<std::string> names;
   std::set<std::string> hosts;
@@ -92,12 +107,14 @@ std::vector<Relation> Run(const Evidence& evidence) {
     found.culprits.push_back(std::move(culprit));
   }
   found.Say("what", flapped ? "went down and came back" : "went down");
-  found.Say("ports", names.size() > 3 ? fmt::format("{} network ports", names.size()) : fmt::format("The {}", fmt::join(names, " and the ")));
+  found.Say("ports", names.size() > 3 ? fmt::format("{} network ports", names.size())
+                                      : fmt::format("The {}", fmt::join(names, " and the ")));
   return {std::move(found)};
 }
 
 }  // namespace
 
-const Detector kPortDown{"port-went-down", "A network port of a job's host went down while the job ran.", kFindings, &Run};
+const Detector kPortDown{"port-went-down", "A network port of a job's host went down while the job ran.", kFindings,
+                         &Run};
 
 }  // namespace inquest

@@ -1,10 +1,10 @@
 // NCCL's RAS counted fewer operations on a rank than on the others, or had no answer of it.
 //
-// What holds: RAS asked the processes themselves how many operations each rank had launched, and one is behind, or did not
-// answer, or is dead to it. Why that implies the cause: the others cannot end an operation that a rank has not launched.
-// What looks like it: a running job, whose ranks are an operation apart at any moment, so a report alone is a hint and a
-// rank that moved between two reports is only slow; a rank that is ahead, which blames nobody; counts that are behind in
-// one kind of operation and ahead in another, which are two programs and not a late one.
+// What holds: RAS asked the processes themselves how many operations each rank had launched, and one is behind, or did
+// not answer, or is dead to it. Why that implies the cause: the others cannot end an operation that a rank has not
+// launched. What looks like it: a running job, whose ranks are an operation apart at any moment, so a report alone is a
+// hint and a rank that moved between two reports is only slow; a rank that is ahead, which blames nobody; counts that
+// are behind in one kind of operation and ahead in another, which are two programs and not a late one.
 #include <map>
 #include <set>
 
@@ -18,7 +18,8 @@ namespace {
 
 constexpr FindingRow kFindings[] = {
     {"ras-counts-cross", "timed-out report-only", "ranks operation most count others-count"},
-    {"ras-rank-behind", "timed-out report-only", "ranks operation most count others-count doing", "behind data-preparation checkpoint compile evaluation loading"},
+    {"ras-rank-behind", "timed-out report-only", "ranks operation most count others-count doing",
+     "behind data-preparation checkpoint compile evaluation loading"},
     {"ras-rank-silent", "dead silent", "processes"},
 };
 using Found = FoundIn<kFindings>;
@@ -31,13 +32,17 @@ struct Counts {
   std::optional<std::int64_t> count;
   EventIndex event = 0;
   int report = 0;  ///< the last one that has such counts
-  struct Rank { std::int64_t first = 0, last = 0; EventIndex event = 0; int report = 0; };
+  struct Rank {
+    std::int64_t first = 0, last = 0;
+    EventIndex event = 0;
+    int report = 0;
+  };
   std::map<int, Rank> ranks;  ///< those that are listed
 };
 
 struct Report {
   std::map<std::pair<std::string, std::string>, Counts> counts;  ///< by communicator and operation
-  std::map<State, std::vector<EventIndex>> silent;  ///< of the last report
+  std::map<State, std::vector<EventIndex>> silent;               ///< of the last report
   int reports = 0;
 };
 
@@ -52,7 +57,9 @@ Report Read(const Timeline& timeline) {
       report.silent.clear();
       continue;
     }
-    if (progress->state == State::kDead || progress->state == State::kUnresponsive || progress->state == State::kNotReported) report.silent[progress->state].push_back(i);
+    if (progress->state == State::kDead || progress->state == State::kUnresponsive ||
+        progress->state == State::kNotReported)
+      report.silent[progress->state].push_back(i);
     if (progress->state != State::kLaunched || !progress->count) continue;
     Counts& counts = report.counts[{progress->comm, progress->op}];
     if (!progress->rank) {
@@ -63,14 +70,18 @@ Report Read(const Timeline& timeline) {
       counts.report = report.reports;
       continue;
     }
-    Counts::Rank& rank = counts.ranks.try_emplace(progress->rank->value, Counts::Rank{*progress->count, *progress->count, i, report.reports}).first->second;
+    Counts::Rank& rank =
+        counts.ranks
+            .try_emplace(progress->rank->value, Counts::Rank{*progress->count, *progress->count, i, report.reports})
+            .first->second;
     rank.last = *progress->count;
     rank.event = i;
     rank.report = report.reports;
   }
   // What an earlier report alone says was of a moment.
   std::erase_if(report.counts, [&](const auto& entry) { return entry.second.report != report.reports; });
-  for (auto& [key, counts] : report.counts) std::erase_if(counts.ranks, [&](const auto& rank) { return rank.second.report != report.reports; });
+  for (auto& [key, counts] : report.counts)
+    std::erase_if(counts.ranks, [&](const auto& rank) { return rank.second.report != report.reports; });
   return report;
 }
 
@@ -118,8 +129,11 @@ std::vector<Relation> FromCounts(const Evidence& evidence, const Report& report)
     }
     if (late.empty() || static_cast<int>(late.size()) >= counts.most) continue;
     Found found({"ras-rank-behind", "report-only"});
-    if (crosses) found.Grade(TimedOut(timeline) ? Found::Held{"ras-counts-cross", "timed-out"} : Found::Held{"ras-counts-cross", "report-only"});
-    else if (TimedOut(timeline)) found.Grade({"ras-rank-behind", "timed-out"});
+    if (crosses)
+      found.Grade(TimedOut(timeline) ? Found::Held{"ras-counts-cross", "timed-out"}
+                                     : Found::Held{"ras-counts-cross", "report-only"});
+    else if (TimedOut(timeline))
+      found.Grade({"ras-rank-behind", "timed-out"});
     if (!crosses) found.kind = "behind";
     found.Say("ranks", RanksInWords(late));
     found.Say("operation", key.second.empty() ? "collective" : key.second);
@@ -128,7 +142,9 @@ std::vector<Relation> FromCounts(const Evidence& evidence, const Report& report)
     found.Say("others-count", std::to_string(*counts.count));
     for (const int rank : late) {
       const Counts::Rank& seen = counts.ranks.at(rank);
-      found.culprits.push_back(Blame(timeline, seen.event, fmt::format("had launched up to {} {}", key.second.empty() ? "operation" : key.second, seen.last)));
+      found.culprits.push_back(
+          Blame(timeline, seen.event,
+                fmt::format("had launched up to {} {}", key.second.empty() ? "operation" : key.second, seen.last)));
       found.citations.push_back(Cite(timeline, seen.event, "cause"));
     }
     found.citations.push_back(Cite(timeline, counts.event, "cause"));
@@ -143,19 +159,23 @@ std::vector<Relation> FromSilence(const Evidence& evidence, const Report& report
   for (const auto state : {State::kDead, State::kUnresponsive, State::kNotReported}) {
     const auto silent = report.silent.find(state);
     if (silent == report.silent.end()) continue;
-    Found found(state == State::kDead ? Found::Held{"ras-rank-silent", "dead"} : Found::Held{"ras-rank-silent", "silent"});
+    Found found(state == State::kDead ? Found::Held{"ras-rank-silent", "dead"}
+                                      : Found::Held{"ras-rank-silent", "silent"});
     std::set<std::pair<std::string, std::int64_t>> processes;  // the process' line and the rank's may both be there
     for (const EventIndex i : silent->second) {
       const auto& progress = std::get<RankProgress>(timeline.events[i].what);
-      const bool is_new = processes.insert({progress.node, progress.pid.value_or(-static_cast<std::int64_t>(i) - 1)}).second;
+      const bool is_new =
+          processes.insert({progress.node, progress.pid.value_or(-static_cast<std::int64_t>(i) - 1)}).second;
       Culprit culprit = Blame(timeline, i, "");
-      if (is_new) found.culprits.push_back(std::move(culprit));
+      if (is_new)
+        found.culprits.push_back(std::move(culprit));
       else if (culprit.rank)
         for (Culprit& known : found.culprits)
           if (!known.rank && known.pid == culprit.pid) known = culprit;
       if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
     }
-    found.Say("processes", fmt::format("{} process{} of the job {}", processes.size(), processes.size() > 1 ? "es" : "", processes.size() > 1 ? "are" : "is"));
+    found.Say("processes", fmt::format("{} process{} of the job {}", processes.size(), processes.size() > 1 ? "es" : "",
+                                       processes.size() > 1 ? "are" : "is"));
     return {found};
   }
   return {};
@@ -169,6 +189,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kRasCounts{"ras-report", "NCCL's RAS counted fewer operations on a rank than on the others, or had no answer of it.", kFindings, &Run};
+const Detector kRasCounts{"ras-report",
+                          "NCCL's RAS counted fewer operations on a rank than on the others, or had no answer of it.",
+                          kFindings, &Run};
 
 }  // namespace inquest

@@ -1,9 +1,9 @@
 // A write that storage refused is the save that the lines before it tell of, and those name the rank.
 //
-// What holds: a line of storage that refuses names no rank, and of the few lines before it in the same input some tell of
-// a checkpoint being written, all of one rank. Why that implies the rank: a framework prints its rank where it begins to
-// save, and the exception behind it has none. What looks like it: saves of several ranks mixed in one stream, of which
-// any may have failed; hence nobody is named there.
+// What holds: a line of storage that refuses names no rank, and of the few lines before it in the same input some tell
+// of a checkpoint being written, all of one rank. Why that implies the rank: a framework prints its rank where it
+// begins to save, and the exception behind it has none. What looks like it: saves of several ranks mixed in one stream,
+// of which any may have failed; hence nobody is named there.
 #include <set>
 
 #include "rules/detectors.h"
@@ -17,7 +17,10 @@ constexpr FindingRow kFindings[] = {
 };
 using Found = FoundIn<kFindings>;
 
-bool IsRefusal(const Rule& rule) { return rule.kind == Rule::Kind::kSignature && rule.cause == "storage-stall" && rule.blames == Rule::Blames::kPrinter && rule.strength != Strength::kHint; }
+bool IsRefusal(const Rule& rule) {
+  return rule.kind == Rule::Kind::kSignature && rule.cause == "storage-stall" &&
+         rule.blames == Rule::Blames::kPrinter && rule.strength != Strength::kHint;
+}
 
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
@@ -31,7 +34,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   const SourcePos where = timeline.events[*refused].where;
   std::optional<GlobalRank> rank;
   std::optional<EventIndex> save;
-  for (EventIndex i = *refused; i-- > 0 && timeline.events[i].where.input == where.input && timeline.events[i].where.line + thresholds::kTracebackLines >= where.line;) {
+  for (EventIndex i = *refused; i-- > 0 && timeline.events[i].where.input == where.input &&
+                                timeline.events[i].where.line + thresholds::kTracebackLines >= where.line;) {
     const auto known = timeline.RankOf(timeline.events[i]);
     if (!known) continue;
     if (rank && *rank != known->value) return {};
@@ -49,6 +53,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-extern const Detector kRefusedSave{"refused-save", "The lines before a write that storage refused name the rank that was saving.", kFindings, &Run};
+extern const Detector kRefusedSave{
+    "refused-save", "The lines before a write that storage refused name the rank that was saving.", kFindings, &Run};
 
 }  // namespace inquest

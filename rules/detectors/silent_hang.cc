@@ -1,9 +1,10 @@
 // The log stops where a collective begins, without an error and without an end.
 //
 // What holds: communicators reached Init COMPLETE, or a framework said that it starts, and nothing follows: no call's
-// result, no training, no ending, no error. Why that implies the cause: a job that prints nothing after its set-up is in
-// its first collective, and no watchdog speaks in programs without one or before its time-out. What looks like it: a log
-// that was cut, which this cannot tell; hence a hint, that other evidence (a driver known for it, spinning GPUs) lifts.
+// result, no training, no ending, no error. Why that implies the cause: a job that prints nothing after its set-up is
+// in its first collective, and no watchdog speaks in programs without one or before its time-out. What looks like it: a
+// log that was cut, which this cannot tell; hence a hint, that other evidence (a driver known for it, spinning GPUs)
+// lifts.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -26,23 +27,30 @@ using Found = FoundIn<kFindings>;
 bool AnythingElse(const Evidence& evidence) {
   if (evidence.course.failed()) return true;
   for (const Event& event : evidence.timeline.events)
-    if (std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<ProcessExit>(event.what) || std::holds_alternative<CommEnd>(event.what)) return true;
+    if (std::holds_alternative<ExceptionRaised>(event.what) || std::holds_alternative<ProcessExit>(event.what) ||
+        std::holds_alternative<CommEnd>(event.what))
+      return true;
   // Warnings that no rule knows, or only as a hint, are what healthy set-ups print too.
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
     if (rule.kind == Rule::Kind::kEnding || rule.kind == Rule::Kind::kSymptom) return true;
     if (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint) return true;
   }
-  return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation" || phase.kind == "serving"; });
+  return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) {
+    return phase.kind == "training" || phase.kind == "evaluation" || phase.kind == "serving";
+  });
 }
 
-/// A GPU of the job stands idle while another one spins: its rank is not in the collective, so the path is not the question.
+/// A GPU of the job stands idle while another one spins: its rank is not in the collective, so the path is not the
+/// question.
 bool OneStandsIdle(const Timeline& timeline) {
   std::map<int, int> utilization;
   std::set<int> used;
   for (const Event& event : timeline.events) {
-    if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what); gpu != nullptr && gpu->utilization_percent) utilization[gpu->id.index.value_or(-1)] = *gpu->utilization_percent;
-    if (const auto* process = std::get_if<GpuProcess>(&event.what); process != nullptr && process->type == "C") used.insert(process->id.index.value_or(-1));
+    if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what); gpu != nullptr && gpu->utilization_percent)
+      utilization[gpu->id.index.value_or(-1)] = *gpu->utilization_percent;
+    if (const auto* process = std::get_if<GpuProcess>(&event.what); process != nullptr && process->type == "C")
+      used.insert(process->id.index.value_or(-1));
   }
   bool idle = false, spins = false;
   for (const int gpu : used) {
@@ -83,16 +91,24 @@ std::vector<Relation> Run(const Evidence& evidence) {
   if (std::vector<Relation> build = SilenceInBuild(evidence); !build.empty()) return build;
   std::optional<EventIndex> complete, via;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    if (const auto* init = std::get_if<CommInit>(&timeline.events[i].what); init != nullptr && init->complete && init->nranks > 1) complete = i;
-    if (const auto* channels = std::get_if<ChannelsVia>(&timeline.events[i].what); channels != nullptr && channels->via.rfind("P2P/", 0) == 0 && !via) via = i;
+    if (const auto* init = std::get_if<CommInit>(&timeline.events[i].what);
+        init != nullptr && init->complete && init->nranks > 1)
+      complete = i;
+    if (const auto* channels = std::get_if<ChannelsVia>(&timeline.events[i].what);
+        channels != nullptr && channels->via.rfind("P2P/", 0) == 0 && !via)
+      via = i;
   }
   if (!complete || !via) return {};
   if (RanksPrintedResults(evidence, *complete)) return {};
   // Rows of results, a bar, anything that is counted behind the set-up.
-  if (std::ranges::any_of(evidence.told, [&](const Told& told) { return told.what == Told::What::kWork && told.kind != "joining" && told.event > *complete; })) return {};
-  const bool called = std::any_of(timeline.communicators.begin(), timeline.communicators.end(), [](const CommunicatorRow& row) {
-    return std::any_of(row.members.begin(), row.members.end(), [](const auto& member) { return member.calls > 1; });
-  });
+  if (std::ranges::any_of(evidence.told, [&](const Told& told) {
+        return told.what == Told::What::kWork && told.kind != "joining" && told.event > *complete;
+      }))
+    return {};
+  const bool called =
+      std::any_of(timeline.communicators.begin(), timeline.communicators.end(), [](const CommunicatorRow& row) {
+        return std::any_of(row.members.begin(), row.members.end(), [](const auto& member) { return member.calls > 1; });
+      });
   if (called) return {};
   Found found({"silence-after-init", "nothing-else"});
   found.citations = {Cite(timeline, *complete, "cause"), Cite(timeline, *via, "cause")};
@@ -101,6 +117,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kSilentHang{"silence-after-init", "The log stops where a collective begins, without an error and without an end.", kFindings, &Run};
+const Detector kSilentHang{"silence-after-init",
+                           "The log stops where a collective begins, without an error and without an end.", kFindings,
+                           &Run};
 
 }  // namespace inquest

@@ -1,9 +1,9 @@
 // Stacks of live ranks differ: most are in a collective, one is at other work.
 //
-// What holds: somebody looked at several processes of a job that hangs, and found some in a collective and others at work
-// that takes long. Why that implies the cause: an operation ends when all its ranks have come, and a stack shows where a
-// rank is, not what it printed last. What looks like it: stacks that were taken at different moments of a healthy run;
-// all in the collective, which blames nobody.
+// What holds: somebody looked at several processes of a job that hangs, and found some in a collective and others at
+// work that takes long. Why that implies the cause: an operation ends when all its ranks have come, and a stack shows
+// where a rank is, not what it printed last. What looks like it: stacks that were taken at different moments of a
+// healthy run; all in the collective, which blames nobody.
 #include <map>
 #include <set>
 
@@ -16,7 +16,8 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"stack-at-other-work", "minority as-many", "who work waiting", "data-preparation checkpoint compile evaluation loading"},
+    {"stack-at-other-work", "minority as-many", "who work waiting",
+     "data-preparation checkpoint compile evaluation loading"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -33,7 +34,9 @@ std::map<std::string, Seen> Latest(const Timeline& timeline) {
     const auto* stack = std::get_if<StackSeen>(&event.what);
     if (stack == nullptr) continue;
     const auto rank = timeline.RankOf(event);
-    const std::string who = rank ? fmt::format("rank {}", rank->value.value) : fmt::format("{}|{}|{}", event.where.input, timeline.HostOf(event).value_or(""), event.origin.pid.value_or(-1));
+    const std::string who = rank ? fmt::format("rank {}", rank->value.value)
+                                 : fmt::format("{}|{}|{}", event.where.input, timeline.HostOf(event).value_or(""),
+                                               event.origin.pid.value_or(-1));
     out[who] = {i, {stack->at, i, std::nullopt, std::nullopt, "its stack: " + stack->frame}};
   }
   return out;
@@ -60,13 +63,15 @@ std::vector<Relation> Run(const Evidence& evidence) {
   }
   if (inside.empty() || elsewhere.empty() || elsewhere.size() > inside.size()) return {};
   const Doing& doing = elsewhere.front()->doing;
-  Found found(elsewhere.size() < inside.size() ? Found::Held{"stack-at-other-work", "minority"} : Found::Held{"stack-at-other-work", "as-many"});
+  Found found(elsewhere.size() < inside.size() ? Found::Held{"stack-at-other-work", "minority"}
+                                               : Found::Held{"stack-at-other-work", "as-many"});
   found.kind = doing.kind;
   for (const Seen* seen : elsewhere) {
     found.culprits.push_back(Blame(timeline, *seen));
     found.citations.push_back(Cite(timeline, seen->event, "cause"));
   }
-  for (std::size_t i = 0; i < inside.size() && i < 3; ++i) found.citations.push_back(Cite(timeline, inside[i]->event, "symptom"));
+  for (std::size_t i = 0; i < inside.size() && i < 3; ++i)
+    found.citations.push_back(Cite(timeline, inside[i]->event, "symptom"));
   const std::optional<GlobalRank>& rank = found.culprits.front().rank;
   found.Say("who", rank ? fmt::format("rank {}", rank->value) : std::string("one process"));
   found.Say("work", InWords(doing));
@@ -76,6 +81,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kStackDiffers{"stacks-differ", "Stacks of live ranks differ: most are in a collective, one is at other work.", kFindings, &Run};
+const Detector kStackDiffers{
+    "stacks-differ", "Stacks of live ranks differ: most are in a collective, one is at other work.", kFindings, &Run};
 
 }  // namespace inquest

@@ -1,10 +1,10 @@
 // The barrier in the store, which every process group begins with, counts too few or too many.
 //
-// What holds: the last count that ranks print is above the size, or it is below and as many ranks print it as it counts.
-// Why that implies the cause: each rank adds itself once before it waits, so a count above the size holds processes of an
-// earlier start or of another job, and where all that came speak, those that do not speak did not come. What looks like
-// it: slow starters, of whom a later count says that they came; a log of one rank among several that came, which names
-// nobody.
+// What holds: the last count that ranks print is above the size, or it is below and as many ranks print it as it
+// counts. Why that implies the cause: each rank adds itself once before it waits, so a count above the size holds
+// processes of an earlier start or of another job, and where all that came speak, those that do not speak did not come.
+// What looks like it: slow starters, of whom a later count says that they came; a log of one rank among several that
+// came, which names nobody.
 #include <algorithm>
 #include <map>
 
@@ -46,7 +46,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   }
   for (const auto& [size, barrier] : barriers) {
     const bool too_many = barrier.came > size;
-    const bool all_speak = static_cast<std::int64_t>(barrier.ranks.size()) == barrier.came && size - barrier.came <= kMostMissing;
+    const bool all_speak =
+        static_cast<std::int64_t>(barrier.ranks.size()) == barrier.came && size - barrier.came <= kMostMissing;
     if (!too_many && (barrier.came == size || !all_speak)) continue;
     Found found({"store-barrier-too-many-workers", "counted"});
     if (!too_many) found.Grade({"store-barrier-ranks-missing", "still-waiting"});
@@ -62,7 +63,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     }
     found.citations.push_back(Cite(timeline, barrier.last, "cause"));
     for (const auto& [rank, event] : barrier.ranks)
-      if (event != barrier.last && found.citations.size() < 4) found.citations.push_back(Cite(timeline, event, "context"));
+      if (event != barrier.last && found.citations.size() < 4)
+        found.citations.push_back(Cite(timeline, event, "context"));
     return {found};
   }
   return {};
@@ -70,6 +72,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-extern const Detector kStoreBarrier{"store-barrier", "The barrier in the store counts too few ranks or too many.", kFindings, &Run};
+extern const Detector kStoreBarrier{"store-barrier", "The barrier in the store counts too few ranks or too many.",
+                                    kFindings, &Run};
 
 }  // namespace inquest

@@ -1,9 +1,10 @@
 // A task of a job's host was stuck inside the kernel, and its stack says on what.
 //
 // What holds: the kernel reported a task that waited for minutes, or a CPU that did not schedule, not hours before the
-// failure; the nearest frame of its stack that belongs to a file system, a disk or the GPU driver names what it waited for.
-// Why that implies the cause: nothing else ends such a wait, and a rank in it enters no collective. What looks like it: a
-// wait for a lock or a cgroup, whose stack names neither; tasks of the driver that wait for a GPU which is already gone.
+// failure; the nearest frame of its stack that belongs to a file system, a disk or the GPU driver names what it waited
+// for. Why that implies the cause: nothing else ends such a wait, and a rank in it enters no collective. What looks
+// like it: a wait for a lock or a cgroup, whose stack names neither; tasks of the driver that wait for a GPU which is
+// already gone.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -28,17 +29,23 @@ using Found = FoundIn<kFindings>;
 using Kind = Found::Held;
 /// Of one finding the one that says more comes first.
 constexpr Kind kKinds[] = {
-    {"stuck-on-storage", "server"}, {"stuck-on-storage", "disk"}, {"stuck-in-gpu-driver", "in-driver"}, {"stuck-in-gpu-driver", "of-driver"},
-    {"stuck-in-kernel", "unseen"},  {"stuck-elsewhere", "elsewhere"}, {"cpu-locked-up", "not-scheduled"},
+    {"stuck-on-storage", "server"},       {"stuck-on-storage", "disk"},  {"stuck-in-gpu-driver", "in-driver"},
+    {"stuck-in-gpu-driver", "of-driver"}, {"stuck-in-kernel", "unseen"}, {"stuck-elsewhere", "elsewhere"},
+    {"cpu-locked-up", "not-scheduled"},
 };
-constexpr const Kind &kOnServer = kKinds[0], &kOnDisk = kKinds[1], &kInDriver = kKinds[2], &kOfDriver = kKinds[3], &kUnseen = kKinds[4], &kElsewhere = kKinds[5], &kNotScheduled = kKinds[6];
+constexpr const Kind &kOnServer = kKinds[0], &kOnDisk = kKinds[1], &kInDriver = kKinds[2], &kOfDriver = kKinds[3],
+                     &kUnseen = kKinds[4], &kElsewhere = kKinds[5], &kNotScheduled = kKinds[6];
 
-bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), what) != list.end(); }
+bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) {
+  return std::find(list.begin(), list.end(), what) != list.end();
+}
 
 /// Threads of the driver and of the daemons that talk to it.
 bool IsOfDriver(std::string_view process) {
-  static constexpr std::array<std::string_view, 8> kHeads = {"nvidia-", "nv-hosteng", "dcgm", "nvc:", "nv_queue", "cache_mgr_", "gpu-feature", "UVM "};
-  return std::any_of(kHeads.begin(), kHeads.end(), [&](std::string_view head) { return process.starts_with(head); }) || process.find("-nvidia") != std::string_view::npos;
+  static constexpr std::array<std::string_view, 8> kHeads = {
+      "nvidia-", "nv-hosteng", "dcgm", "nvc:", "nv_queue", "cache_mgr_", "gpu-feature", "UVM "};
+  return std::any_of(kHeads.begin(), kHeads.end(), [&](std::string_view head) { return process.starts_with(head); }) ||
+         process.find("-nvidia") != std::string_view::npos;
 }
 
 const Kind& KindOf(const TaskStuck& stuck) {
@@ -72,12 +79,16 @@ Found FoundOf(const Evidence& evidence, const Stuck& stuck) {
   const auto& first = std::get<TaskStuck>(timeline.events[stuck.events.front()].what);
   for (const int rank : ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
   for (const std::string& host : hosts) {
-    if (std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& culprit) { return culprit.host == host; })) continue;
+    if (std::any_of(found.culprits.begin(), found.culprits.end(),
+                    [&](const Culprit& culprit) { return culprit.host == host; }))
+      continue;
     Culprit culprit;
     culprit.host = host;
     found.culprits.push_back(std::move(culprit));
   }
-  found.Say("who", !ranks.empty() ? RanksInWords({ranks.begin(), ranks.end()}) : first.process.empty() ? "A task" : "Process " + first.process);
+  found.Say("who", !ranks.empty()          ? RanksInWords({ranks.begin(), ranks.end()})
+                   : first.process.empty() ? "A task"
+                                           : "Process " + first.process);
   found.Say("on-host", hosts.size() == 1 ? " on " + *hosts.begin() : "");
   found.Say("parts", parts.empty() ? std::string() : fmt::format(" ({})", fmt::join(parts, ", ")));
   return found;
@@ -101,6 +112,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kStuckTask{"stuck-task", "A task of a job's host was stuck inside the kernel, and its stack says on what.", kFindings, &Run};
+const Detector kStuckTask{
+    "stuck-task", "A task of a job's host was stuck inside the kernel, and its stack says on what.", kFindings, &Run};
 
 }  // namespace inquest

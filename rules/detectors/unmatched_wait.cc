@@ -1,9 +1,9 @@
 // Ranks gave up waiting outside a collective that the watchdog names, while other work ran on.
 //
-// What holds: a wait ran out (the id of a communicator, a key of the store, a Gloo barrier), and the last that was heard
-// of a rank that did not wait is work that takes long. Why that implies the cause: such a wait ends when the other rank
-// comes, and that rank was busy. What looks like it: a rank that died at that work, which the judge prefers; work of the
-// waiting rank itself, long over; a job that cannot connect, where nothing was at work yet.
+// What holds: a wait ran out (the id of a communicator, a key of the store, a Gloo barrier), and the last that was
+// heard of a rank that did not wait is work that takes long. Why that implies the cause: such a wait ends when the
+// other rank comes, and that rank was busy. What looks like it: a rank that died at that work, which the judge prefers;
+// work of the waiting rank itself, long over; a job that cannot connect, where nothing was at work yet.
 #include <algorithm>
 #include <set>
 
@@ -16,7 +16,8 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"other-work-during-wait", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiters what", "data-preparation checkpoint compile evaluation loading"},
+    {"other-work-during-wait", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiters what",
+     "data-preparation checkpoint compile evaluation loading"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -44,7 +45,8 @@ Waits WaitsOf(const Timeline& timeline) {
       out.awaited.insert(id->publisher.value);
       out.waiting.insert(id->waiter.value);
       on = "the id of a communicator";
-    } else if (const auto* barrier = std::get_if<MonitoredBarrierFailed>(&event.what); barrier != nullptr && barrier->ranks.empty()) {
+    } else if (const auto* barrier = std::get_if<MonitoredBarrierFailed>(&event.what);
+               barrier != nullptr && barrier->ranks.empty()) {
       if (barrier->printer && barrier->printer->value != 0) out.awaited.insert(0);
       if (barrier->printer) out.waiting.insert(barrier->printer->value);
       on = "a monitored barrier";
@@ -61,8 +63,8 @@ Waits WaitsOf(const Timeline& timeline) {
   return out;
 }
 
-/// A rank that did not wait, by its own lines; else lines without a rank, which are those of the only rank that was awaited,
-/// or rank 0's if it did not wait.
+/// A rank that did not wait, by its own lines; else lines without a rank, which are those of the only rank that was
+/// awaited, or rank 0's if it did not wait.
 AtWork WhoWorks(const Evidence& evidence, const Waits& waits) {
   RankSet others = RankSet::Of(waits.awaited);
   for (const RankRow& row : evidence.timeline.ranks)
@@ -70,8 +72,10 @@ AtWork WhoWorks(const Evidence& evidence, const Waits& waits) {
   AtWork out = Doings(evidence).Of(others);
   if (!out.doing || out.named) return out;
   out.named = waits.awaited.size() == 1;
-  if (out.named) out.ranks = {*waits.awaited.begin()};
-  else if (!waits.waiting.empty() && waits.waiting.count(0) == 0) out.ranks = {0};
+  if (out.named)
+    out.ranks = {*waits.awaited.begin()};
+  else if (!waits.waiting.empty() && waits.waiting.count(0) == 0)
+    out.ranks = {0};
   return out;
 }
 
@@ -83,7 +87,9 @@ bool SomebodyDiedBefore(const Evidence& evidence, const Waits& waits) {
   const EventIndex first = waits.events.front();
   for (EventIndex i = 0; i < first; ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (raised == nullptr || raised->ignored || evidence.course.WentOn(i) || timeline.Order(i, first) != std::partial_ordering::less) continue;
+    if (raised == nullptr || raised->ignored || evidence.course.WentOn(i) ||
+        timeline.Order(i, first) != std::partial_ordering::less)
+      continue;
     const auto same_line = [&](EventIndex wait) { return timeline.events[wait].where == timeline.events[i].where; };
     if (std::ranges::none_of(waits.events, same_line) && !kOfAWait.Matches(raised->message)) return true;
   }
@@ -98,24 +104,31 @@ std::vector<Relation> Run(const Evidence& evidence) {
   const AtWork work = WhoWorks(evidence, waits);
   if (!work.doing || SomebodyDiedBefore(evidence, waits)) return {};
   Found found({"other-work-during-wait", "of-nobody"});
-  if (!work.ranks.empty() && work.named) found.Grade({"other-work-during-wait", "by-its-lines"});
-  else if (Spans(*work.doing, waits.timeout_ms)) found.Grade({"other-work-during-wait", "spans-the-wait"});
-  else if (!work.ranks.empty()) found.Grade({"other-work-during-wait", "by-nobodys-lines"});
+  if (!work.ranks.empty() && work.named)
+    found.Grade({"other-work-during-wait", "by-its-lines"});
+  else if (Spans(*work.doing, waits.timeout_ms))
+    found.Grade({"other-work-during-wait", "spans-the-wait"});
+  else if (!work.ranks.empty())
+    found.Grade({"other-work-during-wait", "by-nobodys-lines"});
   found.kind = work.doing->kind;
-  found.Say("who", work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
+  found.Say("who",
+            work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
   found.Say("work", InWords(*work.doing));
-  found.Say("waiters", waits.waiting.empty() ? "another rank" : RanksWithin({waits.waiting.begin(), waits.waiting.end()}));
+  found.Say("waiters",
+            waits.waiting.empty() ? "another rank" : RanksWithin({waits.waiting.begin(), waits.waiting.end()}));
   found.Say("what", waits.on);
-  for (const int rank : work.ranks)
-    found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
+  for (const int rank : work.ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
   found.citations = {Cite(timeline, work.doing->event, "cause"), Cite(timeline, waits.events.front(), "cause")};
   for (const EventIndex event : waits.events)
-    if (found.citations.size() < 4 && event != waits.events.front()) found.citations.push_back(Cite(timeline, event, "symptom"));
+    if (found.citations.size() < 4 && event != waits.events.front())
+      found.citations.push_back(Cite(timeline, event, "symptom"));
   return {found};
 }
 
 }  // namespace
 
-const Detector kUnmatchedWait{"unmatched-wait", "Ranks gave up waiting outside a collective that the watchdog names, while other work ran on.", kFindings, &Run};
+const Detector kUnmatchedWait{
+    "unmatched-wait", "Ranks gave up waiting outside a collective that the watchdog names, while other work ran on.",
+    kFindings, &Run};
 
 }  // namespace inquest

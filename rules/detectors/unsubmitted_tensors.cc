@@ -1,9 +1,9 @@
 // Horovod lists tensors that some ranks submitted and others did not, and each side waits for the other's.
 //
-// What holds: of one stall report, two tensors of which each lacks a rank that submitted the other. Why that implies the
-// cause: ranks of one program submit the same tensors, so two that wait crosswise took different branches or orders, and
-// no time would end it. What looks like it: a rank that is late with all of them, which the others do not lack; lists that
-// Horovod cut after six names; a stall that passed.
+// What holds: of one stall report, two tensors of which each lacks a rank that submitted the other. Why that implies
+// the cause: ranks of one program submit the same tensors, so two that wait crosswise took different branches or
+// orders, and no time would end it. What looks like it: a rank that is late with all of them, which the others do not
+// lack; lists that Horovod cut after six names; a stall that passed.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -61,8 +61,10 @@ void ReadLine(std::string_view text, EventIndex event, Report& report) {
     std::string_view tensor = by_tensor->text(1);
     if (tensor.starts_with("ops:")) tensor.remove_prefix(4);
     for (const int rank : Numbers(by_tensor->text(3))) {
-      if (by_tensor->text(2) == "ready") report.ready.insert(rank);
-      else report.Add(tensor, rank, event);
+      if (by_tensor->text(2) == "ready")
+        report.ready.insert(rank);
+      else
+        report.Add(tensor, rank, event);
     }
     if (by_tensor->text(2) == "ready") report.of_ready.push_back(event);
     return;
@@ -74,7 +76,8 @@ void ReadLine(std::string_view text, EventIndex event, Report& report) {
   report.cut = report.cut || names.ends_with("...");
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(", "), names.size());
-    if (const std::string_view name = Trimmed(names.substr(0, end)); !name.empty()) report.Add(name, static_cast<int>(*rank), event);
+    if (const std::string_view name = Trimmed(names.substr(0, end)); !name.empty())
+      report.Add(name, static_cast<int>(*rank), event);
     names.remove_prefix(std::min(end + 2, names.size()));
   }
 }
@@ -96,14 +99,15 @@ std::optional<Found> Crosswise(const Timeline& timeline, const Report& report) {
       found.Say("other-tensor", b->first);
       found.Say("other-ranks", RanksOf(b->second));
       found.citations = {Cite(timeline, report.line.at(a->first), "cause")};
-      if (report.line.at(b->first) != report.line.at(a->first)) found.citations.push_back(Cite(timeline, report.line.at(b->first), "cause"));
+      if (report.line.at(b->first) != report.line.at(a->first))
+        found.citations.push_back(Cite(timeline, report.line.at(b->first), "cause"));
       return found;
     }
   return std::nullopt;
 }
 
-/// Where only those that came are listed, the others are lacked; how many there are, the job says elsewhere, or not: ranks
-/// count from 0, so whoever is between those that came exists.
+/// Where only those that came are listed, the others are lacked; how many there are, the job says elsewhere, or not:
+/// ranks count from 0, so whoever is between those that came exists.
 std::optional<Found> Complement(const Timeline& timeline, const Report& report) {
   constexpr int kMostRanks = 1 << 16;
   if (report.of_ready.empty() || report.ready.empty()) return std::nullopt;
@@ -137,6 +141,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-extern const Detector kUnsubmittedTensors{"unsubmitted-tensors", "Horovod's ranks wait for one another's tensors, or its list names those that came.", kFindings, &Run};
+extern const Detector kUnsubmittedTensors{
+    "unsubmitted-tensors", "Horovod's ranks wait for one another's tensors, or its list names those that came.",
+    kFindings, &Run};
 
 }  // namespace inquest

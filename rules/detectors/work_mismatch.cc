@@ -24,11 +24,13 @@ constexpr FindingRow kFindings[] = {
 using Found = FoundIn<kFindings>;
 
 bool SizesMustAgree(const std::string& op) {
-  return op == "ALLREDUCE" || op == "BROADCAST" || op == "REDUCE" || op == "_ALLGATHER_BASE" || op == "_REDUCE_SCATTER_BASE" || op == "ALLGATHER" ||
-         op == "REDUCE_SCATTER" || op == "BARRIER";
+  return op == "ALLREDUCE" || op == "BROADCAST" || op == "REDUCE" || op == "_ALLGATHER_BASE" ||
+         op == "_REDUCE_SCATTER_BASE" || op == "ALLGATHER" || op == "REDUCE_SCATTER" || op == "BARRIER";
 }
 
-bool PairOp(const std::string& op) { return op == "SEND" || op == "RECV" || op == "RECVANYSOURCE" || op == "COALESCED" || op == "UNKNOWN"; }
+bool PairOp(const std::string& op) {
+  return op == "SEND" || op == "RECV" || op == "RECVANYSOURCE" || op == "COALESCED" || op == "UNKNOWN";
+}
 
 std::string Describe(const WorkFields& work) {
   std::string out = work.op.empty() ? "an operation" : work.op;
@@ -42,12 +44,14 @@ using Sides = std::vector<std::vector<const CollectiveRow::Waiter*>>;
 
 Sides Split(const CollectiveRow& row) {
   std::map<std::string, std::vector<const CollectiveRow::Waiter*>> by_what;
-  const bool sized = std::any_of(row.waiters.begin(), row.waiters.end(), [](const auto& waiter) { return waiter.work.numel_in.has_value(); });
+  const bool sized = std::any_of(row.waiters.begin(), row.waiters.end(),
+                                 [](const auto& waiter) { return waiter.work.numel_in.has_value(); });
   for (const auto& waiter : row.waiters) {
     if (PairOp(waiter.work.op)) continue;
     if (waiter.work.op.empty() || (sized && !waiter.work.numel_in)) continue;  // its line is torn
     std::string key = waiter.work.op;
-    if (SizesMustAgree(waiter.work.op)) key += fmt::format("|{}|{}", waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1));
+    if (SizesMustAgree(waiter.work.op))
+      key += fmt::format("|{}|{}", waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1));
     by_what[key].push_back(&waiter);
   }
   Sides sides;
@@ -57,7 +61,9 @@ Sides Split(const CollectiveRow& row) {
     for (const auto* waiter : side) event = std::min(event, waiter->event);
     return event;
   };
-  std::sort(sides.begin(), sides.end(), [&](const auto& a, const auto& b) { return a.size() != b.size() ? a.size() > b.size() : first(a) < first(b); });
+  std::sort(sides.begin(), sides.end(), [&](const auto& a, const auto& b) {
+    return a.size() != b.size() ? a.size() > b.size() : first(a) < first(b);
+  });
   return sides;
 }
 
@@ -69,7 +75,8 @@ std::vector<int> RanksOf(const std::vector<const CollectiveRow::Waiter*>& side) 
 
 Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides& sides) {
   const bool group_named = !timeline.groups[row.group].name.empty() || !timeline.groups[row.group].desc.empty();
-  Found found(group_named ? Found::Held{"work-mismatch", "group-named"} : Found::Held{"work-mismatch", "group-guessed"});
+  Found found(group_named ? Found::Held{"work-mismatch", "group-named"}
+                          : Found::Held{"work-mismatch", "group-guessed"});
   found.Say("first-ranks", FoldRanks(RanksOf(sides[0])));
   found.Say("first-call", Describe(sides[0].front()->work));
   found.Say("other-ranks", FoldRanks(RanksOf(sides[1])));
@@ -77,8 +84,10 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
   found.collective = RefOf(timeline, row);
   if (sides[0].size() > sides[1].size())
     for (std::size_t i = 1; i < sides.size(); ++i)
-      for (const auto* waiter : sides[i]) found.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
-  for (std::size_t i = sides.size(); i-- > 0;) found.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
+      for (const auto* waiter : sides[i])
+        found.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
+  for (std::size_t i = sides.size(); i-- > 0;)
+    found.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
   return found;
 }
 
@@ -86,7 +95,9 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
 void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
   for (const CollectiveRow& early : timeline.collectives)
     for (const CollectiveRow& late : timeline.collectives) {
-      if (&early == &late || early.group != late.group || !early.work.seq || !late.work.seq || early.work.seq->value >= late.work.seq->value) continue;
+      if (&early == &late || early.group != late.group || !early.work.seq || !late.work.seq ||
+          early.work.seq->value >= late.work.seq->value)
+        continue;
       if (early.work.op == late.work.op || PairOp(early.work.op) || PairOp(late.work.op)) continue;
       if (timeline.groups[early.group].name.empty() && timeline.groups[early.group].desc.empty()) continue;
       Found found({"work-order-mismatch", "across-numbers"});
@@ -96,7 +107,8 @@ void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
       if (early.waiters.size() != late.waiters.size())
         for (const auto& waiter : early.waiters.size() < late.waiters.size() ? early.waiters : late.waiters)
           found.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
-      found.citations = {Cite(timeline, early.waiters.front().event, "cause"), Cite(timeline, late.waiters.front().event, "cause")};
+      found.citations = {Cite(timeline, early.waiters.front().event, "cause"),
+                         Cite(timeline, late.waiters.front().event, "cause")};
       out.push_back(std::move(found));
     }
 }
@@ -132,8 +144,10 @@ std::vector<GlobalRank> MinorityOf(const Timeline& timeline) {
   std::vector<GlobalRank> minority;
   std::size_t as_large = 0;
   for (const auto& [key, ranks] : sides) {
-    if (ranks.size() == largest) ++as_large;
-    else minority.insert(minority.end(), ranks.begin(), ranks.end());
+    if (ranks.size() == largest)
+      ++as_large;
+    else
+      minority.insert(minority.end(), ranks.begin(), ranks.end());
   }
   return as_large == 1 ? minority : std::vector<GlobalRank>();
 }
@@ -174,6 +188,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kWorkMismatch{"work-mismatch", "Ranks waited in different operations or sizes at one sequence number.", kFindings, &Run};
+const Detector kWorkMismatch{"work-mismatch", "Ranks waited in different operations or sizes at one sequence number.",
+                             kFindings, &Run};
 
 }  // namespace inquest

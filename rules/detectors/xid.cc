@@ -1,10 +1,10 @@
 // A GPU of the job, or a switch between its GPUs, reported a numbered error in the kernel log.
 //
-// What holds: an Xid stands on the PCI address of a rank's GPU, or an SXid on a switch of its host, not hours before the
-// failure and not after it; the catalogue says what the number means. Why that implies the cause: the driver saw the GPU
-// fail, or stop a faulty kernel, before any rank could notice. What looks like it: an Xid on another job's GPU, one of
-// yesterday, and those that follow: 43 and 45 when a process dies of anything, 154 that sums another up, NVLink and
-// NVSwitch errors when a GPU at the other end fell off the bus.
+// What holds: an Xid stands on the PCI address of a rank's GPU, or an SXid on a switch of its host, not hours before
+// the failure and not after it; the catalogue says what the number means. Why that implies the cause: the driver saw
+// the GPU fail, or stop a faulty kernel, before any rank could notice. What looks like it: an Xid on another job's GPU,
+// one of yesterday, and those that follow: 43 and 45 when a process dies of anything, 154 that sums another up, NVLink
+// and NVSwitch errors when a GPU at the other end fell off the bus.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -48,14 +48,17 @@ struct Holds {
 };
 /// By class.
 constexpr Holds kHolds[] = {
-    {{"xid-of-application", "reported"}, {"xid-of-application", "follows"}}, {{"xid-of-driver", "reported"}, {"xid-of-driver", "follows"}},
-    {{"xid-of-hardware", "reported"}, {"xid-of-hardware", "follows"}},       {{"xid-of-nvlink", "reported"}, {"xid-of-nvlink", "follows"}},
+    {{"xid-of-application", "reported"}, {"xid-of-application", "follows"}},
+    {{"xid-of-driver", "reported"}, {"xid-of-driver", "follows"}},
+    {{"xid-of-hardware", "reported"}, {"xid-of-hardware", "follows"}},
+    {{"xid-of-nvlink", "reported"}, {"xid-of-nvlink", "follows"}},
     {{"xid-of-firmware", "reported"}, {"xid-of-firmware", "follows"}},
 };
 constexpr Holds kOfSwitch{{"sxid-of-switch", "reported"}, {"sxid-of-switch", "follows"}};
 
 std::optional<Seen> ReadXid(const RuleBook& book, const XidReported& xid, EventIndex event) {
-  Seen seen{.event = event, .code = book.FindXid(xid.caused_by.value_or(xid.xid)), .number = xid.xid, .bus_id = xid.bus_id};
+  Seen seen{
+      .event = event, .code = book.FindXid(xid.caused_by.value_or(xid.xid)), .number = xid.xid, .bus_id = xid.bus_id};
   const bool nvlink = xid.detail.find("NVLink: ") != std::string::npos;
   if (nvlink && (seen.code == nullptr || seen.code->origin != Class::kNvlink)) seen.code = book.FindXid(74);
   if (seen.code == nullptr) return std::nullopt;
@@ -76,7 +79,8 @@ std::optional<Seen> ReadSxid(const RuleBook& book, const SxidReported& sxid, Eve
     seen.confidence = 0.3;
     return seen;
   }
-  // A fatal error of a link that another's fault may have brought down weighs less than one that the switch made itself.
+  // A fatal error of a link that another's fault may have brought down weighs less than one that the switch made
+  // itself.
   seen.strength = Strength::kSupporting;
   seen.confidence = seen.code->role == Role::kFollows ? 0.46 : std::clamp(seen.code->confidence, 0.71, 0.79);
   return seen;
@@ -101,7 +105,9 @@ bool FollowsAFault(const Timeline& timeline, const std::vector<Seen>& faults, co
   const Event& event = timeline.events[late.event];
   return std::any_of(faults.begin(), faults.end(), [&](const Seen& fault) {
     const Event& before = timeline.events[fault.event];
-    if (fault.bus_id != late.bus_id || fault.code->role != Role::kCause || timeline.Order(fault.event, late.event) != std::partial_ordering::less) return false;
+    if (fault.bus_id != late.bus_id || fault.code->role != Role::kCause ||
+        timeline.Order(fault.event, late.event) != std::partial_ordering::less)
+      return false;
     const auto up = UptimeOf(before.what), down = UptimeOf(event.what);
     if (up && down) return *down - *up <= thresholds::kContextSwitch;
     return !event.at || !before.at || event.at->at - before.at->at <= thresholds::kContextSwitch;
@@ -119,9 +125,12 @@ bool Before(const Timeline& timeline, const Seen& a, const Seen& b) {
   if (a.strength != b.strength) return a.strength > b.strength;
   if ((a.code->role == Role::kCause) != (b.code->role == Role::kCause)) return a.code->role == Role::kCause;
   // 149 stands on the GPU whose link went down, 145 on the peers that lost their way to it.
-  if (a.code->number != b.code->number && (a.code->number == 149 || b.code->number == 149) && a.code->origin == Class::kNvlink) return a.code->number == 149;
+  if (a.code->number != b.code->number && (a.code->number == 149 || b.code->number == 149) &&
+      a.code->origin == Class::kNvlink)
+    return a.code->number == 149;
   const auto order = timeline.Order(a.event, b.event);
-  if (order == std::partial_ordering::less || order == std::partial_ordering::greater) return order == std::partial_ordering::less;
+  if (order == std::partial_ordering::less || order == std::partial_ordering::greater)
+    return order == std::partial_ordering::less;
   if (a.confidence != b.confidence) return a.confidence > b.confidence;
   return a.event < b.event;
 }
@@ -144,12 +153,14 @@ bool IsAbsent(const Timeline& timeline, GlobalRank rank) {
 bool OnePidOnSeveral(const Timeline& timeline, const std::vector<Seen>& reports) {
   std::map<std::int64_t, std::set<std::string>> devices;
   for (const Seen& seen : reports)
-    if (const auto* xid = std::get_if<XidReported>(&timeline.events[seen.event].what); xid != nullptr && xid->pid && seen.code->role == Role::kCause)
+    if (const auto* xid = std::get_if<XidReported>(&timeline.events[seen.event].what);
+        xid != nullptr && xid->pid && seen.code->role == Role::kCause)
       devices[*xid->pid].insert(xid->bus_id);
   return std::any_of(devices.begin(), devices.end(), [](const auto& entry) { return entry.second.size() > 1; });
 }
 
-/// A channel that was reset, in a kernel's log without the job's: nothing else can have been first, and a program did it.
+/// A channel that was reset, in a kernel's log without the job's: nothing else can have been first, and a program did
+/// it.
 bool IsAllThereIs(const Timeline& timeline, const std::vector<Seen>& reports) {
   constexpr int kChannelReset = 43;
   const auto ranked = [](const auto& process) { return process.rank.has_value(); };
@@ -177,7 +188,8 @@ std::string Who(const std::vector<Culprit>& culprits, std::string_view one, std:
 }
 
 bool Needs(const ErrorCode& code, std::initializer_list<std::string_view> any) {
-  return std::any_of(code.needs.begin(), code.needs.end(), [&](const std::string& need) { return std::find(any.begin(), any.end(), need) != any.end(); });
+  return std::any_of(code.needs.begin(), code.needs.end(),
+                     [&](const std::string& need) { return std::find(any.begin(), any.end(), need) != any.end(); });
 }
 
 std::string_view CommandFor(const ErrorCode& code) {
@@ -185,8 +197,9 @@ std::string_view CommandFor(const ErrorCode& code) {
   return Needs(code, {"drain-node", "reboot-node"}) ? "scontrol update nodename=<host> state=drain reason=xid" : "";
 }
 
-/// What may have been after the failure, or on another day, is less sure: less so where a rank's own process or the rank
-/// that is missing stands behind it. Kernels that fault are daily work on a shared host, and lose their strength too.
+/// What may have been after the failure, or on another day, is less sure: less so where a rank's own process or the
+/// rank that is missing stands behind it. Kernels that fault are daily work on a shared host, and lose their strength
+/// too.
 void WeighUndated(const Evidence& evidence, Seen& seen) {
   const Timeline& timeline = evidence.timeline;
   const Event& event = timeline.events[seen.event];
@@ -194,9 +207,11 @@ void WeighUndated(const Evidence& evidence, Seen& seen) {
   const auto* xid = std::get_if<XidReported>(&event.what);
   const auto process = timeline.ProcessOf(event);
   const auto rank = timeline.RankOf(event);
-  const bool tied = (process && xid != nullptr && xid->pid && timeline.processes[*process].pid == xid->pid) || (rank && IsAbsent(timeline, rank->value));
+  const bool tied = (process && xid != nullptr && xid->pid && timeline.processes[*process].pid == xid->pid) ||
+                    (rank && IsAbsent(timeline, rank->value));
   seen.confidence = std::min(seen.confidence, tied ? 0.85 : 0.75);
-  if (tied || xid == nullptr || seen.strength != Strength::kDecisive || seen.code->origin != Class::kApplication) return;
+  if (tied || xid == nullptr || seen.strength != Strength::kDecisive || seen.code->origin != Class::kApplication)
+    return;
   seen.strength = Strength::kSupporting;
   seen.confidence = std::min(seen.confidence, 0.6);
 }
@@ -212,27 +227,37 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
   found.times = reports.size();
   found.Say("action", first.code->action);
   found.Say("command", std::string(CommandFor(*first.code)));
-  if (Needs(*first.code, {"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"})) found.retry = "elsewhere";
+  if (Needs(*first.code, {"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"}))
+    found.retry = "elsewhere";
   std::set<std::string> blamed;
   std::set<std::pair<std::string, int>> cited;
   found.citations.push_back(Cite(timeline, first.event, "cause"));
   cited.insert({first.bus_id, first.number});
   for (const Seen& seen : reports) {
-    const bool alike = seen.code->number == first.code->number && seen.strength == first.strength && Together(timeline, first.event, seen.event);
+    const bool alike = seen.code->number == first.code->number && seen.strength == first.strength &&
+                       Together(timeline, first.event, seen.event);
     const std::string key = timeline.HostOf(timeline.events[seen.event]).value_or("") + seen.bus_id;
     if (alike && blamed.insert(key).second) {
       Culprit culprit = Blame(timeline, seen, "");
       if (culprit.rank || culprit.host || culprit.bus_id) found.culprits.push_back(std::move(culprit));
     }
-    if (found.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second) found.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
+    if (found.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second)
+      found.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
   }
   found.Say("who", of_switch ? Who(found.culprits, "NVSwitch", "NVSwitches") : Who(found.culprits, "GPU", "GPUs"));
   found.Say("number", std::to_string(first.code->number));
   found.Say("meaning", first.code->meaning);
-  if (const Event& event = timeline.events[first.event]; evidence.scope.OrderUnknown(event) && timeline.inputs.size() > 1)
-    found.Say("order", event.at ? " Its log and the job's may keep the time of different zones: whether it was before the failure is not known."
-                                : " Its log counts from boot, and nothing dates the boot: whether it was before the failure is not known.");
-  const bool absent = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& culprit) { return culprit.rank && IsAbsent(timeline, *culprit.rank); });
+  if (const Event& event = timeline.events[first.event];
+      evidence.scope.OrderUnknown(event) && timeline.inputs.size() > 1)
+    found.Say(
+        "order",
+        event.at
+            ? " Its log and the job's may keep the time of different zones: whether it was before the failure is not "
+              "known."
+            : " Its log counts from boot, and nothing dates the boot: whether it was before the failure is not known.");
+  const bool absent = std::any_of(found.culprits.begin(), found.culprits.end(), [&](const Culprit& culprit) {
+    return culprit.rank && IsAbsent(timeline, *culprit.rank);
+  });
   if (absent && first.strength != Strength::kHint) {
     found.Say("waited", " The others waited for it.");
     weight.confidence = std::min(weight.confidence + 0.02, 0.98);
@@ -247,7 +272,8 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
 
 /// What was seen and is no part of the failure: shown, so that nobody has to wonder whether it was read.
 Found Outside(const Evidence& evidence, const Seen& seen, KernelScope::Outside why) {
-  static constexpr std::string_view kWhys[] = {"", "stands on a host that is not the job's", "stands on a GPU that is not the job's", "was long before the failure",
+  static constexpr std::string_view kWhys[] = {"", "stands on a host that is not the job's",
+                                               "stands on a GPU that is not the job's", "was long before the failure",
                                                "came after the job had failed"};
   Found found({"xid-outside", "outside"});
   found.cause = seen.code->cause;
@@ -271,8 +297,18 @@ std::vector<Relation> Run(const Evidence& evidence) {
     std::optional<Seen> seen;
     if (const auto* xid = std::get_if<XidReported>(&event.what)) seen = ReadXid(evidence.book, *xid, i);
     if (sxid != nullptr) seen = ReadSxid(evidence.book, *sxid, i);
-    if (const auto* fault = std::get_if<DriverFault>(&event.what); fault != nullptr && fault->how == DriverFault::How::kFallenOffBus)
-      seen = ReadXid(evidence.book, XidReported{.xid = 79, .bus_id = fault->bus_id, .pid = {}, .process = {}, .detail = {}, .caused_by = {}, .uuid = {}, .uptime = {}}, i);
+    if (const auto* fault = std::get_if<DriverFault>(&event.what);
+        fault != nullptr && fault->how == DriverFault::How::kFallenOffBus)
+      seen = ReadXid(evidence.book,
+                     XidReported{.xid = 79,
+                                 .bus_id = fault->bus_id,
+                                 .pid = {},
+                                 .process = {},
+                                 .detail = {},
+                                 .caused_by = {},
+                                 .uuid = {},
+                                 .uptime = {}},
+                     i);
     if (!seen) continue;
     WeighUndated(evidence, *seen);
     const KernelScope::Outside why = evidence.scope.Of(event);
@@ -287,7 +323,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   const std::pair<std::string, Class> of_program = {"cuda-kernel-fault", Class::kApplication};
   if (const auto faults = xids.find(of_program); faults != xids.end())
     for (auto it = xids.begin(); it != xids.end();) {
-      if (it != faults) std::erase_if(it->second, [&](const Seen& seen) { return FollowsAFault(timeline, faults->second, seen); });
+      if (it != faults)
+        std::erase_if(it->second, [&](const Seen& seen) { return FollowsAFault(timeline, faults->second, seen); });
       it = it->second.empty() ? xids.erase(it) : std::next(it);
     }
   std::vector<Relation> out;
@@ -299,6 +336,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-const Detector kXid{"xid", "A GPU or a switch of the job reported a numbered error in the kernel log.", kFindings, &Run};
+const Detector kXid{"xid", "A GPU or a switch of the job reported a numbered error in the kernel log.", kFindings,
+                    &Run};
 
 }  // namespace inquest

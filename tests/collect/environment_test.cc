@@ -11,11 +11,15 @@ TEST_CASE("of an environment only the job's own settings leave, and no secrets",
   };
   const Row rows[] = {
       {"NCCL_SOCKET_IFNAME=eth0,^lo", "NCCL_SOCKET_IFNAME=eth0,^lo"},
-      {"CUDA_VISIBLE_DEVICES=GPU-5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60,1", "CUDA_VISIBLE_DEVICES=GPU-5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60,1"},
-      {"TORCHELASTIC_RUN_ID=9b2f1f0e-7c1d-4a47-b2ab-0c6d2f3e4a5b", "TORCHELASTIC_RUN_ID=9b2f1f0e-7c1d-4a47-b2ab-0c6d2f3e4a5b"},
+      {"CUDA_VISIBLE_DEVICES=GPU-5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60,1",
+       "CUDA_VISIBLE_DEVICES=GPU-5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60,1"},
+      {"TORCHELASTIC_RUN_ID=9b2f1f0e-7c1d-4a47-b2ab-0c6d2f3e4a5b",
+       "TORCHELASTIC_RUN_ID=9b2f1f0e-7c1d-4a47-b2ab-0c6d2f3e4a5b"},
       {"SLURM_JOB_NODELIST=node[0001-0128,0200-0312]", "SLURM_JOB_NODELIST=node[0001-0128,0200-0312]"},
-      {"SLURM_TASKS_PER_NODE=8(x00000000000000000000000000000000000128)", "SLURM_TASKS_PER_NODE=8(x00000000000000000000000000000000000128)"},
-      {"NCCL_TOPO_FILE=/opt/Microsoft/NDv5-Topology/ndv5-topo-With-A-Very-Long-Name-2031.xml", "NCCL_TOPO_FILE=/opt/Microsoft/NDv5-Topology/ndv5-topo-With-A-Very-Long-Name-2031.xml"},
+      {"SLURM_TASKS_PER_NODE=8(x00000000000000000000000000000000000128)",
+       "SLURM_TASKS_PER_NODE=8(x00000000000000000000000000000000000128)"},
+      {"NCCL_TOPO_FILE=/opt/Microsoft/NDv5-Topology/ndv5-topo-With-A-Very-Long-Name-2031.xml",
+       "NCCL_TOPO_FILE=/opt/Microsoft/NDv5-Topology/ndv5-topo-With-A-Very-Long-Name-2031.xml"},
       {"RANK=3", "RANK=3"},
       {"NCCL_EMPTY=", "NCCL_EMPTY="},
       {"NCCL_NO_EQUALS", "NCCL_NO_EQUALS="},
@@ -51,22 +55,26 @@ TEST_CASE("of an environment only the job's own settings leave, and no secrets",
     CAPTURE(row.entry);
     const std::string_view entries[] = {row.entry};
     const std::string text = PublicEnvironment(entries);
-    CHECK(text == (row.kept.empty() ? "# 1 other variables were left out\n" : std::string(row.kept) + "\n# 0 other variables were left out\n"));
+    CHECK(text == (row.kept.empty() ? "# 1 other variables were left out\n"
+                                    : std::string(row.kept) + "\n# 0 other variables were left out\n"));
   }
 }
 
 TEST_CASE("words that look like secrets are masked in a text", "[unit][collect]") {
   CHECK(MaskSecrets("BOOT_IMAGE=/vmlinuz-6.1.0 root=UUID=5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60 iommu=pt\n") ==
         "BOOT_IMAGE=/vmlinuz-6.1.0 root=UUID=5d3c1a4e-93b1-4c2e-8f0a-1b2c3d4e5f60 iommu=pt\n");
-  CHECK(MaskSecrets("quiet ds=nocloud;s=http://u:p@seed/ token=abc ghp_0123456789ab x\n") == "quiet ds=<masked> token=<masked> <masked> x\n");
+  CHECK(MaskSecrets("quiet ds=nocloud;s=http://u:p@seed/ token=abc ghp_0123456789ab x\n") ==
+        "quiet ds=<masked> token=<masked> <masked> x\n");
   CHECK(MaskSecrets("") == "");
-  CHECK(MaskSecrets("Authorization: Bearer abc\nnext -p S3 db -pS4 a --db-pwd: S5 b\n") == "Authorization: <masked> <masked>\nnext -p <masked> db <masked> a --db-pwd: <masked> b\n");
+  CHECK(MaskSecrets("Authorization: Bearer abc\nnext -p S3 db -pS4 a --db-pwd: S5 b\n") ==
+        "Authorization: <masked> <masked>\nnext -p <masked> db <masked> a --db-pwd: <masked> b\n");
   CHECK(MaskSecrets("NCCL_DEBUG_FILE=/logs/token=S6/x\nNCCL_DEBUG_FILE = /logs/nccl.log\nbearer\nof news") ==
         "NCCL_DEBUG_FILE=<masked>\nNCCL_DEBUG_FILE = /logs/nccl.log\nbearer\nof news");
 }
 
 TEST_CASE("a path that an environment names keeps no secret in its parts", "[unit][collect]") {
-  CHECK(MaskPath("/proc/7/root/logs/api_token=S6/nccl.node07.11.log") == "/proc/7/root/logs/<masked>/nccl.node07.11.log");
+  CHECK(MaskPath("/proc/7/root/logs/api_token=S6/nccl.node07.11.log") ==
+        "/proc/7/root/logs/<masked>/nccl.node07.11.log");
   CHECK(MaskPath("/logs/0123456789abcdef0123456789abcdef01234567.log") == "/logs/<masked>");
   CHECK(MaskPath("/logs/nccl.log/") == "/logs/nccl.log/");
   CHECK(MaskPath("") == "");

@@ -25,11 +25,28 @@ TEST_CASE("an expression is cut into pieces", "[expression]") {
     const char* text;
     const char* kinds;
   };
-  for (const Row& row : {Row{"", ""}, Row{"ab", "bb"}, Row{R"(\s\.\x41)", "\\\\\\bb"}, Row{"^a.$", "^b.^"}, Row{"a|b", "b|b"}, Row{"a*b+?c?", "bxbxbx"},
-                         Row{"a{2,3}b{4}?c{,2}d{", "bxbxbbbbbbb"}, Row{"(a)(?:b)(?P<n>c)(?i-s:d)", "(b)(b)(b)(b)"}, Row{"a(?i)b", "bfb"},
-                         Row{"[a-z]", "[bbb]"}, Row{"[]a][^]a]", "[bb][bb]"}, Row{R"([^\]\s[:alpha:]$|*])", "[\\\\:bbb]"}, Row{"é█x", "bbb"},
-                         Row{"(", "none"}, Row{"a)", "none"}, Row{"[a", "none"}, Row{"a\\", "none"}, Row{"(?=a)", "none"}, Row{"(?<=a)", "none"}, Row{"a++", "none"},
-                         Row{"*a", "none"}, Row{"[[:a", "none"}}) {
+  for (const Row& row : {Row{"", ""},
+                         Row{"ab", "bb"},
+                         Row{R"(\s\.\x41)", "\\\\\\bb"},
+                         Row{"^a.$", "^b.^"},
+                         Row{"a|b", "b|b"},
+                         Row{"a*b+?c?", "bxbxbx"},
+                         Row{"a{2,3}b{4}?c{,2}d{", "bxbxbbbbbbb"},
+                         Row{"(a)(?:b)(?P<n>c)(?i-s:d)", "(b)(b)(b)(b)"},
+                         Row{"a(?i)b", "bfb"},
+                         Row{"[a-z]", "[bbb]"},
+                         Row{"[]a][^]a]", "[bb][bb]"},
+                         Row{R"([^\]\s[:alpha:]$|*])", "[\\\\:bbb]"},
+                         Row{"é█x", "bbb"},
+                         Row{"(", "none"},
+                         Row{"a)", "none"},
+                         Row{"[a", "none"},
+                         Row{"a\\", "none"},
+                         Row{"(?=a)", "none"},
+                         Row{"(?<=a)", "none"},
+                         Row{"a++", "none"},
+                         Row{"*a", "none"},
+                         Row{"[[:a", "none"}}) {
     CAPTURE(row.text);
     CHECK(Kinds(row.text) == row.kinds);
   }

@@ -30,7 +30,8 @@ void Run(std::string_view bytes) {
     while (archive.Next()) {
       // Not more than the limit, and the one line that says what is wrong.
       INQUEST_CHECK(++members <= kLimits.members + 2);
-      for (std::size_t got = piece.size(); got == piece.size(); total += got) got = archive.Read(piece.data(), piece.size());
+      for (std::size_t got = piece.size(); got == piece.size(); total += got)
+        got = archive.Read(piece.data(), piece.size());
       INQUEST_CHECK(total <= kLimits.bytes + piece.size());
     }
     INQUEST_CHECK(members > 0);

@@ -1,4 +1,5 @@
-// Fuzz target: any bytes as lines that each format is offered, marked or not. Views that an event keeps must not outlive them.
+// Fuzz target: any bytes as lines that each format is offered, marked or not. Views that an event keeps must not
+// outlive them.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,7 +17,9 @@ namespace {
 /// Reads all of what it is given, so that a bad view is seen.
 class Reader final : public EventSink {
  public:
-  void Add(Event event) override { INQUEST_CHECK(SizeOf(event) > 0 && (KeyOf(event.what) | 1) != 0 && event.text.size() <= kCitedBytes); }
+  void Add(Event event) override {
+    INQUEST_CHECK(SizeOf(event) > 0 && (KeyOf(event.what) | 1) != 0 && event.text.size() <= kCitedBytes);
+  }
   void AddCalls(const CallBatch&, std::size_t, std::size_t, const SourcePos&) override {}
 };
 

@@ -23,7 +23,9 @@ std::string TextOf(std::string_view bytes, std::size_t head, std::size_t room) {
   const std::string text = ReadThrough<NotebookReader>(bytes, head, room, take);
   std::uint64_t lines = 0;
   for (const Removed::Lines& one : removed.lines) lines += one.count;
-  const auto ends = [](std::string_view in) { return static_cast<std::uint64_t>(std::count(in.begin(), in.end(), '\n')); };
+  const auto ends = [](std::string_view in) {
+    return static_cast<std::uint64_t>(std::count(in.begin(), in.end(), '\n'));
+  };
   INQUEST_CHECK(text.size() + removed.claimed == bytes.size());
   INQUEST_CHECK(ends(text) + lines == ends(bytes));
   return text;

@@ -59,7 +59,8 @@ std::string Pack(Setter format, Setter filter, const std::vector<Member>& member
   return packed;
 }
 
-/// In blocks of 64 KiB, as `lz4 -B4` does: a reader gives nothing of a block that is cut, and the usual 4 MiB hold a whole test.
+/// In blocks of 64 KiB, as `lz4 -B4` does: a reader gives nothing of a block that is cut, and the usual 4 MiB hold a
+/// whole test.
 int AddSmallLz4(archive* out) {
   const int code = ::archive_write_add_filter_lz4(out);
   return code == ARCHIVE_OK ? ::archive_write_set_filter_option(out, "lz4", "block-size", "4") : code;
@@ -76,12 +77,17 @@ const std::map<std::string, Setter> kFormats = {{"pax", ::archive_write_set_form
                                                 {"v7", ::archive_write_set_format_v7tar},
                                                 {"zip", ::archive_write_set_format_zip}};
 
-std::string Compressed(const std::string& text, const std::string& how) { return Pack(::archive_write_set_format_raw, kFilters.at(how), {{"data", text, AE_IFREG, {}}}); }
-std::string Tar(const std::vector<Member>& members) { return Pack(::archive_write_set_format_pax_restricted, ::archive_write_add_filter_none, members); }
+std::string Compressed(const std::string& text, const std::string& how) {
+  return Pack(::archive_write_set_format_raw, kFilters.at(how), {{"data", text, AE_IFREG, {}}});
+}
+std::string Tar(const std::vector<Member>& members) {
+  return Pack(::archive_write_set_format_pax_restricted, ::archive_write_add_filter_none, members);
+}
 
 const std::string& Log() {
   static const std::string kLog = [] {
-    std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / "corpus/oom-on-one-rank-others-time-out/job.log", std::ios::binary);
+    std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / "corpus/oom-on-one-rank-others-time-out/job.log",
+                         std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(stream), {});
   }();
   REQUIRE(kLog.size() > 1000);
@@ -91,7 +97,8 @@ const std::string& Log() {
 /// More than some blocks, with evidence at both ends.
 std::string LongLog() {
   std::string text = Log();
-  for (std::int64_t i = 0; text.size() < 1'500'000; ++i) text += fmt::format("step {} loss {} tokens {}\n", i, i * 7919 % 10007, i * 104729 % 1000003);
+  for (std::int64_t i = 0; text.size() < 1'500'000; ++i)
+    text += fmt::format("step {} loss {} tokens {}\n", i, i * 7919 % 10007, i * 104729 % 1000003);
   return text + Log();
 }
 
@@ -112,8 +119,11 @@ Scan ScanPath(const std::string& path, const ScanOptions& options = {.threads = 
     return scan;
   }
   scan.reads = std::move(*reads);
-  for (const Event& event : sink.events) scan.events.push_back(fmt::format("{}:{}:{} {} {}", event.where.input, event.where.line, event.where.offset, KindOf(event.what), event.text));
-  for (const InputRead& read : scan.reads) CHECK(read.tally.claimed + read.tally.plain + read.tally.damaged == read.tally.bytes);
+  for (const Event& event : sink.events)
+    scan.events.push_back(fmt::format("{}:{}:{} {} {}", event.where.input, event.where.line, event.where.offset,
+                                      KindOf(event.what), event.text));
+  for (const InputRead& read : scan.reads)
+    CHECK(read.tally.claimed + read.tally.plain + read.tally.damaged == read.tally.bytes);
   return scan;
 }
 
@@ -153,7 +163,8 @@ TEST_CASE("a compressed log is the log", "[unit][archive]") {
     CHECK(empty.reads[0].tally.bytes == 0);
     CHECK(empty.reads[0].problem.empty());
   }
-  for (const char* const how : {"gz", "zst", "xz", "bz2", "lz4"}) CHECK(ScanBytes("rotated", Compressed("first\n", how) + Compressed("second\n", how)).reads[0].tally.lines == 2);
+  for (const char* const how : {"gz", "zst", "xz", "bz2", "lz4"})
+    CHECK(ScanBytes("rotated", Compressed("first\n", how) + Compressed("second\n", how)).reads[0].tally.lines == 2);
   // A log that was truncated while its writer went on begins with zeros, as a tar of no members does.
   const std::string late = std::string(4096, '\0') + "\n" + Log();
   const Scan after_zeros = ScanBytes("late.gz", Compressed(late, "gz"));
@@ -163,7 +174,8 @@ TEST_CASE("a compressed log is the log", "[unit][archive]") {
 }
 
 TEST_CASE("members of an archive are inputs in its order", "[unit][archive]") {
-  const std::vector<Member> members = {{"z/job.log", Log(), AE_IFREG, {}}, {"a.txt", "hello\n", AE_IFREG, {}}, {"empty", "", AE_IFREG, {}}};
+  const std::vector<Member> members = {
+      {"z/job.log", Log(), AE_IFREG, {}}, {"a.txt", "hello\n", AE_IFREG, {}}, {"empty", "", AE_IFREG, {}}};
   const Scan plain = ScanBytes("job.log", Log());
   auto filters = kFilters;
   filters["none"] = ::archive_write_add_filter_none;
@@ -183,12 +195,14 @@ TEST_CASE("members of an archive are inputs in its order", "[unit][archive]") {
 }
 
 TEST_CASE("one level of nesting is opened", "[unit][archive]") {
-  const std::string inner = Tar({{"rank3.log", Log(), AE_IFREG, {}}, {"deep.gz", Compressed(Log(), "gz"), AE_IFREG, {}}});
+  const std::string inner =
+      Tar({{"rank3.log", Log(), AE_IFREG, {}}, {"deep.gz", Compressed(Log(), "gz"), AE_IFREG, {}}});
   const Scan scan = ScanBytes("b.tar", Tar({{"n/dmesg.gz", Compressed("one\ntwo\n", "gz"), AE_IFREG, {}},
                                             {"n/plain", "x\n", AE_IFREG, {}},
                                             {"n/logs.tgz", Compressed(inner, "gz"), AE_IFREG, {}},
                                             {"last", "y\n", AE_IFREG, {}}}));
-  REQUIRE(Paths(scan) == Names{"b.tar:n/dmesg.gz", "b.tar:n/plain", "b.tar:n/logs.tgz:rank3.log", "b.tar:n/logs.tgz:deep.gz", "b.tar:last"});
+  REQUIRE(Paths(scan) == Names{"b.tar:n/dmesg.gz", "b.tar:n/plain", "b.tar:n/logs.tgz:rank3.log",
+                               "b.tar:n/logs.tgz:deep.gz", "b.tar:last"});
   CHECK(scan.reads[0].tally.lines == 2);
   CHECK(scan.reads[2].tally.bytes == Log().size());
   CHECK(scan.reads[3].tally.bytes == Compressed(Log(), "gz").size());
@@ -196,8 +210,11 @@ TEST_CASE("one level of nesting is opened", "[unit][archive]") {
   CHECK(scan.reads[4].tally.bytes == 2);
 }
 
-TEST_CASE("zips and tars nest in each other, two members may share a name, and there may be thousands", "[unit][archive]") {
-  const auto zip = [](const std::vector<Member>& members) { return Pack(::archive_write_set_format_zip, ::archive_write_add_filter_none, members); };
+TEST_CASE("zips and tars nest in each other, two members may share a name, and there may be thousands",
+          "[unit][archive]") {
+  const auto zip = [](const std::vector<Member>& members) {
+    return Pack(::archive_write_set_format_zip, ::archive_write_add_filter_none, members);
+  };
   const std::string gz = Compressed(Tar({{"a", "1\n", AE_IFREG, {}}, {"a", "2\n2\n", AE_IFREG, {}}}), "gz");
   const Scan in_zip = ScanBytes("x", zip({{"t.tgz", gz, AE_IFREG, {}}, {"b", "3\n", AE_IFREG, {}}}));
   REQUIRE(Paths(in_zip) == Names{"x:t.tgz:a", "x:t.tgz:a", "x:b"});
@@ -207,7 +224,8 @@ TEST_CASE("zips and tars nest in each other, two members may share a name, and t
   CHECK(Paths(ScanBytes("x", Compressed(zip({{"a", "1\n", AE_IFREG, {}}}), "xz"))) == Names{"x:a"});
 
   std::vector<Member> many;
-  for (int i = 0; i < 4000; ++i) many.push_back({fmt::format("rank{}.log", i), i == 3999 ? Log() : "line\n", AE_IFREG, {}});
+  for (int i = 0; i < 4000; ++i)
+    many.push_back({fmt::format("rank{}.log", i), i == 3999 ? Log() : "line\n", AE_IFREG, {}});
   const Scan scan = ScanBytes("x", Compressed(Tar(many), "zst"));
   REQUIRE(scan.reads.size() == 4000);
   CHECK(scan.reads.back().path == "x:rank3999.log");
@@ -220,7 +238,10 @@ TEST_CASE("what is encrypted is told, and what stands beside it is read", "[unit
     REQUIRE(::archive_write_set_passphrase(out, "secret") == ARCHIVE_OK);
     return ::archive_write_set_option(out, "zip", "encryption", "traditional");
   };
-  const Scan both = ScanBytes("x", Tar({{"z.zip", Pack(encrypted, ::archive_write_add_filter_none, {{"a.log", Log(), AE_IFREG, {}}}), AE_IFREG, {}}, {"b", "3\n", AE_IFREG, {}}}));
+  const Scan both = ScanBytes(
+      "x",
+      Tar({{"z.zip", Pack(encrypted, ::archive_write_add_filter_none, {{"a.log", Log(), AE_IFREG, {}}}), AE_IFREG, {}},
+           {"b", "3\n", AE_IFREG, {}}}));
   REQUIRE(Paths(both) == Names{"x:z.zip:a.log", "x:b"});
   CHECK(both.reads[0].problem == "encrypted: unpack it with its password and give the folder");
   CHECK(both.reads[0].tally.bytes == 0);
@@ -242,7 +263,9 @@ TEST_CASE("a sparse member has its holes, within the limits", "[unit][archive]")
     REQUIRE(::archive_write_header(out, entry) == ARCHIVE_OK);
     const std::string piece = std::string(4095, 'x') + "\n", hole(1 << 20, '\0');
     ::archive_write_data(out, piece.data(), piece.size());
-    for (std::uint64_t left = size - 8192; left > 0;) left -= static_cast<std::uint64_t>(::archive_write_data(out, hole.data(), std::min<std::uint64_t>(left, hole.size())));
+    for (std::uint64_t left = size - 8192; left > 0;)
+      left -= static_cast<std::uint64_t>(
+          ::archive_write_data(out, hole.data(), std::min<std::uint64_t>(left, hole.size())));
     ::archive_write_data(out, piece.data(), piece.size());
     ::archive_entry_free(entry);
     ::archive_write_close(out);
@@ -256,7 +279,8 @@ TEST_CASE("a sparse member has its holes, within the limits", "[unit][archive]")
   CHECK(scan.reads[0].tally.bytes == 3'000'000);
   CHECK(scan.reads[0].tally.lines == 2);
   CHECK(scan.reads[0].problem.empty());
-  const Scan wide = ScanBytes("x", sparse(64 << 20), {.threads = 1, .expansion = {.ratio = 100, .dense_bytes = 1 << 20}});
+  const Scan wide =
+      ScanBytes("x", sparse(64 << 20), {.threads = 1, .expansion = {.ratio = 100, .dense_bytes = 1 << 20}});
   CHECK(wide.reads[0].tally.bytes < (8 << 20));
   CHECK(wide.reads[0].problem == "expands to far more than a log does; the rest was not read");
 }
@@ -296,8 +320,13 @@ TEST_CASE("text that only begins like an archive is text", "[unit][archive]") {
 }
 
 TEST_CASE("a cut archive gives what stands before the cut", "[unit][archive]") {
-  const std::string bundle = Tar({{"a.log", Log(), AE_IFREG, {}}, {"b.gz", Compressed(Log(), "gz"), AE_IFREG, {}}, {"c.log", LongLog(), AE_IFREG, {}}});
-  std::map<std::string, std::string> whole = {{"tar", bundle}, {"zip", Pack(::archive_write_set_format_zip, ::archive_write_add_filter_none, {{"a.log", Log(), AE_IFREG, {}}, {"c.log", LongLog(), AE_IFREG, {}}})}};
+  const std::string bundle = Tar({{"a.log", Log(), AE_IFREG, {}},
+                                  {"b.gz", Compressed(Log(), "gz"), AE_IFREG, {}},
+                                  {"c.log", LongLog(), AE_IFREG, {}}});
+  std::map<std::string, std::string> whole = {
+      {"tar", bundle},
+      {"zip", Pack(::archive_write_set_format_zip, ::archive_write_add_filter_none,
+                   {{"a.log", Log(), AE_IFREG, {}}, {"c.log", LongLog(), AE_IFREG, {}}})}};
   for (const auto& [how, filter] : kFilters) whole[how] = Compressed(bundle, how);
   for (const auto& [how, bytes] : whole) {
     const Scan full = ScanBytes("x", bytes);
@@ -318,7 +347,8 @@ TEST_CASE("a cut archive gives what stands before the cut", "[unit][archive]") {
       CHECK(total(cut) <= total(full));
       CHECK(total(cut) >= most);
       most = total(cut);
-      CHECK(std::any_of(cut.reads.begin(), cut.reads.end(), [](const InputRead& read) { return !read.problem.empty() || read.path == "x"; }));
+      CHECK(std::any_of(cut.reads.begin(), cut.reads.end(),
+                        [](const InputRead& read) { return !read.problem.empty() || read.path == "x"; }));
     }
     CAPTURE(how);
     CHECK(most > Log().size());
@@ -351,9 +381,13 @@ TEST_CASE("a broken member leaves the others, a broken file the other files", "[
 TEST_CASE("bytes turned over at random crash nothing", "[unit][archive]") {
   std::mt19937 chance(20310219);
   std::vector<std::string> whole;
-  const std::string bundle = Tar({{"a.log", Log(), AE_IFREG, {}}, {"b.gz", Compressed(Log(), "gz"), AE_IFREG, {}}, {"c.log", Log(), AE_IFREG, {}}});
+  const std::string bundle = Tar({{"a.log", Log(), AE_IFREG, {}},
+                                  {"b.gz", Compressed(Log(), "gz"), AE_IFREG, {}},
+                                  {"c.log", Log(), AE_IFREG, {}}});
   for (const auto& [how, filter] : kFilters) whole.push_back(Compressed(bundle, how));
-  for (const auto& [kind, format] : kFormats) whole.push_back(Pack(format, ::archive_write_add_filter_none, {{"a.log", Log(), AE_IFREG, {}}, {"d/b", "x\n", AE_IFREG, {}}}));
+  for (const auto& [kind, format] : kFormats)
+    whole.push_back(
+        Pack(format, ::archive_write_add_filter_none, {{"a.log", Log(), AE_IFREG, {}}, {"d/b", "x\n", AE_IFREG, {}}}));
   for (const std::string& bytes : whole) {
     for (int i = 0; i < 50; ++i) {
       std::string damaged = bytes;
@@ -366,10 +400,12 @@ TEST_CASE("bytes turned over at random crash nothing", "[unit][archive]") {
 
 TEST_CASE("what expands without end is left", "[unit][archive]") {
   const std::string flood(32 << 20, 'x');
-  const ScanOptions options{.threads = 2, .expansion = {.bytes = 1 << 30, .ratio = 1000, .dense_bytes = 1 << 20, .members = 100}};
+  const ScanOptions options{.threads = 2,
+                            .expansion = {.bytes = 1 << 30, .ratio = 1000, .dense_bytes = 1 << 20, .members = 100}};
   const auto bomb = Compressed(flood, "zst");
   REQUIRE(bomb.size() * 1000 < flood.size());
-  for (const std::string& bytes : {bomb, Tar({{"a", bomb, AE_IFREG, {}}, {"b", "after\n", AE_IFREG, {}}}), Compressed(Tar({{"flood", flood, AE_IFREG, {}}}), "zst")}) {
+  for (const std::string& bytes : {bomb, Tar({{"a", bomb, AE_IFREG, {}}, {"b", "after\n", AE_IFREG, {}}}),
+                                   Compressed(Tar({{"flood", flood, AE_IFREG, {}}}), "zst")}) {
     CAPTURE(bytes.size());
     const Scan scan = ScanBytes("x", bytes, options);
     REQUIRE_FALSE(scan.error);
@@ -378,14 +414,24 @@ TEST_CASE("what expands without end is left", "[unit][archive]") {
     CHECK(scan.reads[0].problem == "expands to far more than a log does; the rest was not read");
   }
   // Not even on the way past a member that nobody reads.
-  const Scan hidden = ScanBytes("x", Compressed(Tar({{"a", "before\n", AE_IFREG, {}}, {".hidden", flood, AE_IFREG, {}}, {"b", "after\n", AE_IFREG, {}}}), "zst"), options);
+  const Scan hidden = ScanBytes(
+      "x",
+      Compressed(
+          Tar({{"a", "before\n", AE_IFREG, {}}, {".hidden", flood, AE_IFREG, {}}, {"b", "after\n", AE_IFREG, {}}}),
+          "zst"),
+      options);
   CHECK(Paths(hidden) == Names{"x:a", "x"});
   CHECK(hidden.reads.back().problem == "expands to far more than a log does; the rest was not read");
-  CHECK(ScanBytes("x", bomb, {.threads = 1, .expansion = {.ratio = 1000, .dense_bytes = 64 << 20}}).reads[0].problem.empty());
-  CHECK_FALSE(ScanBytes("x", Tar({{"a", flood, AE_IFREG, {}}}), {.threads = 1, .expansion = {.bytes = 4 << 20}}).reads[0].problem.empty());
+  CHECK(ScanBytes("x", bomb, {.threads = 1, .expansion = {.ratio = 1000, .dense_bytes = 64 << 20}})
+            .reads[0]
+            .problem.empty());
+  CHECK_FALSE(ScanBytes("x", Tar({{"a", flood, AE_IFREG, {}}}), {.threads = 1, .expansion = {.bytes = 4 << 20}})
+                  .reads[0]
+                  .problem.empty());
 
   std::vector<Member> many;
-  for (int i = 0; i < 30; ++i) many.push_back({fmt::format("{}.log", i), i % 2 == 0 ? "line\n" : "", i % 3 == 0 ? AE_IFREG : AE_IFDIR, {}});
+  for (int i = 0; i < 30; ++i)
+    many.push_back({fmt::format("{}.log", i), i % 2 == 0 ? "line\n" : "", i % 3 == 0 ? AE_IFREG : AE_IFDIR, {}});
   for (Member& member : many)
     if (member.type != AE_IFREG) member.content.clear();
   const Scan scan = ScanBytes("x", Tar(many), {.threads = 1, .expansion = {.members = 10}});
@@ -395,7 +441,10 @@ TEST_CASE("what expands without end is left", "[unit][archive]") {
 }
 
 TEST_CASE("any block size and number of threads reads an archive alike", "[unit][archive]") {
-  const std::string bytes = Compressed(Tar({{"a.log", LongLog(), AE_IFREG, {}}, {"b.gz", Compressed(LongLog(), "gz"), AE_IFREG, {}}, {"error.json", "{\"message\": 1}", AE_IFREG, {}}}), "zst");
+  const std::string bytes = Compressed(Tar({{"a.log", LongLog(), AE_IFREG, {}},
+                                            {"b.gz", Compressed(LongLog(), "gz"), AE_IFREG, {}},
+                                            {"error.json", "{\"message\": 1}", AE_IFREG, {}}}),
+                                       "zst");
   const Scan one = ScanBytes("x", bytes);
   REQUIRE(one.reads.size() == 3);
   for (const std::size_t block_bytes : {256u << 10, 300'001u, 1u << 20, 8u << 20}) {
@@ -419,8 +468,11 @@ TEST_CASE("folders of a bundle name hosts", "[unit][archive]") {
     std::string hosts;  ///< one word a path, - for none
   };
   const Row rows[] = {
-      {{"b.tar:node07/dmesg.txt", "b.tar:node08/dmesg.txt", "b.tar:node08/rank0.log", "b.tar:job.log"}, "node07 node08 node08 -"},
-      {{"case/gpu-a1.example.org/nvidia-smi.txt", "case/gpu-a2.example.org/var/log/kern.log", "case/gpu-a3.example.org/messages"}, "gpu-a1 gpu-a2 gpu-a3"},
+      {{"b.tar:node07/dmesg.txt", "b.tar:node08/dmesg.txt", "b.tar:node08/rank0.log", "b.tar:job.log"},
+       "node07 node08 node08 -"},
+      {{"case/gpu-a1.example.org/nvidia-smi.txt", "case/gpu-a2.example.org/var/log/kern.log",
+        "case/gpu-a3.example.org/messages"},
+       "gpu-a1 gpu-a2 gpu-a3"},
       {{"b.zip:in/node1/kern.log", "b.zip:in/node2/logs/rank0.log", "b.zip:in/node3/kern.log"}, "node1 node2 node3"},
       {{"node07/dmesg.txt"}, "-"},
       {{"run-1/dmesg.txt", "run-2/dmesg.txt"}, "- -"},
@@ -430,15 +482,22 @@ TEST_CASE("folders of a bundle name hosts", "[unit][archive]") {
       {{"node07/job.log", "node08/job.log"}, "node07 node08"},
       {{"node07/job.log"}, "-"},
       {{"logs/node07/rank_3/stderr.log", "logs/node08/rank_11/stderr.log", "logs/all.log"}, "node07 node08 -"},
-      {{"logs/dgx-12/0.log", "logs/dgx-7/0.log", "logs/ip-10-0-0-7/1.log", "logs/ip-10-0-0-8/1.log"}, "dgx-12 dgx-7 ip-10-0-0-7 ip-10-0-0-8"},
+      {{"logs/dgx-12/0.log", "logs/dgx-7/0.log", "logs/ip-10-0-0-7/1.log", "logs/ip-10-0-0-8/1.log"},
+       "dgx-12 dgx-7 ip-10-0-0-7 ip-10-0-0-8"},
       {{"10.0.0.7/rank0.log", "10.0.0.300/rank0.log", "1.2.3/x", "10.0.0.7.8/x", "1..2.3/x"}, "10.0.0.7 - - - -"},
       {{"gpu0/dmesg.txt", "gpu1/dmesg.txt"}, "- -"},
       {{"node_0/job.log", "node_1/job.log"}, "- -"},
       {{"attempt_0/0/stderr.log", "attempt_0/1/stderr.log", "rank_0/x.log", "rank_1/x.log"}, "- - - -"},
-      {{"/tmp/sosreport-node07-2031-04-05-abcdefg/sos_commands/kernel/dmesg", "b.tar.xz:sosreport-gpu-a1.example.org-0123456-2031-04-05-xyz/var/log/messages", "sosreport-x/dmesg"}, "node07 gpu-a1 -"},
-      {{"must-gather.local.12/quay-io/nodes/worker-3.ec2.internal/journal.log", "must-gather.local.12/quay-io/nodes/logs/x", "must-gather.local.12/version"}, "worker-3 - -"},
+      {{"/tmp/sosreport-node07-2031-04-05-abcdefg/sos_commands/kernel/dmesg",
+        "b.tar.xz:sosreport-gpu-a1.example.org-0123456-2031-04-05-xyz/var/log/messages", "sosreport-x/dmesg"},
+       "node07 gpu-a1 -"},
+      {{"must-gather.local.12/quay-io/nodes/worker-3.ec2.internal/journal.log",
+        "must-gather.local.12/quay-io/nodes/logs/x", "must-gather.local.12/version"},
+       "worker-3 - -"},
       {{"node07/dmesg.txt", "node08/dmesg.txt", "shared/slurm.out"}, "node07 node08 -"},
-      {{"x.tar.zst:inquest-bundle/node07/dmesg.txt", "x.tar.zst:inquest-bundle/node07/files/logs/slurm.out", "x.tar.zst:inquest-bundle/node07/dumps/nccl_trace_rank_9"}, "node07 - -"},
+      {{"x.tar.zst:inquest-bundle/node07/dmesg.txt", "x.tar.zst:inquest-bundle/node07/files/logs/slurm.out",
+        "x.tar.zst:inquest-bundle/node07/dumps/nccl_trace_rank_9"},
+       "node07 - -"},
       {{"dmesg.txt", "/dmesg.txt", "a:dmesg.txt", ""}, "- - - -"},
   };
   for (const Row& row : rows) {
@@ -454,14 +513,20 @@ TEST_CASE("folders of a bundle name hosts", "[unit][archive]") {
 }
 
 TEST_CASE("a support bundle blames the host of the folder", "[unit][archive]") {
-  const std::string xid = "[ 8123.456789] NVRM: Xid (PCI:0000:4e:00): 79, pid=2113, name=python, GPU has fallen off the bus.\n";
+  const std::string xid =
+      "[ 8123.456789] NVRM: Xid (PCI:0000:4e:00): 79, pid=2113, name=python, GPU has fallen off the bus.\n";
   const std::string quiet = "[    0.000000] Linux version 6.1.0\n";
-  for (const auto& [first, second] : {std::pair("node07/dmesg.txt", "node08/dmesg.txt"), std::pair("inquest-bundle/node07/dmesg.txt", "inquest-bundle/node08/uname.txt")}) {
-    const JobFolder folder({{"b.tar.zst", Compressed(Tar({{first, xid, AE_IFREG, {}}, {second, quiet, AE_IFREG, {}}}), "zst")}});
+  for (const auto& [first, second] :
+       {std::pair("node07/dmesg.txt", "node08/dmesg.txt"),
+        std::pair("inquest-bundle/node07/dmesg.txt", "inquest-bundle/node08/uname.txt")}) {
+    const JobFolder folder(
+        {{"b.tar.zst", Compressed(Tar({{first, xid, AE_IFREG, {}}, {second, quiet, AE_IFREG, {}}}), "zst")}});
     const Analysis analysis = AnalyzePaths(folder.Files());
     CAPTURE(first);
     const auto& events = analysis.timeline.events;
-    const auto named = std::find_if(events.begin(), events.end(), [](const Event& event) { return event.origin.host && event.origin.host->value == "node07"; });
+    const auto named = std::find_if(events.begin(), events.end(), [](const Event& event) {
+      return event.origin.host && event.origin.host->value == "node07";
+    });
     REQUIRE(named != events.end());
     CHECK(named->origin.host->basis == Basis::kFileName);
     CHECK(analysis.timeline.inputs[named->where.input].path.ends_with(first));

@@ -9,7 +9,10 @@ namespace inquest {
 namespace {
 
 std::string Elf(char data, char type_low, char type_high) {
-  std::string head("\x7f" "ELF\x02", 5);
+  std::string head(
+      "\x7f"
+      "ELF\x02",
+      5);
   head += data;
   head.resize(16);
   return head + type_low + type_high + std::string(40, '\0');
@@ -19,13 +22,20 @@ std::string Elf(char data, char type_low, char type_high) {
 
 TEST_CASE("what holds no lines is named by its first bytes", "[binary-form]") {
   using namespace std::string_literals;
-  const struct Row { std::string path, head, name; } rows[] = {
+  const struct Row {
+    std::string path, head, name;
+  } rows[] = {
       {"core.4123", Elf(1, 4, 0), "core-dump"},
       {"core", Elf(2, 0, 4), "core-dump"},
       {"libnccl.so.2", Elf(1, 3, 0), "elf"},
-      {"x", "\x7f" "ELF", "elf"},
-      {"nccl_trace_rank_0", "\x80\x02}q\0(X\x07\0\0\0versionX\x09\0\0\0pg_configX\x09\0\0\0pg_status"s, "flight-recorder"},
-      {"dump.json", R"({"version":"2.4","pg_config":{},"entries":[{"profiling_name":"nccl:all_reduce"}]})", "flight-recorder"},
+      {"x",
+       "\x7f"
+       "ELF",
+       "elf"},
+      {"nccl_trace_rank_0", "\x80\x02}q\0(X\x07\0\0\0versionX\x09\0\0\0pg_configX\x09\0\0\0pg_status"s,
+       "flight-recorder"},
+      {"dump.json", R"({"version":"2.4","pg_config":{},"entries":[{"profiling_name":"nccl:all_reduce"}]})",
+       "flight-recorder"},
       {"config.json", R"({"pg_config":{},"entries":[]})", ""},
       {"state.pkl", "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94."s, "pickle"},
       {"run.nsys-rep", "\x01\0\0\0report"s, "nsight-report"},

@@ -240,15 +240,18 @@ TEST_CASE("block: what was scanned before does not matter", "[block]") {
 // line, also of those that differ from a remembered one by a byte or are cut or joined.
 TEST_CASE("block: a remembered call and a parsed one are read alike", "[block]") {
   const auto call = [](int rank, const std::string& op, const std::string& count, const std::string& send) {
-    return fmt::format("alder{:02}:41234:{} [{}] NCCL INFO {}: opCount 2a sendbuff {} recvbuff 0x7f1c42000000 count {} datatype 7 op 0 root 0 comm "
-                       "0x55d0c2a4{:04x} [nranks=16] stream 0x55d0bf3312a0",
-                       rank, 41777 + rank, rank, op, send, count, rank);
+    return fmt::format(
+        "alder{:02}:41234:{} [{}] NCCL INFO {}: opCount 2a sendbuff {} recvbuff 0x7f1c42000000 count {} datatype 7 op "
+        "0 root 0 comm "
+        "0x55d0c2a4{:04x} [nranks=16] stream 0x55d0bf3312a0",
+        rank, 41777 + rank, rank, op, send, count, rank);
   };
   std::vector<std::string> calls;
   for (int rank = 0; rank < 3; ++rank)
     for (const std::string op : {"AllReduce", "Send", "ReduceScatter"})
       for (const std::string count : {"1", "1048576", "17179869184"})
-        for (const std::string send : {"0x7f1c40000000", "(nil)", "0xa06000000"}) calls.push_back(call(rank, op, count, send));
+        for (const std::string send : {"0x7f1c40000000", "(nil)", "0xa06000000"})
+          calls.push_back(call(rank, op, count, send));
   std::string all;
   for (const std::string& line : calls) all += line + "\n";
   const Code code = GENERATE(Code::kPortable, Code::kAvx2, Code::kAvx512);
@@ -266,10 +269,17 @@ TEST_CASE("block: a remembered call and a parsed one are read alike", "[block]")
   for (int round = 0; round < 2000; ++round) {
     std::string line = calls[below(calls.size())];
     switch (below(4)) {
-      case 0: line[below(line.size())] = bytes[below(bytes.size())]; break;
-      case 1: line.insert(below(line.size()), 1, bytes[below(bytes.size())]); break;
-      case 2: line.erase(below(line.size()), 1 + below(3)); break;
-      default: line = line.substr(0, below(line.size())) + calls[below(calls.size())].substr(below(170));
+      case 0:
+        line[below(line.size())] = bytes[below(bytes.size())];
+        break;
+      case 1:
+        line.insert(below(line.size()), 1, bytes[below(bytes.size())]);
+        break;
+      case 2:
+        line.erase(below(line.size()), 1 + below(3));
+        break;
+      default:
+        line = line.substr(0, below(line.size())) + calls[below(calls.size())].substr(below(170));
     }
     if (below(3) == 0) line = "2031-04-05T06:07:08.123456789Z " + line;
     line += below(3) == 0 ? "\r\n" : "\n";
@@ -277,9 +287,11 @@ TEST_CASE("block: a remembered call and a parsed one are read alike", "[block]")
     CAPTURE(line);
     CHECK((known == anew));
     // Among other calls, where known lines are read in one go.
-    const std::string among = calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + line + calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + kTelling + "\n";
+    const std::string among = calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + line +
+                              calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + kTelling + "\n";
     CHECK((Show(ScanWith(used, among)) == Show(ScanBlock(among))));
-    const std::string cut = calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" + calls[below(calls.size())].substr(0, 150 + below(80));
+    const std::string cut = calls[below(calls.size())] + "\n" + calls[below(calls.size())] + "\n" +
+                            calls[below(calls.size())].substr(0, 150 + below(80));
     CHECK((Show(ScanWith(used, cut, '\n')) == Show(ScanBlock(cut))));
   }
 }

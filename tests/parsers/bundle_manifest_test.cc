@@ -10,8 +10,21 @@ namespace {
 
 TEST_CASE("bundle-manifest: what was not collected, and nothing else", "[bundle-manifest]") {
   Manifest manifest{.hostname = "node07.example.org", .time = "2031-04-05T12:00:00Z", .tool_version = "1", .items = {}};
-  manifest.items.push_back({.name = "dmesg.txt", .command = {"dmesg"}, .source = {}, .problem = {}, .kept = true, .exit_code = 0, .signal = {}});
-  manifest.items.push_back({.name = "nvidia-smi.txt", .command = {"nvidia-smi"}, .source = {}, .problem = "stopped after 30 s", .kept = true, .exit_code = {}, .signal = 9, .timed_out = true});
+  manifest.items.push_back({.name = "dmesg.txt",
+                            .command = {"dmesg"},
+                            .source = {},
+                            .problem = {},
+                            .kept = true,
+                            .exit_code = 0,
+                            .signal = {}});
+  manifest.items.push_back({.name = "nvidia-smi.txt",
+                            .command = {"nvidia-smi"},
+                            .source = {},
+                            .problem = "stopped after 30 s",
+                            .kept = true,
+                            .exit_code = {},
+                            .signal = 9,
+                            .timed_out = true});
   const auto events = ParseLines(kBundleManifest, RenderManifest(manifest));
   REQUIRE(events.size() == 1);
   const auto missing = Only<NotCollected>(events);
@@ -31,7 +44,8 @@ TEST_CASE("bundle-manifest: forms of the file", "[bundle-manifest]") {
   };
   const Row rows[] = {
       {R"({"schema": "inquest-bundle-1", "items": []})", true, 0},
-      {R"({"schema": "inquest-bundle-2", "more": 1, "items": [{"name": "a", "problem": "b"}, {"name": 1, "problem": "b"}, 7, {"problem": "c"}]})", true, 1},
+      {R"({"schema": "inquest-bundle-2", "more": 1, "items": [{"name": "a", "problem": "b"}, {"name": 1, "problem": "b"}, 7, {"problem": "c"}]})",
+       true, 1},
       {R"({"schema": "inquest-bundle-1"})", false, 0},
       {R"({"schema": "inquest-verdict-1", "items": [{"name": "inquest-bundle-", "problem": "b"}]})", false, 0},
       {R"({"schema": "inquest-bundle-1", "items": [{"name": "a", "problem": "b"})", false, 0},

@@ -33,7 +33,9 @@ std::string Show(const UniqueIdWait& what) {
   return std::to_string(what.waiter.value) + " waits for " + std::to_string(what.publisher.value) + " key " + what.key +
          ": " + what.error;
 }
-std::string Show(const WaitGivenUp& what) { return "gave up " + what.on + " after " + std::to_string(what.timeout_ms.value_or(-1)); }
+std::string Show(const WaitGivenUp& what) {
+  return "gave up " + what.on + " after " + std::to_string(what.timeout_ms.value_or(-1));
+}
 std::string Show(const GuessedDevice& what) {
   return "rank " + (what.group_rank ? std::to_string(what.group_rank->value) : "?") + " guesses " +
          std::to_string(what.device);
@@ -145,12 +147,20 @@ TEST_CASE("c10d: claimed, but no event", "[c10d]") {
 TEST_CASE("c10d: how many came to the barrier in the store", "[c10d]") {
   const auto count = [](const std::string& line) {
     const auto found = Only<StoreBarrierCount>(ParseLines(kC10dErrors, line + "\n"));
-    return found.size() == 1 ? fmt::format("{} of {} by {}{}", found[0].came, found[0].size, found[0].rank ? found[0].rank->value : -1, found[0].gave_up ? ", gave up" : "") : "none";
+    return found.size() == 1
+               ? fmt::format("{} of {} by {}{}", found[0].came, found[0].size,
+                             found[0].rank ? found[0].rank->value : -1, found[0].gave_up ? ", gave up" : "")
+               : "none";
   };
-  CHECK(count("Waiting in store based barrier to initialize process group for rank: 3, key: store_based_barrier_key:1 (world_size=8, worker_count=7, timeout=0:30:00)") == "7 of 8 by 3");
-  CHECK(count("Waiting in store based barrier to initialize process group for 0:00:10.001 secondsrank: 0, key: store_based_barrier_key:1 (world_size=4, num_workers_joined=2, timeout=0:30:00)") == "2 of 4 by 0");
-  CHECK(count("error: Timed out initializing process group in store based barrier on rank 0, for key: store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00 error: wait timeout after 1800000ms, keys: /a)") == "1 of 2 by 0, gave up");
-  CHECK(count("INFO:torch.distributed.distributed_c10d:Rank 2: Completed store-based barrier for key:store_based_barrier_key:1 with 4 nodes.") == "4 of 4 by 2");
+  CHECK(count("Waiting in store based barrier to initialize process group for rank: 3, key: store_based_barrier_key:1 "
+              "(world_size=8, worker_count=7, timeout=0:30:00)") == "7 of 8 by 3");
+  CHECK(count("Waiting in store based barrier to initialize process group for 0:00:10.001 secondsrank: 0, key: "
+              "store_based_barrier_key:1 (world_size=4, num_workers_joined=2, timeout=0:30:00)") == "2 of 4 by 0");
+  CHECK(count("error: Timed out initializing process group in store based barrier on rank 0, for key: "
+              "store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00 error: wait timeout "
+              "after 1800000ms, keys: /a)") == "1 of 2 by 0, gave up");
+  CHECK(count("INFO:torch.distributed.distributed_c10d:Rank 2: Completed store-based barrier for "
+              "key:store_based_barrier_key:1 with 4 nodes.") == "4 of 4 by 2");
   CHECK(count("Waiting in store based barrier (world_size=)") == "none");
 }
 
@@ -185,12 +195,18 @@ TEST_CASE("c10d: cut at every byte", "[c10d]") {
 
 TEST_CASE("c10d: waits that name nobody", "[c10d]") {
   Check({
-      {"[E610 10:11:12.000000001 ProcessGroupGloo.cpp:144] Rank 1 [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1800000ms for send operation to complete",
+      {"[E610 10:11:12.000000001 ProcessGroupGloo.cpp:144] Rank 1 "
+       "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting 1800000ms for send "
+       "operation to complete",
        "gave up Gloo send after 1800000"},
-      {"[../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 300000ms for recv operation to complete", "gave up Gloo recv after 300000"},
-      {"wait timeout after 600000ms, keys: /default_pg/0//cuda//0", "gave up store key /default_pg/0//cuda//0 after 600000"},
+      {"[../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 300000ms for recv operation to "
+       "complete",
+       "gave up Gloo recv after 300000"},
+      {"wait timeout after 600000ms, keys: /default_pg/0//cuda//0",
+       "gave up store key /default_pg/0//cuda//0 after 600000"},
       // How many came is counted in the same line, which says more.
-      {"Timed out initializing process group in store based barrier on rank 0, for key: store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00 error: wait timeout after "
+      {"Timed out initializing process group in store based barrier on rank 0, for key: store_based_barrier_key:1 "
+       "(world_size=2, num_workers_joined=1, timeout=0:30:00 error: wait timeout after "
        "1800000ms, keys: /store_based_barrier_key:1:last_worker)",
        "store-barrier-count"},
   });

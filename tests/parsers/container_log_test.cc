@@ -38,7 +38,9 @@ Read ReadAll(std::string_view input, std::size_t head, std::size_t room) {
     read.removed.claimed += removed.claimed;
     read.removed.damaged += removed.damaged;
   });
-  const auto ends = [](std::string_view text) { return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')); };
+  const auto ends = [](std::string_view text) {
+    return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  };
   CHECK(read.text.size() + read.removed.claimed + read.removed.damaged == input.size());
   CHECK(ends(read.text) + read.lines == ends(input));
   return read;
@@ -53,11 +55,15 @@ std::string Docker(std::string_view text, std::string_view stream = "stderr") {
 
 TEST_CASE("a line that a container runtime cut is whole again", "[unit][container]") {
   const std::string chunk(kDockerChunk, 'a'), short_of_it(kDockerChunk - 1, 'a');
-  const struct Row { std::string input, text, removed; } rows[] = {
+  const struct Row {
+    std::string input, text, removed;
+  } rows[] = {
       {Err("P one ") + Err("P two ") + Err("F three") + Err("F four"), Err("P one two three") + Err("F four"), "1+2 "},
       // Two streams, each with a line of its own, and whole lines between.
-      {Err("P one ") + Out("P uno ") + Out("F due") + Err("F two") + Out("F tre"), Err("P one two") + Out("P uno due") + Out("F tre"), "2+2 "},
-      {Err("P one ") + Out("F uno") + "no runtime's\n" + Err("F two") + Out("F due"), Err("P one two") + Out("F uno") + "no runtime's\n" + Out("F due"), "3+1 "},
+      {Err("P one ") + Out("P uno ") + Out("F due") + Err("F two") + Out("F tre"),
+       Err("P one two") + Out("P uno due") + Out("F tre"), "2+2 "},
+      {Err("P one ") + Out("F uno") + "no runtime's\n" + Err("F two") + Out("F due"),
+       Err("P one two") + Out("F uno") + "no runtime's\n" + Out("F due"), "3+1 "},
       // Parts of different streams are no line.
       {Err("P one ") + Out("P uno ") + Out("F due"), Err("P one ") + Out("P uno due"), "2+1 "},
       {Err("P:a:b one ") + Err("F:a:b two"), Err("P:a:b one two"), "1+1 "},
@@ -69,12 +75,15 @@ TEST_CASE("a line that a container runtime cut is whole again", "[unit][containe
       {Err("P one ") + kTime + "stderr F tw", Err("P one tw"), ""},
       {Err("F one") + kTime + "stderr P tw", Err("F one") + kTime + "stderr P tw", ""},
       {Docker("one \\\"1\\\" \\u003c\\u00e9\\ttwo\\n"), Err("F one \"1\" <\xc3\xa9\ttwo"), ""},
-      {Docker(chunk) + Docker("uno\\n", "stdout") + Docker("two\\n") + Docker("three\\n"), Err("F " + chunk + "two") + Out("F uno") + Err("F three"), "2+1 "},
+      {Docker(chunk) + Docker("uno\\n", "stdout") + Docker("two\\n") + Docker("three\\n"),
+       Err("F " + chunk + "two") + Out("F uno") + Err("F three"), "2+1 "},
       // Docker cuts at 16 KiB and nowhere else: this is the end of a stream, and then the container was started again.
       {Docker(short_of_it) + Docker("two\\n"), Err("F " + short_of_it) + Err("F two"), ""},
       {Docker("one\\r\\n") + "{\"log\":\"tor\n", Err("F one") + "{\"log\":\"tor\n", ""},
-      {"{\"log\":\"one\\n\",\"stream\":\"stderr\",\"attrs\":{\"tag\":\"a\"},\"time\":\"2031-04-05T06:07:08.1Z\"}\n", Err("F one"), ""},
-      {Docker("one\\n") + "{\"log\":\"two\\n\",\"stream\":\"stderr\"}\n", Err("F one") + "{\"log\":\"two\\n\",\"stream\":\"stderr\"}\n", ""},
+      {"{\"log\":\"one\\n\",\"stream\":\"stderr\",\"attrs\":{\"tag\":\"a\"},\"time\":\"2031-04-05T06:07:08.1Z\"}\n",
+       Err("F one"), ""},
+      {Docker("one\\n") + "{\"log\":\"two\\n\",\"stream\":\"stderr\"}\n",
+       Err("F one") + "{\"log\":\"two\\n\",\"stream\":\"stderr\"}\n", ""},
       {Docker("one\\ntwo\\n"), Docker("one\\ntwo\\n"), ""},
   };
   for (const Row& row : rows) {
@@ -131,7 +140,8 @@ TEST_CASE("a progress bar that never ends its line is read to its end", "[unit][
     for (std::size_t at = 0, end = 0; at < read.text.size(); at = end + 1) {
       end = read.text.find('\n', at);
       CHECK(end - at < kLineCap + 100);
-      all += read.text.substr(at + sizeof("2031-04-05T06:07:08.1Z stderr P ") - 1, end - at - sizeof("2031-04-05T06:07:08.1Z stderr P ") + 1);
+      all += read.text.substr(at + sizeof("2031-04-05T06:07:08.1Z stderr P ") - 1,
+                              end - at - sizeof("2031-04-05T06:07:08.1Z stderr P ") + 1);
     }
     CHECK(all == bars);
   }

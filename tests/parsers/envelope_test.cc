@@ -37,7 +37,8 @@ void Check(const Row (&rows)[N]) {
 TEST_CASE("the tag of UCX says who, and stays", "[envelope]") {
   Check({
       {"[node07:4242:0:4242] ib_log.c:139 x", "host=node07 pid=4242 |[node07:4242:0:4242] ib_log.c:139 x"},
-      {"[1932904028.123456] [node07:4242 :0]   ib_log.c:139 x", "host=node07 pid=4242 |[1932904028.123456] [node07:4242 :0]   ib_log.c:139 x"},
+      {"[1932904028.123456] [node07:4242 :0]   ib_log.c:139 x",
+       "host=node07 pid=4242 |[1932904028.123456] [node07:4242 :0]   ib_log.c:139 x"},
       {"[12:34:56] x", "at=12:34:56 |[12:34:56] x"},
       {"[2031-04-05T06:07:08:12] x", "|[2031-04-05T06:07:08:12] x"},
       {"[step:100] x", "|[step:100] x"},
@@ -76,7 +77,8 @@ TEST_CASE("rank tags", "[envelope]") {
       {"[INFO]: x", "|[INFO]: x"},
       {"[3]: x", "|[3]: x"},
       {"[0]:", "|[0]:"},
-      {"[2025-02-23 14:09:34 TP12] Scheduler hit", "rank=12 at=2025-02-23T14:09:34 |[2025-02-23 14:09:34 TP12] Scheduler hit"},
+      {"[2025-02-23 14:09:34 TP12] Scheduler hit",
+       "rank=12 at=2025-02-23T14:09:34 |[2025-02-23 14:09:34 TP12] Scheduler hit"},
   });
 }
 
@@ -116,7 +118,8 @@ TEST_CASE("mpiexec's numbers, where a traceback shows them", "[envelope]") {
 
 TEST_CASE("Determined's heads", "[envelope]") {
   Check({
-      {"[2031-04-05T06:07:08.5Z] fa88a9df [rank=5] || ValueError: x", "rank=5 at=2031-04-05T06:07:08.5Z |ValueError: x"},
+      {"[2031-04-05T06:07:08.5Z] fa88a9df [rank=5] || ValueError: x",
+       "rank=5 at=2031-04-05T06:07:08.5Z |ValueError: x"},
       {"[2031-04-05T06:07:08.5Z] fa88a9df || step", "at=2031-04-05T06:07:08.5Z |step"},
       {"[2031-04-05T06:07:08.5Z] a | b", "at=2031-04-05T06:07:08.5Z |[2031-04-05T06:07:08.5Z] a | b"},
   });
@@ -269,7 +272,8 @@ TEST_CASE("a message behind a progress bar keeps its writer and its time", "[env
       {"Train:  7%|█▍  | 3/40 [1:02<9:14, 5.5s/it][rank5]:[E1103 21:14:05.5 a.cpp:689] [Rank 5] x",
        "rank=5 at=11-03T21:14:05 |[E1103 21:14:05.5 a.cpp:689] [Rank 5] x"},
       {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s]RuntimeError: x", "|RuntimeError: x"},
-      {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s] and so on", "| 45%|####      | 45/100 [00:12<00:15,  3.61it/s] and so on"},
+      {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s] and so on",
+       "| 45%|####      | 45/100 [00:12<00:15,  3.61it/s] and so on"},
       {"eval 6%|▋ [E1103 21:14:05.5 a.cpp:414] x", "at=11-03T21:14:05 |eval 6%|▋ [E1103 21:14:05.5 a.cpp:414] x"},
       {"eval 6%|▋ [rank2]: Traceback (most recent call last):",
        "rank=2 |eval 6%|▋ [rank2]: Traceback (most recent call last):"},

@@ -9,9 +9,12 @@ namespace {
 
 TEST_CASE("fabric manager: errors of switches", "[fabric-manager]") {
   const std::string text =
-      "[Apr 05 2031 06:07:08] [INFO] [tid 841] Successfully configured all the available NVSwitches to route GPU NVLink traffic.\n"
-      "[Apr 05 2031 06:07:09] [ERROR] [tid 841] detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61\n"
-      "[Apr 05 2031 06:07:10] [ERROR] [tid 841] detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 33\n";
+      "[Apr 05 2031 06:07:08] [INFO] [tid 841] Successfully configured all the available NVSwitches to route GPU "
+      "NVLink traffic.\n"
+      "[Apr 05 2031 06:07:09] [ERROR] [tid 841] detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus "
+      "id 00000000:86:00.0 physical id 3 port 61\n"
+      "[Apr 05 2031 06:07:10] [ERROR] [tid 841] detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id "
+      "00000000:86:00.0 physical id 3 port 33\n";
   const Parsed parsed = ParseText(kFabricManager, text);
   CHECK(parsed.claimed == std::vector<std::uint64_t>{1, 2, 3});
   const auto sxids = Only<SxidReported>(parsed.events);

@@ -96,7 +96,8 @@ TEST_CASE("launchers: mpirun and Hydra", "[launchers]") {
        "mpirun: rank=3 host=n17 pid=41 signal=9"},
       {"prterun noticed that process rank 1 with PID 41 on node n17 exited on\nsignal 6 (Aborted).",
        "mpirun: rank=1 host=n17 pid=41 signal=6"},
-      {"prterun noticed that process rank 1 with PID 41 on node n17 exited on\nstep 12 signal 6", "mpirun: rank=1 host=n17 pid=41"},
+      {"prterun noticed that process rank 1 with PID 41 on node n17 exited on\nstep 12 signal 6",
+       "mpirun: rank=1 host=n17 pid=41"},
       {"mpirun has exited due to process rank 2 with PID 41 on node n17 exiting improperly. There are three reasons",
        "mpirun: rank=2 host=n17 pid=41"},
       {"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.", "mpirun: rank=3"},
@@ -153,17 +154,24 @@ TEST_CASE("launchers: cut at every byte", "[launchers]") {
 
 TEST_CASE("launchers: frameworks and servers that watch their children", "[launchers]") {
   Check({
-      {"[rank: 1] Child process with PID 4711 terminated with code -9. Forcefully terminating all other processes to avoid zombies",
+      {"[rank: 1] Child process with PID 4711 terminated with code -9. Forcefully terminating all other processes to "
+       "avoid zombies",
        "lightning: local=1 pid=4711 signal=9"},
-      {"[rank: 3] Child process with PID 4711 terminated with code 1. Forcefully terminating all other processes", "lightning: local=3 pid=4711 code=1"},
+      {"[rank: 3] Child process with PID 4711 terminated with code 1. Forcefully terminating all other processes",
+       "lightning: local=3 pid=4711 code=1"},
       {"ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.", "composer: rank=2 signal=7"},
       {"Global rank 3 (PID 4711) exited with code 139", "composer: rank=3 pid=4711 code=139 signal=11"},
       {"----------Begin global rank 1 STDERR----------", ""},
-      {"[2031-04-05 06:07:08] Child process unexpectedly failed with exitcode=137. pid=4711", "sglang: pid=4711 code=137 signal=9"},
-      {"[2031-04-05 06:07:08] Child process unexpectedly failed with an exit code -11. pid=4711", "sglang: pid=4711 signal=11"},
-      {"ERROR 04-05 06:07:08 multiproc_worker_utils.py:120] Worker VllmWorkerProcess pid 4711 died, exit code: -15", "vllm: pid=4711 signal=15"},
-      {"ERROR shard-manager: text_generation_launcher: Shard process was signaled to shutdown with signal 9 rank=1", "text-generation-inference: rank=1 signal=9"},
-      {"ERROR: One or more process (first noticed rank 1) terminated with signal 11 (core dumped)", "jsrun: rank=1 signal=11"},
+      {"[2031-04-05 06:07:08] Child process unexpectedly failed with exitcode=137. pid=4711",
+       "sglang: pid=4711 code=137 signal=9"},
+      {"[2031-04-05 06:07:08] Child process unexpectedly failed with an exit code -11. pid=4711",
+       "sglang: pid=4711 signal=11"},
+      {"ERROR 04-05 06:07:08 multiproc_worker_utils.py:120] Worker VllmWorkerProcess pid 4711 died, exit code: -15",
+       "vllm: pid=4711 signal=15"},
+      {"ERROR shard-manager: text_generation_launcher: Shard process was signaled to shutdown with signal 9 rank=1",
+       "text-generation-inference: rank=1 signal=9"},
+      {"ERROR: One or more process (first noticed rank 1) terminated with signal 11 (core dumped)",
+       "jsrun: rank=1 signal=11"},
       {"ERROR:  One or more process terminated with signal 9", "jsrun: signal=9"},
   });
 }

@@ -29,7 +29,8 @@ TEST_CASE("nccl inspector: who had completed what", "[nccl-inspector]") {
 }
 
 TEST_CASE("nccl inspector: what yields nothing", "[nccl-inspector]") {
-  for (const char* line : {R"({"header":{"id":"0x1","rank":3,"n_ranks":2},"p2p_perf":{"p2p":"Send","p2p_sn":3}})", R"({"header":{"id":"0x1","rank":-3},"coll_perf":{"coll":"AllReduce"}})",
+  for (const char* line : {R"({"header":{"id":"0x1","rank":3,"n_ranks":2},"p2p_perf":{"p2p":"Send","p2p_sn":3}})",
+                           R"({"header":{"id":"0x1","rank":-3},"coll_perf":{"coll":"AllReduce"}})",
                            R"({"header":{"id":"0x1","rank":3,"n_ra)", R"({"coll_perf": 3})"}) {
     CAPTURE(line);
     CHECK(ParseLines(kNcclInspector, line).empty());

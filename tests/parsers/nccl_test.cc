@@ -45,39 +45,38 @@ struct Row {
 };
 
 TEST_CASE("a communicator's birth, in every version's words", "[nccl]") {
-  const Row rows[] =
-      {
-          {"comm 0x1a0 rank 1 nranks 4 - COMPLETE", "complete  1a0 1/4"},                                         // 2.3
-          {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 - Init COMPLETE", "complete  1a0 1/4 cuda=1 nvml=5"},  // 2.4
-          {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 busId 4f000 - Init COMPLETE",
-           "complete  1a0 1/4 cuda=1 bus=0000:4f:00.0"},  // 2.5
-          {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 busId 4f000 commId 0xbeef01 - Init COMPLETE",
-           "complete  1a0 1/4 cuda=1 bus=0000:4f:00.0 id=beef01"},
-          {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 commId 0xbeef01 - Init START",
-           "start  1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 id=beef01"},
-          {"ncclCommInitRank comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 commId 0xbeef01 - Init "
-           "COMPLETE",
-           "complete ncclCommInitRank 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 id=beef01"},
-          {"ncclCommSplit comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 color 7 key 2 commId "
-           "0x0 - Init START",
-           "start ncclCommSplit 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 color=7 key=2"},
-          {"ncclCommSplit comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 color 7 key 2- Init "
-           "START",  // 2.23
-           "start ncclCommSplit 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 color=7 key=2"},
-          {"ncclCommSplit comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 splitCount 2 color 7 "
-           "key -1 - Init COMPLETE",
-           "complete ncclCommSplit 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 split=2 color=7 key=-1"},
-          {"ncclCommShrink comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 childCount 2 color 7 "
-           "key 2- Init START",
-           "start ncclCommShrink 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 split=2 color=7 key=2"},
-          {"[Rank 1] ncclCommInitRank comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 10004f000 commId 0xbeef01 - "
-           "Init START",  // 2.29
-           "start ncclCommInitRank 1a0 1/4 cuda=1 nvml=5 bus=1000:4f:00.0 id=beef01"},
-          {"ncclCommGrow comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 0000:4f:00.0 commId 0xbeef01 - Init "
-           "COMPLETE",
-           "complete ncclCommGrow 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 id=beef01"},
-          {"comm 0x1a0 rank 1 nranks 4 someDay 9 busId 4f000 - Init COMPLETE", "complete  1a0 1/4 bus=0000:4f:00.0"},
-      };
+  const Row rows[] = {
+      {"comm 0x1a0 rank 1 nranks 4 - COMPLETE", "complete  1a0 1/4"},                                         // 2.3
+      {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 - Init COMPLETE", "complete  1a0 1/4 cuda=1 nvml=5"},  // 2.4
+      {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 busId 4f000 - Init COMPLETE",
+       "complete  1a0 1/4 cuda=1 bus=0000:4f:00.0"},  // 2.5
+      {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 busId 4f000 commId 0xbeef01 - Init COMPLETE",
+       "complete  1a0 1/4 cuda=1 bus=0000:4f:00.0 id=beef01"},
+      {"comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 commId 0xbeef01 - Init START",
+       "start  1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 id=beef01"},
+      {"ncclCommInitRank comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 commId 0xbeef01 - Init "
+       "COMPLETE",
+       "complete ncclCommInitRank 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 id=beef01"},
+      {"ncclCommSplit comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 color 7 key 2 commId "
+       "0x0 - Init START",
+       "start ncclCommSplit 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 color=7 key=2"},
+      {"ncclCommSplit comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 color 7 key 2- Init "
+       "START",  // 2.23
+       "start ncclCommSplit 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 color=7 key=2"},
+      {"ncclCommSplit comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 splitCount 2 color 7 "
+       "key -1 - Init COMPLETE",
+       "complete ncclCommSplit 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 split=2 color=7 key=-1"},
+      {"ncclCommShrink comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 4f000 parent 0x99 childCount 2 color 7 "
+       "key 2- Init START",
+       "start ncclCommShrink 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 parent=99 split=2 color=7 key=2"},
+      {"[Rank 1] ncclCommInitRank comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 10004f000 commId 0xbeef01 - "
+       "Init START",  // 2.29
+       "start ncclCommInitRank 1a0 1/4 cuda=1 nvml=5 bus=1000:4f:00.0 id=beef01"},
+      {"ncclCommGrow comm 0x1a0 rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 0000:4f:00.0 commId 0xbeef01 - Init "
+       "COMPLETE",
+       "complete ncclCommGrow 1a0 1/4 cuda=1 nvml=5 bus=0000:4f:00.0 id=beef01"},
+      {"comm 0x1a0 rank 1 nranks 4 someDay 9 busId 4f000 - Init COMPLETE", "complete  1a0 1/4 bus=0000:4f:00.0"},
+  };
   for (const Row& row : rows) {
     CAPTURE(row.message);
     CHECK(Show(One<CommInit>(Info(row.message))) == row.shown);
@@ -265,10 +264,12 @@ TEST_CASE("a torn line yields no wrong fields", "[nccl]") {
 
 TEST_CASE("what a collector put in front of an INFO line is no part of it", "[nccl]") {
   const std::string line = "cn7:1:2 [7] NCCL INFO Connected all rings";
-  for (const std::string head : {"", "train-worker-0 pytorch ", "trainer  | ", "job/train-0[pytorch]: ", "[1,mpirank:1,algo-2]<stderr>:", "{pod=\"a b\"} ", "01O ", "node1\t", "80%|####  | "})
+  for (const std::string head : {"", "train-worker-0 pytorch ", "trainer  | ", "job/train-0[pytorch]: ",
+                                 "[1,mpirank:1,algo-2]<stderr>:", "{pod=\"a b\"} ", "01O ", "node1\t", "80%|####  | "})
     CHECK(WithoutForeignHead(head + line) == line);
   // A process wrote into the line of another; an exception quotes a warning.
-  for (const std::string other : {"cn7:1 [7] NCCL INFO x", "RuntimeError: cn7:1:2 [7] misc/socket.cc:4 NCCL WARN x", "x cn7:1:2 NCCL INFO"})
+  for (const std::string other :
+       {"cn7:1 [7] NCCL INFO x", "RuntimeError: cn7:1:2 [7] misc/socket.cc:4 NCCL WARN x", "x cn7:1:2 NCCL INFO"})
     CHECK(WithoutForeignHead(other) == other);
 }
 

@@ -37,7 +37,9 @@ Read ReadAll(std::string_view bytes, std::size_t head, std::size_t room) {
   return read;
 }
 
-std::uint64_t Ends(std::string_view text) { return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')); }
+std::uint64_t Ends(std::string_view text) {
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
 
 /// However it arrives; every byte and line of the file is in the text or removed.
 Read ReadEveryWay(std::string_view bytes) {
@@ -52,7 +54,8 @@ Read ReadEveryWay(std::string_view bytes) {
       CHECK(again.text == whole.text);
       CHECK(again.claimed == whole.claimed);
       CHECK(again.problem == whole.problem);
-      for (std::uint64_t line = 1; line <= Ends(whole.text); ++line) CHECK(again.FileLine(line) == whole.FileLine(line));
+      for (std::uint64_t line = 1; line <= Ends(whole.text); ++line)
+        CHECK(again.FileLine(line) == whole.FileLine(line));
     }
   return whole;
 }
@@ -126,8 +129,16 @@ TEST_CASE("a notebook is read by what its cells printed, each line where it stan
         "Traceback (most recent call last)\nCell In[2], line 1\r----> 1 f()\nValueError: bad shape\nKeyError: 'x'\n");
   CHECK(read.problem.empty());
   std::vector<std::string> file;
-  for (std::size_t at = 0; at < kNotebook.size(); at = kNotebook.find('\n', at) + 1) file.push_back(kNotebook.substr(at, kNotebook.find('\n', at) - at));
-  const std::pair<std::uint64_t, std::string> rows[] = {{1, "step 1"}, {2, "10%"}, {3, "caf"}, {4, "\"text/plain\": \"2\""}, {5, "\"Traceback"}, {6, "Cell In"}, {7, "\"ValueError: bad"}, {8, "\"evalue\": \"'x'\""}};
+  for (std::size_t at = 0; at < kNotebook.size(); at = kNotebook.find('\n', at) + 1)
+    file.push_back(kNotebook.substr(at, kNotebook.find('\n', at) - at));
+  const std::pair<std::uint64_t, std::string> rows[] = {{1, "step 1"},
+                                                        {2, "10%"},
+                                                        {3, "caf"},
+                                                        {4, "\"text/plain\": \"2\""},
+                                                        {5, "\"Traceback"},
+                                                        {6, "Cell In"},
+                                                        {7, "\"ValueError: bad"},
+                                                        {8, "\"evalue\": \"'x'\""}};
   for (const auto& [line, text] : rows) {
     CAPTURE(line, text);
     CHECK(file[read.FileLine(line) - 1].find(text) != std::string::npos);
@@ -140,14 +151,17 @@ TEST_CASE("a notebook in one line, and one of the third format", "[notebook]") {
   CHECK(ReadEveryWay(minified).text ==
         "step 1 \"loss\" 2.5\r\r 10%\r 20%\rcaf\xc3\xa9 \xf0\x9f\x98\x80 C:\\tmp\r2\r"
         "Traceback (most recent call last)\rCell In[2], line 1\r----> 1 f()\rValueError: bad shape\rKeyError: 'x'");
-  CHECK(ReadEveryWay("{\"nbformat\": 3, \"worksheets\": [{\"cells\": [{\"cell_type\": \"code\", \"input\": \"x\", \"outputs\": [\n"
-                     "{\"output_type\": \"stream\", \"stream\": \"stderr\", \"text\": \"one\\ntwo\\n\"}]}]}]}\n")
-            .text == "one\rtwo\n");
+  CHECK(
+      ReadEveryWay(
+          "{\"nbformat\": 3, \"worksheets\": [{\"cells\": [{\"cell_type\": \"code\", \"input\": \"x\", \"outputs\": [\n"
+          "{\"output_type\": \"stream\", \"stream\": \"stderr\", \"text\": \"one\\ntwo\\n\"}]}]}]}\n")
+          .text == "one\rtwo\n");
 }
 
 TEST_CASE("a torn or broken notebook is read as far as it goes, and as text behind", "[notebook]") {
   CHECK(ReadEveryWay(kNotebook.substr(0, kNotebook.find("20%"))).problem == "cut: its JSON does not end");
-  const std::string merged = std::string(kNotebook).replace(kNotebook.find("     \"output_type\": \"error\""), 0, "<<<<<<< HEAD\n");
+  const std::string merged =
+      std::string(kNotebook).replace(kNotebook.find("     \"output_type\": \"error\""), 0, "<<<<<<< HEAD\n");
   const Read read = ReadEveryWay(merged);
   CHECK(read.text.find("<<<<<<< HEAD\n     \"output_type\": \"error\"") != std::string::npos);
   CHECK(read.text.find("ValueError: bad shape\n<<<<") != std::string::npos);

@@ -15,8 +15,8 @@ std::string Maybe(const std::optional<T>& value) {
 }
 
 std::string Show(const GpuSnapshot& gpu) {
-  return fmt::format("{} [{}] {} {}% {}C {}/{}W {}/{}MiB {}{}driver={} cuda={}", Maybe(gpu.id.index), gpu.name, gpu.id.bus_id,
-                     Maybe(gpu.utilization_percent), Maybe(gpu.temperature_c), Maybe(gpu.power_w),
+  return fmt::format("{} [{}] {} {}% {}C {}/{}W {}/{}MiB {}{}driver={} cuda={}", Maybe(gpu.id.index), gpu.name,
+                     gpu.id.bus_id, Maybe(gpu.utilization_percent), Maybe(gpu.temperature_c), Maybe(gpu.power_w),
                      Maybe(gpu.power_cap_w), Maybe(gpu.memory_used_mib), Maybe(gpu.memory_total_mib),
                      gpu.error ? "error " : "", gpu.mig ? "mig " : "", gpu.driver, gpu.cuda);
 }

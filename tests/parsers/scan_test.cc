@@ -1,8 +1,8 @@
 // Inputs to events: the same whatever the blocks, the threads and the way the bytes arrive.
 #include "parsers/scan.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
@@ -242,12 +242,16 @@ TEST_CASE("scan: nothing, and nearly nothing", "[scan]") {
 }
 
 TEST_CASE("scan: what nobody printed tells nothing, and all of it is accounted for", "[scan]") {
-  std::string source = "import torch\n\ndef check(free, needed):\n    if free < needed:\n        # \\x1b[31m is red, \\x1b[0m is not, \\x1b[1m is bold, \\x1b[4m a line\n";
-  source += "        raise RuntimeError(\"" + kTelling + "\")\n    return free\n\nfor rank in ranks:\n    check(rank.free, 2)\n    rank.done = True\n";
+  std::string source =
+      "import torch\n\ndef check(free, needed):\n    if free < needed:\n        # \\x1b[31m is red, \\x1b[0m is not, "
+      "\\x1b[1m is bold, \\x1b[4m a line\n";
+  source += "        raise RuntimeError(\"" + kTelling +
+            "\")\n    return free\n\nfor rank in ranks:\n    check(rank.free, 2)\n    rank.done = True\n";
   const std::string numbered = [&] {
     std::string out;
     std::size_t number = 0;
-    for (std::size_t at = 0; at < source.size(); at = source.find('\n', at) + 1) out += fmt::format("{}:", ++number) + source.substr(at, source.find('\n', at) + 1 - at);
+    for (std::size_t at = 0; at < source.size(); at = source.find('\n', at) + 1)
+      out += fmt::format("{}:", ++number) + source.substr(at, source.find('\n', at) + 1 - at);
     return out;
   }();
   for (const std::string& text : {source, numbered, source + std::string(kLineCap, '\n')})
@@ -352,7 +356,8 @@ TEST_CASE("scan: a pipe that gives its bytes in pieces", "[scan]") {
 }
 
 TEST_CASE("scan: a document of many blocks is offered whole, a log that begins like one is not held", "[scan]") {
-  const std::string head = R"({"message": {"message": "RuntimeError: out of paper", "extraInfo": {"py_callstack": ")", tail = R"(", "timestamp": "1900000000"}}})";
+  const std::string head = R"({"message": {"message": "RuntimeError: out of paper", "extraInfo": {"py_callstack": ")",
+                    tail = R"(", "timestamp": "1900000000"}}})";
   std::string frames;
   while (frames.size() < 5 * kLineCap) frames += R"(File 'train.py', line 7, in step\n)";
   const std::string document = head + frames + tail + "\n";
@@ -386,7 +391,8 @@ TEST_CASE("scan: a document is offered whole; what no format takes is read line 
 }
 
 TEST_CASE("scan: what cannot be read in a folder is named, and the rest is read", "[scan]") {
-  const JobFolder folder(std::vector<SynthFile>{{"a.log", kTelling + "\n"}, {"b.log", "gone\n"}, {"c.log", kTelling + "\n"}});
+  const JobFolder folder(
+      std::vector<SynthFile>{{"a.log", kTelling + "\n"}, {"b.log", "gone\n"}, {"c.log", kTelling + "\n"}});
   auto inputs = ListInputs({folder.path()});
   REQUIRE(inputs);
   std::remove((folder.path() + "/b.log").c_str());

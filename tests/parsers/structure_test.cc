@@ -10,10 +10,12 @@ namespace inquest {
 namespace {
 
 /// Everything that a structure says, in words.
-std::string Show(const std::vector<std::string>& pieces, const std::vector<std::size_t>& lines, const std::vector<std::size_t>& odd,
+std::string Show(const std::vector<std::string>& pieces, const std::vector<std::size_t>& lines,
+                 const std::vector<std::size_t>& odd,
                  const std::vector<std::pair<std::size_t, std::size_t>>& brackets) {
   std::string out;
-  for (std::size_t i = 0; i < pieces.size(); ++i) out += std::to_string(lines[i]) + ":" + std::to_string(pieces[i].size()) + " ";
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    out += std::to_string(lines[i]) + ":" + std::to_string(pieces[i].size()) + " ";
   for (const std::size_t piece : odd) out += "odd " + std::to_string(piece) + " ";
   for (const auto& [offset, piece] : brackets) out += std::to_string(offset) + " in " + std::to_string(piece) + " ";
   return out;
@@ -42,7 +44,8 @@ std::string Plainly(std::string_view block) {
       continue;
     }
     piece += byte;
-    if (byte >= 0 && byte < 0x20 && byte != '\t' && byte != '\b' && byte != '\f' && byte != '\x1b' && (odd.empty() || odd.back() != pieces.size()))
+    if (byte >= 0 && byte < 0x20 && byte != '\t' && byte != '\b' && byte != '\f' && byte != '\x1b' &&
+        (odd.empty() || odd.back() != pieces.size()))
       odd.push_back(pieces.size());
     if (byte == ']' && block.substr(i, 3) == "] N") brackets.emplace_back(i, pieces.size());
   }
@@ -57,9 +60,11 @@ std::string Found(Structure& structure, std::string_view block, std::mt19937* ra
   while (!structure.done()) {
     const std::size_t at = structure.at(), end = block.find('\n', at);
     const std::string_view line = block.substr(at, end - at);
-    if (random != nullptr && (*random)() % 2 == 0 && end != std::string_view::npos && line.find(']') == std::string_view::npos &&
+    if (random != nullptr && (*random)() % 2 == 0 && end != std::string_view::npos &&
+        line.find(']') == std::string_view::npos &&
         std::none_of(line.begin(), line.end(), [](char c) { return c >= 0 && c < 0x20; })) {
-      CHECK(structure.lines() == static_cast<std::size_t>(std::count(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(at), '\n')));
+      CHECK(structure.lines() ==
+            static_cast<std::size_t>(std::count(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(at), '\n')));
       structure.TakeLines(std::vector{static_cast<std::uint32_t>(end)});
       continue;
     }
@@ -86,7 +91,13 @@ std::string Found(Structure& structure, std::string_view block, std::mt19937* ra
 
 TEST_CASE("structure: fast and portable code read what a plain loop reads", "[block]") {
   std::mt19937 random(20310405);
-  const std::string_view alphabets[] = {"abc ]N\n", "a\n\r", std::string_view("a\0\n\r]", 5), "] N", "text without an end ", "\t\b\f\x1b\n\x01\x7f\x80\xff\r", "x"};
+  const std::string_view alphabets[] = {"abc ]N\n",
+                                        "a\n\r",
+                                        std::string_view("a\0\n\r]", 5),
+                                        "] N",
+                                        "text without an end ",
+                                        "\t\b\f\x1b\n\x01\x7f\x80\xff\r",
+                                        "x"};
   Structure best, portable(Code::kPortable);
   for (int round = 0; round < 600; ++round) {
     const std::string_view alphabet = alphabets[random() % std::size(alphabets)];

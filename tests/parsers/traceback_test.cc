@@ -27,13 +27,16 @@ void Check(const Row (&rows)[N]) {
 }
 
 TEST_CASE("traceback: exceptions of any name", "[traceback]") {
-  const std::string frame = "Traceback (most recent call last):\n  File \"a.py\", line 7, in f\n    take(lock)\n    ^^^^^^^^^^\n";
+  const std::string frame =
+      "Traceback (most recent call last):\n  File \"a.py\", line 7, in f\n    take(lock)\n    ^^^^^^^^^^\n";
   const struct {
     const char* end;
     const char* shown;
   } rows[] = {
-      {"filelock._error.Timeout: The file lock 'x' could not be acquired.\n", "filelock._error.Timeout(The file lock 'x' could not be acquired.) at a.py:7 in f of 1 from line 1"},
-      {"botocore.errorfactory.NoSuchKey: An error occurred\n", "botocore.errorfactory.NoSuchKey(An error occurred) at a.py:7 in f of 1 from line 1"},
+      {"filelock._error.Timeout: The file lock 'x' could not be acquired.\n",
+       "filelock._error.Timeout(The file lock 'x' could not be acquired.) at a.py:7 in f of 1 from line 1"},
+      {"botocore.errorfactory.NoSuchKey: An error occurred\n",
+       "botocore.errorfactory.NoSuchKey(An error occurred) at a.py:7 in f of 1 from line 1"},
       {"cv2.error: OpenCV(4.8.0)\n", "cv2.error(OpenCV(4.8.0)) at a.py:7 in f of 1 from line 1"},
       {"Stop\n", "Stop() at a.py:7 in f of 1 from line 1"},
       {"Exhausted: no more\n", "Exhausted(no more) at a.py:7 in f of 1 from line 1"},
@@ -91,7 +94,8 @@ TEST_CASE("traceback: one traceback", "[traceback]") {
 
 TEST_CASE("traceback: whatever stands in front of every line", "[traceback]") {
   const auto with = [](const std::string& a, const std::string& b) {
-    return a + "Traceback (most recent call last):\n" + a + "  File \"a.py\", line 7, in f\n" + b + "    take(lock)\n" + b + "Stop: no more\n";
+    return a + "Traceback (most recent call last):\n" + a + "  File \"a.py\", line 7, in f\n" + b + "    take(lock)\n" +
+           b + "Stop: no more\n";
   };
   const std::string shown = "Stop(no more) at a.py:7 in f of 1 from line 1";
   CHECK(ShowAll(with("worker | ", "worker | ")) == shown);
@@ -100,9 +104,11 @@ TEST_CASE("traceback: whatever stands in front of every line", "[traceback]") {
   // The head of a logger stands in front of the first line alone; then of none.
   CHECK(ShowAll("2031-02-03 ERROR main: " + with("", "")) == shown);
   // Another writer's line ends nothing.
-  CHECK(ShowAll("[a]: Traceback (most recent call last):\n[a]:   File \"a.py\", line 7, in f\n[b]: Stop: no more\n") == "");
+  CHECK(ShowAll("[a]: Traceback (most recent call last):\n[a]:   File \"a.py\", line 7, in f\n[b]: Stop: no more\n") ==
+        "");
   // Two writers in turn.
-  CHECK(ShowAll("[n1:4]: Traceback (most recent call last):\n[n1:5]: Traceback (most recent call last):\n[n1:4]:   File \"a.py\", line 1, in f\n"
+  CHECK(ShowAll("[n1:4]: Traceback (most recent call last):\n[n1:5]: Traceback (most recent call last):\n[n1:4]:   "
+                "File \"a.py\", line 1, in f\n"
                 "[n1:5]:   File \"b.py\", line 2, in g\n[n1:4]: KeyError: 1\n[n1:5]: ValueError: 2\n") ==
         "KeyError(1) at a.py:1 in f of 1 from line 1; ValueError(2) at b.py:2 in g of 1 from line 2");
 }
@@ -165,8 +171,8 @@ TEST_CASE("traceback: several at once in one stream", "[traceback]") {
       {"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n", ""},
   });
   // An exception far behind a cut traceback is not its end.
-  CHECK(ShowAll("Traceback (most recent call last):\n" + std::string(600, '\n') + "ValueError: bad sample, skipped\n") ==
-        "ValueError(bad sample, skipped) at  of 0 from line 602");
+  CHECK(ShowAll("Traceback (most recent call last):\n" + std::string(600, '\n') +
+                "ValueError: bad sample, skipped\n") == "ValueError(bad sample, skipped) at  of 0 from line 602");
 }
 
 TEST_CASE("traceback: fatal errors", "[traceback]") {

@@ -22,11 +22,13 @@ TEST_CASE("UTF-16 becomes UTF-8, cut anywhere", "[unit][utf16]") {
   struct Row {
     std::string bytes, text;
   };
-  for (const Row& row : {Row{Utf16Of("loss 2.5\r\n", false), "loss 2.5\r\n"}, Row{Utf16Of("loss 2.5\n", true), "loss 2.5\n"}, Row{"\xff\xfe"s, ""},
-                         Row{"\xff\xfe\xe9\x00\x88\x25"s, "\xc3\xa9\xe2\x96\x88"}, Row{"\xfe\xff\xd8\x3d\xde\x80"s, "\xf0\x9f\x9a\x80"},
-                         // Half pairs, and an odd last byte.
-                         Row{"\xff\xfe\x3d\xd8x\x00"s, "\xef\xbf\xbdx"}, Row{"\xff\xfe\x80\xde"s, "\xef\xbf\xbd"}, Row{"\xff\xfe\x3d\xd8"s, "\xef\xbf\xbd"},
-                         Row{"\xff\xfex\x00y"s, "x\xef\xbf\xbd"}}) {
+  for (const Row& row :
+       {Row{Utf16Of("loss 2.5\r\n", false), "loss 2.5\r\n"}, Row{Utf16Of("loss 2.5\n", true), "loss 2.5\n"},
+        Row{"\xff\xfe"s, ""}, Row{"\xff\xfe\xe9\x00\x88\x25"s, "\xc3\xa9\xe2\x96\x88"},
+        Row{"\xfe\xff\xd8\x3d\xde\x80"s, "\xf0\x9f\x9a\x80"},
+        // Half pairs, and an odd last byte.
+        Row{"\xff\xfe\x3d\xd8x\x00"s, "\xef\xbf\xbdx"}, Row{"\xff\xfe\x80\xde"s, "\xef\xbf\xbd"},
+        Row{"\xff\xfe\x3d\xd8"s, "\xef\xbf\xbd"}, Row{"\xff\xfex\x00y"s, "x\xef\xbf\xbd"}}) {
     CAPTURE(row.text);
     REQUIRE(IsUtf16(row.bytes));
     for (std::size_t head = 2; head <= row.bytes.size(); ++head)

@@ -97,8 +97,10 @@ TEST_CASE("watchdog: a collective timed out", "[watchdog]") {
 
 TEST_CASE("watchdog: other output inside the words", "[watchdog]") {
   Check({
-      {"[rank1]:[E405 13:41:10.909476913 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operatFutureWarning: "
-       "`a` is deprecatedion timeout: WorkNCCL(SeqNum=21, OpType=BROADCAST, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran "
+      {"[rank1]:[E405 13:41:10.909476913 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective "
+       "operatFutureWarning: "
+       "`a` is deprecatedion timeout: WorkNCCL(SeqNum=21, OpType=BROADCAST, NumelIn=8, NumelOut=8, Timeout(ms)=600000) "
+       "ran "
        "for 600007 milliseconds before timing out.",
        "watchdog rank=1 seq=21 BROADCAST in=8 out=8 limit=600000 ran=600007"},
       {"[E ProcessGroupNCCL.cpp:541] [Rank 2] Work WorkNCCL(SeqNum=3, OpTypewarning: deprecated=ALLREDUCE, NumelIn=1, "

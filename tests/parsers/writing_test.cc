@@ -55,11 +55,17 @@ const std::string kPatch =
 
 /// A page of the kind that explains messages, of so many sections.
 std::string Page(int sections) {
-  std::string page = "# Troubleshooting\n\nThis page lists the errors that users of the library have seen, and what to do about them.\n\n";
+  std::string page =
+      "# Troubleshooting\n\nThis page lists the errors that users of the library have seen, and what to do about "
+      "them.\n\n";
   for (int i = 0; i < sections; ++i) {
     const std::string number = std::to_string(i);
-    page += "## Error " + number + "\n\nIf the program ends with the message number " + number + " below then the memory of the card is not enough for it.\n\n```\nRuntimeError: CUDA out of memory. Tried to allocate " + number +
-            " GiB\n```\n\n- You can set a smaller batch in the " + number + ". part of the file that configures it.\n- It is also possible to use the option " + number + " of the launcher for this.\n\n";
+    page += "## Error " + number + "\n\nIf the program ends with the message number " + number +
+            " below then the memory of the card is not enough for it.\n\n```\nRuntimeError: CUDA out of memory. Tried "
+            "to allocate " +
+            number + " GiB\n```\n\n- You can set a smaller batch in the " + number +
+            ". part of the file that configures it.\n- It is also possible to use the option " + number +
+            " of the launcher for this.\n\n";
   }
   return page + "## More\n\nSee the documentation of the launcher for a list of all the options that it has.\n";
 }
@@ -73,8 +79,12 @@ const std::string kFailure =
 /// All headings and lists.
 std::string Handbook() {
   std::string out = "# Troubleshooting training jobs\n\n";
-  for (const char* what : {"Memory", "Time-outs", "Storage", "Network", "Drivers", "Containers", "Queues", "Accounts", "Limits"})
-    out += std::string("## ") + what + "\n\n**Error:** `RuntimeError: CUDA error: out of memory`\n\n1. Smaller batch\n2. Larger card\n\n```bash\nscontrol show job\n```\n\n- **Fix:** `" + what + "`\n\n";
+  for (const char* what :
+       {"Memory", "Time-outs", "Storage", "Network", "Drivers", "Containers", "Queues", "Accounts", "Limits"})
+    out += std::string("## ") + what +
+           "\n\n**Error:** `RuntimeError: CUDA error: out of memory`\n\n1. Smaller batch\n2. Larger "
+           "card\n\n```bash\nscontrol show job\n```\n\n- **Fix:** `" +
+           what + "`\n\n";
   return out;
 }
 
@@ -92,12 +102,16 @@ TEST_CASE("source, documents and data are no logs", "[writing]") {
       {kPatch, "source-code"},
       {Page(6), "document"},
       {Handbook(), "document"},
-      {"<!DOCTYPE html>\n<html>\n<body>\n<h1>Errors</h1>\n<p>If you see this message then the memory of the card is not enough.</p>\n<pre>\nRuntimeError: CUDA out of memory.\n</pre>\n"
+      {"<!DOCTYPE html>\n<html>\n<body>\n<h1>Errors</h1>\n<p>If you see this message then the memory of the card is "
+       "not enough.</p>\n<pre>\nRuntimeError: CUDA out of memory.\n</pre>\n"
        "<p>It helps to make the batch smaller, or to use more of the cards.</p>\n</body>\n</html>\n",
        "document"},
       {"{\"type\":\"OutOfMemoryError\"}\n", "data"},
-      {"[\n {\"name\": \"oom\", \"pattern\": \"CUDA out of memory\"},\n {\"name\": \"ib\", \"pattern\": \"Got completion with error 12\"}\n]\n", "data"},
-      {"rules:\n  - name: oom\n    pattern: \"CUDA out of memory\"\n  - name: xid\n    pattern: 'NVRM: Xid .*: 79,'\n", "data"},
+      {"[\n {\"name\": \"oom\", \"pattern\": \"CUDA out of memory\"},\n {\"name\": \"ib\", \"pattern\": \"Got "
+       "completion with error 12\"}\n]\n",
+       "data"},
+      {"rules:\n  - name: oom\n    pattern: \"CUDA out of memory\"\n  - name: xid\n    pattern: 'NVRM: Xid .*: 79,'\n",
+       "data"},
   };
   for (const auto& [text, form] : rows) {
     CAPTURE(text);
@@ -107,7 +121,11 @@ TEST_CASE("source, documents and data are no logs", "[writing]") {
 
 TEST_CASE("what a program printed is a log, whatever it quotes", "[writing]") {
   std::string model;  // that speaks, in a log
-  for (int i = 0; i < 40; ++i) model += "**Answer " + std::to_string(i) + ":** The memory of the card is used by the weights and by what is kept of the batch.\n- It is a list of the things that a model says in the step " + std::to_string(i) + ".\n";
+  for (int i = 0; i < 40; ++i)
+    model += "**Answer " + std::to_string(i) +
+             ":** The memory of the card is used by the weights and by what is kept of the batch.\n- It is a list of "
+             "the things that a model says in the step " +
+             std::to_string(i) + ".\n";
   const std::string rows[] = {
       kFailure,
       // A job prints its script and goes on to run it.
@@ -131,11 +149,17 @@ TEST_CASE("what a program printed is a log, whatever it quotes", "[writing]") {
 }
 
 TEST_CASE("a failure that somebody pasted among his own words is a log", "[writing]") {
-  const std::string asked = "Hi, I am training on two nodes and the job always dies after a while.\nIt works on a single node with the same data, so I think that it is the network.\n\n";
+  const std::string asked =
+      "Hi, I am training on two nodes and the job always dies after a while.\nIt works on a single node with the same "
+      "data, so I think that it is the network.\n\n";
   const std::string rows[] = {
-      asked + "```\n" + kFailure + "```\n\nIs there anything that I can do to find out what happens? Any help would be appreciated.\n",
-      "### Describe the bug\n\nThe training of the model fails when it is started with more than one card.\n\n```python\n" + kPython + "```\n\n```\n" + kFailure + "```\n\n### Versions\n\n- torch 2.3\n- nccl 2.20\n",
-      "Here is what my script looks like:\n\n" + kPython + "\nand this is what I get when I run it with four cards:\n\n" + kFailure,
+      asked + "```\n" + kFailure +
+          "```\n\nIs there anything that I can do to find out what happens? Any help would be appreciated.\n",
+      "### Describe the bug\n\nThe training of the model fails when it is started with more than one "
+      "card.\n\n```python\n" +
+          kPython + "```\n\n```\n" + kFailure + "```\n\n### Versions\n\n- torch 2.3\n- nccl 2.20\n",
+      "Here is what my script looks like:\n\n" + kPython +
+          "\nand this is what I get when I run it with four cards:\n\n" + kFailure,
       kFailure + "\nWhat does that mean?\n",
   };
   for (const std::string& text : rows) {

@@ -19,9 +19,11 @@ namespace fs = std::filesystem;
 std::string Told(const Judged& judged, const std::vector<std::uint64_t>* lines) {
   const Verdict& verdict = judged.verdict;
   std::string out = fmt::format("{} {:.2f} {}\n", verdict.cause, verdict.confidence, verdict.summary);
-  for (const Culprit& culprit : verdict.culprits) out += fmt::format("rank {} {}\n", culprit.rank ? culprit.rank->value : -1, culprit.why);
+  for (const Culprit& culprit : verdict.culprits)
+    out += fmt::format("rank {} {}\n", culprit.rank ? culprit.rank->value : -1, culprit.why);
   for (const Citation& citation : verdict.evidence)
-    out += fmt::format("{}: {}\n", lines != nullptr ? lines->at(citation.where.line - 1) : citation.where.InputLine(), citation.text);
+    out += fmt::format("{}: {}\n", lines != nullptr ? lines->at(citation.where.line - 1) : citation.where.InputLine(),
+                       citation.text);
   for (const Finding& finding : verdict.findings) out += fmt::format("{} x{}\n", finding.rule, finding.times);
   return out;
 }

@@ -34,7 +34,8 @@ using Blamed = std::set<std::pair<int, std::string>>;
 
 Blamed BlamedBy(const Verdict& verdict) {
   Blamed blamed;
-  for (const Culprit& culprit : verdict.culprits) blamed.emplace(culprit.rank ? culprit.rank->value : -1, culprit.host.value_or(""));
+  for (const Culprit& culprit : verdict.culprits)
+    blamed.emplace(culprit.rank ? culprit.rank->value : -1, culprit.host.value_or(""));
   return blamed;
 }
 
@@ -53,9 +54,9 @@ TEST_CASE("Bad states beside any job change neither its cause nor its culprits",
     if (before.cause == "unknown" && after.rule == "peer-traffic-redirected") continue;
     CHECK(after.cause == before.cause);
     CHECK(BlamedBy(after) == BlamedBy(before));
-    if (before.cause == "healthy") CHECK(std::none_of(after.findings.begin(), after.findings.end(), [&](const Finding& f) {
-      return !f.cause.empty() && FindFinding(before, f.rule) == nullptr;
-    }));
+    if (before.cause == "healthy")
+      CHECK(std::none_of(after.findings.begin(), after.findings.end(),
+                         [&](const Finding& f) { return !f.cause.empty() && FindFinding(before, f.rule) == nullptr; }));
   }
 }
 

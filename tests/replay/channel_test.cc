@@ -60,7 +60,8 @@ TEST_CASE("frames survive any chunking", "[unit][replay]") {
     FrameReader reader("key");
     std::string stream;
     std::vector<std::string> sent;
-    for (const std::size_t size : {0U, 1U, 31U, 4096U, 70'000U}) stream += writer.Frame(sent.emplace_back(Bytes(random, size)));
+    for (const std::size_t size : {0U, 1U, 31U, 4096U, 70'000U})
+      stream += writer.Frame(sent.emplace_back(Bytes(random, size)));
     std::vector<std::string> got;
     for (std::size_t at = 0; at < stream.size();) {
       const std::size_t piece = 1 + random() % most;
@@ -73,7 +74,8 @@ TEST_CASE("frames survive any chunking", "[unit][replay]") {
   }
 }
 
-TEST_CASE("a frame that was changed, repeated, dropped, swapped or made by another breaks the channel", "[unit][replay]") {
+TEST_CASE("a frame that was changed, repeated, dropped, swapped or made by another breaks the channel",
+          "[unit][replay]") {
   FrameWriter writer("key"), other("another key");
   const std::string a = writer.Frame("first"), b = writer.Frame("second");
   std::string changed = a, longer = a, huge = a;
@@ -85,8 +87,14 @@ TEST_CASE("a frame that was changed, repeated, dropped, swapped or made by anoth
     std::string bytes;
     std::size_t good;
   };
-  const Row rows[] = {{"payload changed", changed, 0}, {"length changed", longer + b, 0}, {"2 GiB announced", huge, 0},        {"repeated", a + a, 1},
-                      {"dropped", b, 0},               {"swapped", b + a, 0},             {"another key", other.Frame("x"), 0}, {"garbage", std::string(200, '\0') + "x", 0}};
+  const Row rows[] = {{"payload changed", changed, 0},
+                      {"length changed", longer + b, 0},
+                      {"2 GiB announced", huge, 0},
+                      {"repeated", a + a, 1},
+                      {"dropped", b, 0},
+                      {"swapped", b + a, 0},
+                      {"another key", other.Frame("x"), 0},
+                      {"garbage", std::string(200, '\0') + "x", 0}};
   for (const Row& row : rows) {
     CAPTURE(row.what);
     FrameReader reader("key");
@@ -103,7 +111,8 @@ TEST_CASE("a handshake ends well only with the same token, and both sides have e
   CHECK(one.agent.Take(one.to_agent, one.to_coordinator) == Handshake::State::kGoing);
   CHECK(one.coordinator.Take(one.to_coordinator, one.to_agent) == Handshake::State::kDone);
   CHECK(one.agent.Take(one.to_agent, one.to_coordinator) == Handshake::State::kDone);
-  for (const Side side : {Side::kCoordinator, Side::kAgent}) CHECK(one.agent.KeyFrom(side) == one.coordinator.KeyFrom(side));
+  for (const Side side : {Side::kCoordinator, Side::kAgent})
+    CHECK(one.agent.KeyFrom(side) == one.coordinator.KeyFrom(side));
   CHECK(one.agent.KeyFrom(Side::kAgent) != one.agent.KeyFrom(Side::kCoordinator));
 
   Greeting wrong;
@@ -159,19 +168,34 @@ TEST_CASE("channels: greeting, messages both ways, another token, garbage", "[un
 }
 
 TEST_CASE("what agents say comes through as it was; what is none of it is refused", "[unit][replay]") {
-  NodeSaw saw{.id = 3, .ranks = {{.rank = 1, .process_state = "S (sleeping)", .threads = {{.tid = 7, .name = "x", .state = "S", .wchan = "", .syscall = "", .stack = "a\nb"}}, .backtrace = "#0"}},
-              .sockets = {{.rank = 1, .net = "n/1", .local = "a:1", .remote = "b:2", .state = SocketSight::State::kConnecting, .acked = 5, .queued = 9, .retransmits = 2}},
-              .texts = {{"ras.json", "{}"}}, .more = true};
-  const std::vector<ToCoordinator> messages = {AgentHello{.index = 2, .count = 3, .host = "h", .net = "n", .address = "10.0.0.2", .version = "1", .local_rank = 4},
-                                               ProbeAnswer{{"Gloo", "tests"}, "", ""},
-                                               Report{1, {{}, RankSpawned{2, 99}}},
-                                               Report{1, {{}, RankNotSpawned{2, "no"}}},
-                                               Report{1, {{}, RankSaid{2, StoreGet{"key"}}}},
-                                               Report{1, {{}, RankEnded{2, {}, 9, "out"}}},
-                                               Report{1, {{}, RankStopped{2, "T"}}},
-                                               Report{1, {{}, saw}},
-                                               LogPiece{1, "NCCL INFO\n"},
-                                               AgentBeat{}};
+  NodeSaw saw{
+      .id = 3,
+      .ranks = {{.rank = 1,
+                 .process_state = "S (sleeping)",
+                 .threads = {{.tid = 7, .name = "x", .state = "S", .wchan = "", .syscall = "", .stack = "a\nb"}},
+                 .backtrace = "#0"}},
+      .sockets = {{.rank = 1,
+                   .net = "n/1",
+                   .local = "a:1",
+                   .remote = "b:2",
+                   .state = SocketSight::State::kConnecting,
+                   .acked = 5,
+                   .queued = 9,
+                   .retransmits = 2}},
+      .texts = {{"ras.json", "{}"}},
+      .more = true};
+  const std::vector<ToCoordinator> messages = {
+      AgentHello{
+          .index = 2, .count = 3, .host = "h", .net = "n", .address = "10.0.0.2", .version = "1", .local_rank = 4},
+      ProbeAnswer{{"Gloo", "tests"}, "", ""},
+      Report{1, {{}, RankSpawned{2, 99}}},
+      Report{1, {{}, RankNotSpawned{2, "no"}}},
+      Report{1, {{}, RankSaid{2, StoreGet{"key"}}}},
+      Report{1, {{}, RankEnded{2, {}, 9, "out"}}},
+      Report{1, {{}, RankStopped{2, "T"}}},
+      Report{1, {{}, saw}},
+      LogPiece{1, "NCCL INFO\n"},
+      AgentBeat{}};
   for (const ToCoordinator& message : messages) {
     const std::string text = Encode(message);
     CAPTURE(text);
@@ -182,8 +206,10 @@ TEST_CASE("what agents say comes through as it was; what is none of it is refuse
   }
   StartOrder order{.env = {{"A", "1"}}, .ranks = {{.rank = 3, .launcher = {}, .env = {{"B", "2"}}, .work = {}}}};
   order.ranks[0].work.engine = "gloo";
-  for (const ToAgent& message : std::vector<ToAgent>{ProbeOrder{"gloo", {{"interface", "eth0"}}}, Begin{4, order}, Told{1, ToWorker(Proceed{2})},
-                                                     LookAround{{.id = 1, .threads = true, .backtraces = {1, 2}}}, KillRanks{{1, 2}}, CoordinatorBeat{}, Farewell{3, "why"}}) {
+  for (const ToAgent& message :
+       std::vector<ToAgent>{ProbeOrder{"gloo", {{"interface", "eth0"}}}, Begin{4, order}, Told{1, ToWorker(Proceed{2})},
+                            LookAround{{.id = 1, .threads = true, .backtraces = {1, 2}}}, KillRanks{{1, 2}},
+                            CoordinatorBeat{}, Farewell{3, "why"}}) {
     const auto again = DecodeToAgent(Encode(message));
     REQUIRE(again);
     CHECK(Encode(*again) == Encode(message));
@@ -203,7 +229,8 @@ TEST_CASE("a token is a line of enough letters, and HMAC-SHA256 is that of RFC 4
   CHECK(*TokenFrom("0123456789abcdef\r\n", "x") == "0123456789abcdef");
   CHECK_FALSE(TokenFrom("short\n", "x"));
   CHECK_FALSE(TokenFrom("", "x"));
-  CHECK(HexDigits(Hmac("Jefe", "what do ya want for nothing?")) == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(HexDigits(Hmac("Jefe", "what do ya want for nothing?")) ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   CHECK(SameBytes("abc", "abc"));
   CHECK_FALSE(SameBytes("abc", "abd"));
   CHECK_FALSE(SameBytes("abc", "ab"));

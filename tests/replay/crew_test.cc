@@ -20,7 +20,9 @@ namespace {
 
 const std::string kToken = "a token that only this test knows";
 
-CrewSetup Coordinator(int count = 2) { return {.count = count, .port = 0, .token = kToken, .host = "hosta", .version = "1.0"}; }
+CrewSetup Coordinator(int count = 2) {
+  return {.count = count, .port = 0, .token = kToken, .host = "hosta", .version = "1.0"};
+}
 
 struct Agent {
   const char* version = "1.0";
@@ -32,8 +34,17 @@ struct Agent {
 pid_t Start(std::uint16_t port, const Agent& agent) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
-  AgentSetup setup{.index = agent.index, .count = agent.count, .master = "localhost", .port = port, .token = kToken, .host = "hostb", .version = agent.version, .join = 10s,
-                   .local = TestSetup().local, .probe = {}, .scratch = std::filesystem::temp_directory_path().string()};
+  AgentSetup setup{.index = agent.index,
+                   .count = agent.count,
+                   .master = "localhost",
+                   .port = port,
+                   .token = kToken,
+                   .host = "hostb",
+                   .version = agent.version,
+                   .join = 10s,
+                   .local = TestSetup().local,
+                   .probe = {},
+                   .scratch = std::filesystem::temp_directory_path().string()};
   setup.probe = [&](const std::string&, const std::map<std::string, std::string>&) -> Result<EngineProbe> {
     if (*agent.engine == '\0') return Error{"no GPU can be used", "use --engine gloo", ""};
     return EngineProbe{agent.engine, ""};
@@ -56,7 +67,9 @@ TEST_CASE("nodes of other versions are named at hello, with both versions", "[re
   };
   const Row rows[] = {
       {{.version = "9.9"}, "node 0 (hosta) has inquest 1.0, node 1 (hostb) has inquest 9.9"},
-      {{.engine = "NCCL 2.21.5 of /opt/libnccl.so.2, 8 GPUs"}, "node 0 (hosta) has NCCL 2.28.9 of /lib/libnccl.so.2, 8 GPUs, node 1 (hostb) has NCCL 2.21.5 of /opt/libnccl.so.2, 8 GPUs"},
+      {{.engine = "NCCL 2.21.5 of /opt/libnccl.so.2, 8 GPUs"},
+       "node 0 (hosta) has NCCL 2.28.9 of /lib/libnccl.so.2, 8 GPUs, node 1 (hostb) has NCCL 2.21.5 of "
+       "/opt/libnccl.so.2, 8 GPUs"},
       {{.engine = ""}, "node 1 (hostb): no GPU can be used"},
       {{.count = 3}, "node 1 (hostb) was started as one of 3 nodes, node 0 (hosta) as one of 2"},
       {{.index = 2, .count = 2}, "node 2 (hostb) has a number that none of 2 nodes has"},

@@ -1,6 +1,6 @@
 // A link that goes dead without a word: one rank's network namespace is taken off the bridge while they work.
-#include <fmt/format.h>
 #include <unistd.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -20,12 +20,16 @@ int Shell(const std::string& command) { return std::system((command + " >/dev/nu
 class Bridge {
  public:
   Bridge() : name_(fmt::format("inq{}", ::getpid())) {
-    ok_ = ::geteuid() == 0 && Shell("ip netns add " + name_) == 0 && Ip("link add br0 type bridge") && Ip("link set br0 up");
+    ok_ = ::geteuid() == 0 && Shell("ip netns add " + name_) == 0 && Ip("link add br0 type bridge") &&
+          Ip("link set br0 up");
     for (int rank = 0; rank < 3 && ok_; ++rank) {
       const std::string node = Node(rank);
-      ok_ = Shell("ip netns add " + node) == 0 && Ip(fmt::format("link add v{} type veth peer name eth0 netns {}", rank, node)) &&
-            Ip(fmt::format("link set v{} master br0 up", rank)) && Shell(fmt::format("ip -n {} addr add 10.77.0.{}/24 dev eth0", node, rank + 1)) == 0 &&
-            Shell(fmt::format("ip -n {} link set eth0 up", node)) == 0 && Shell(fmt::format("ip -n {} link set lo up", node)) == 0;
+      ok_ = Shell("ip netns add " + node) == 0 &&
+            Ip(fmt::format("link add v{} type veth peer name eth0 netns {}", rank, node)) &&
+            Ip(fmt::format("link set v{} master br0 up", rank)) &&
+            Shell(fmt::format("ip -n {} addr add 10.77.0.{}/24 dev eth0", node, rank + 1)) == 0 &&
+            Shell(fmt::format("ip -n {} link set eth0 up", node)) == 0 &&
+            Shell(fmt::format("ip -n {} link set lo up", node)) == 0;
     }
   }
   ~Bridge() {

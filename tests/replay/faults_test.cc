@@ -10,8 +10,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// From the death, the error or the deadline to the sentence. The supervisor's own work only: what a busy machine adds to the
-/// worker's is not in it.
+/// From the death, the error or the deadline to the sentence. The supervisor's own work only: what a busy machine adds
+/// to the worker's is not in it.
 constexpr std::chrono::nanoseconds kInTime = 2s;
 
 struct Row {
@@ -28,11 +28,13 @@ TEST_CASE("fault matrix: what goes wrong is named, with its rank, within two sec
     return;
   }
   const Row rows[] = {
-      {"2:hang@comm-init", RunVerdict::kHung, "Rank 2 never reached comm-init within 3.0 s; ranks 0, 1 wait in connected"},
+      {"2:hang@comm-init", RunVerdict::kHung,
+       "Rank 2 never reached comm-init within 3.0 s; ranks 0, 1 wait in connected"},
       {"1:hang@libs-loaded", RunVerdict::kHung, "Rank 1 never reached libs-loaded"},
       {"2:hang@enqueued", RunVerdict::kHung, "Rank 2 did not enqueue #1"},
       {"1:hang@enqueued#2", RunVerdict::kHung, "Rank 1 did not enqueue #2"},
-      {"1:count=5", RunVerdict::kMismatch, "Rank 1 asked for count 5 instead of 1000; ranks 0, 2 asked for broadcast of 1000 float32, root 0."},
+      {"1:count=5", RunVerdict::kMismatch,
+       "Rank 1 asked for count 5 instead of 1000; ranks 0, 2 asked for broadcast of 1000 float32, root 0."},
       {"1:count=2000", RunVerdict::kMismatch, "Rank 1 asked for count 2000 instead of 1000"},
       {"0:op=all-reduce", RunVerdict::kMismatch, "Rank 0 asked for operation all-reduce instead of broadcast"},
       {"1:root=1", RunVerdict::kMismatch, "Rank 1 asked for root 1 instead of 0"},
@@ -93,7 +95,8 @@ TEST_CASE("fault matrix: without the comparison the library itself meets the mis
     WARN("this build has no Gloo");
     return;
   }
-  // A receiver that expects less: Gloo ends its process. One that expects more: Gloo passes, and only the data shows it.
+  // A receiver that expects less: Gloo ends its process. One that expects more: Gloo passes, and only the data shows
+  // it.
   Plan plan = SmallPlan();
   plan.compare_descriptors = false;
   const RunOutcome shorter = RunWith(plan, "1:count=5");
@@ -131,8 +134,10 @@ TEST_CASE("all operations pass with verified data, and have a bandwidth", "[repl
     WARN("this build has no Gloo");
     return;
   }
-  for (const Operation operation : {Operation::kBroadcast, Operation::kAllReduce, Operation::kReduce, Operation::kAllGather, Operation::kReduceScatter,
-                                    Operation::kAllToAll, Operation::kGather, Operation::kScatter, Operation::kSendRecv, Operation::kBarrier}) {
+  for (const Operation operation :
+       {Operation::kBroadcast, Operation::kAllReduce, Operation::kReduce, Operation::kAllGather,
+        Operation::kReduceScatter, Operation::kAllToAll, Operation::kGather, Operation::kScatter, Operation::kSendRecv,
+        Operation::kBarrier}) {
     for (const Datatype datatype : {Datatype::kFloat32, Datatype::kBfloat16, Datatype::kInt8}) {
       Plan plan = SmallPlan(operation, 1003, 3);
       plan.datatype.value = datatype;

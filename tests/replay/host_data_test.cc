@@ -1,4 +1,5 @@
-// The data of a replay: what a correct library would hand out is accepted, one wrong byte is not, for every operation and datatype.
+// The data of a replay: what a correct library would hand out is accepted, one wrong byte is not, for every operation
+// and datatype.
 #include "replay/engines/host_data.h"
 
 #include <cstring>
@@ -23,11 +24,13 @@ Bytes InputOf(const DataShape& shape) {
 Bytes Moved(const DataShape& shape) {
   std::vector<Bytes> inputs;
   for (int rank = 0; rank < shape.nranks; ++rank) inputs.push_back(InputOf({shape.call, rank, shape.nranks}));
-  const std::size_t size = BytesOf(shape.call.datatype), part = shape.call.count * size, own = static_cast<std::size_t>(shape.rank) * part;
+  const std::size_t size = BytesOf(shape.call.datatype), part = shape.call.count * size,
+                    own = static_cast<std::size_t>(shape.rank) * part;
   const auto root = static_cast<std::size_t>(shape.call.root);
   Bytes output;
   const auto append = [&](const Bytes& from, std::size_t begin, std::size_t length) {
-    output.insert(output.end(), from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(begin + length));
+    output.insert(output.end(), from.begin() + static_cast<std::ptrdiff_t>(begin),
+                  from.begin() + static_cast<std::ptrdiff_t>(begin + length));
   };
   switch (shape.call.operation) {
     case Operation::kAllGather:
@@ -37,8 +40,11 @@ Bytes Moved(const DataShape& shape) {
     case Operation::kAllToAll:
       for (const Bytes& input : inputs) append(input, own, part);
       break;
-    case Operation::kScatter: append(inputs[root], own, part); break;
-    default: append(inputs[root], 0, part);
+    case Operation::kScatter:
+      append(inputs[root], own, part);
+      break;
+    default:
+      append(inputs[root], 0, part);
   }
   return output;
 }
@@ -47,7 +53,8 @@ Bytes Moved(const DataShape& shape) {
 Bytes Summed(const DataShape& shape) {
   const std::size_t size = BytesOf(shape.call.datatype);
   const std::uint64_t elements = BytesOut(shape) / size;
-  const std::uint64_t before = shape.call.operation == Operation::kReduceScatter ? static_cast<std::uint64_t>(shape.rank) * shape.call.count : 0;
+  const std::uint64_t before =
+      shape.call.operation == Operation::kReduceScatter ? static_cast<std::uint64_t>(shape.rank) * shape.call.count : 0;
   Bytes output(BytesOut(shape));
   for (std::uint64_t i = 0; i < elements; ++i) {
     int sum = 0;
@@ -64,7 +71,9 @@ TEST_CASE("replay data: the right result is accepted, one wrong byte is found", 
   for (const ReplayOp& op : ReplayOps()) {
     for (const DatatypeRow& row : kDatatypes) {
       for (const std::uint64_t count : {1, 5, 16}) {
-        const DataShape shape{{.operation = op.operation, .count = count, .datatype = row.type, .root = 1, .peer = 2}, op.needs_peer ? 2 : 1, 3};
+        const DataShape shape{{.operation = op.operation, .count = count, .datatype = row.type, .root = 1, .peer = 2},
+                              op.needs_peer ? 2 : 1,
+                              3};
         CAPTURE(op.name, row.name, count);
         Bytes output = op.needs_redop || op.operation == Operation::kBarrier ? Summed(shape) : Moved(shape);
         REQUIRE(output.size() == BytesOut(shape));
@@ -84,7 +93,8 @@ TEST_CASE("replay data: the right result is accepted, one wrong byte is found", 
 }
 
 TEST_CASE("replay data: floats of every width, there and back", "[unit][replay]") {
-  for (const Datatype type : {Datatype::kFloat16, Datatype::kBfloat16, Datatype::kFloat32, Datatype::kFloat64, Datatype::kFloat8E4M3, Datatype::kFloat8E5M2}) {
+  for (const Datatype type : {Datatype::kFloat16, Datatype::kBfloat16, Datatype::kFloat32, Datatype::kFloat64,
+                              Datatype::kFloat8E4M3, Datatype::kFloat8E5M2}) {
     for (int value = 0; value <= 7; ++value) {
       CAPTURE(Name(type), value);
       CHECK(FloatOf(type, BitsOf(type, value)) == value);

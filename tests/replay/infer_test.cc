@@ -65,7 +65,8 @@ TEST_CASE("replay plan: a root that no line prints is tried, unless there are ma
   CHECK(PlanOf(3, {.op = "ALLREDUCE"}).root.sweep.empty());
 
   SynthJob job({.ranks = 4});
-  for (const int rank : job.AllRanks()) job.TimeOut(rank, {.op = "GATHER", .numel_in = 6, .numel_out = rank == 2 ? 24 : 0});
+  for (const int rank : job.AllRanks())
+    job.TimeOut(rank, {.op = "GATHER", .numel_in = 6, .numel_out = rank == 2 ? 24 : 0});
   const Plan plan = PlanOf(JudgeText(job.Interleaved()));
   CHECK(plan.root.value == 2);
   CHECK(plan.root.basis == Basis::kDerived);
@@ -132,7 +133,8 @@ TEST_CASE("replay plan: the job's settings travel, what loads code does not", "[
 }
 
 TEST_CASE("replay plan: a printed verdict gives the same arguments as its log", "[unit][replay]") {
-  for (const SynthWork& work : {SynthWork{.op = "BROADCAST"}, SynthWork{.op = "_ALLGATHER_BASE", .numel_in = 3, .numel_out = 12}}) {
+  for (const SynthWork& work :
+       {SynthWork{.op = "BROADCAST"}, SynthWork{.op = "_ALLGATHER_BASE", .numel_in = 3, .numel_out = 12}}) {
     const Judged judged = JudgeText(TimedOut(4, work).Interleaved());
     const std::string json = JsonOf(judged.timeline, judged.verdict);
     REQUIRE(LooksLikeVerdict(json));
@@ -147,7 +149,8 @@ TEST_CASE("replay plan: a printed verdict gives the same arguments as its log", 
   CHECK_FALSE(PlanFromVerdict("{}", "v"));
   CHECK_FALSE(PlanFromVerdict(R"({"schema": 1, "verdict": {"collective": null}})", "v"));
   CHECK_FALSE(PlanFromVerdict(R"({"verdict": {"collective": []}})", "v"));
-  CHECK(PlanFromVerdict(R"({"verdict": {"collective": {"op": 5, "numel_in": "x", "ranks_waiting": [1e99, null]}}})", "v"));
+  CHECK(PlanFromVerdict(R"({"verdict": {"collective": {"op": 5, "numel_in": "x", "ranks_waiting": [1e99, null]}}})",
+                        "v"));
   CHECK_FALSE(LooksLikeVerdict("[{}]"));
 }
 

@@ -46,7 +46,11 @@ struct Machine {
 IsolationOutcome On(const Machine& machine, const Plan& plan = Broadcast(), int repeats = 5) {
   int number = 0;
   Plan last;
-  IsolationSetup setup{.repeats = repeats, .run = {}, .used = [&] { return machine.uses(last); }, .cards = [&] { return machine.cards; }, .progress = {}};
+  IsolationSetup setup{.repeats = repeats,
+                       .run = {},
+                       .used = [&] { return machine.uses(last); },
+                       .cards = [&] { return machine.cards; },
+                       .progress = {}};
   setup.run = [&](const Plan& one) {
     last = one;
     return machine.breaks(one, number++) ? Ended(RunVerdict::kHung, "Rank 1 waits.") : Ended(RunVerdict::kPassed, "");
@@ -70,7 +74,9 @@ TEST_CASE("isolation: a baseline that passes every time ends it", "[unit][replay
 }
 
 TEST_CASE("isolation: peer-to-peer is named by the variant that switches it off alone", "[unit][replay]") {
-  const auto p2p = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_P2P_DISABLE") != "1"; };
+  const auto p2p = [](const Plan& plan, int) {
+    return plan.engine == "nccl" && Setting(plan, "NCCL_P2P_DISABLE") != "1";
+  };
   const auto outcome = On({.breaks = p2p});
   CHECK(Has(outcome.finding, "Breaks 2 of 2, 0 of 3 with peer-to-peer off: the GPUs' peer-to-peer path."));
   CHECK(Has(outcome.hint, "ACS"));
@@ -81,8 +87,12 @@ TEST_CASE("isolation: peer-to-peer is named by the variant that switches it off 
 }
 
 TEST_CASE("isolation: shared memory, not peer-to-peer", "[unit][replay]") {
-  const Machine machine{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_SHM_DISABLE") != "1"; },
-                        .uses = [](const Plan& plan) { return std::set<std::string>{Setting(plan, "NCCL_SHM_DISABLE") == "1" ? "NET/Socket" : "SHM/direct/direct"}; }};
+  const Machine machine{
+      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_SHM_DISABLE") != "1"; },
+      .uses =
+          [](const Plan& plan) {
+            return std::set<std::string>{Setting(plan, "NCCL_SHM_DISABLE") == "1" ? "NET/Socket" : "SHM/direct/direct"};
+          }};
   const auto outcome = On(machine);
   CHECK(Has(outcome.finding, "with shared memory off: NCCL's shared memory."));
   CHECK(Find(outcome, "p2p-off")->changed_nothing);
@@ -90,7 +100,8 @@ TEST_CASE("isolation: shared memory, not peer-to-peer", "[unit][replay]") {
 
 TEST_CASE("isolation: a variant that changed nothing decides nothing", "[unit][replay]") {
   // Breaks in the first two runs alone; sockets were used all along.
-  const Machine machine{.breaks = [](const Plan& plan, int number) { return plan.engine == "nccl" && number < 2; }, .uses = [](const Plan&) { return std::set<std::string>{"NET/Socket"}; }};
+  const Machine machine{.breaks = [](const Plan& plan, int number) { return plan.engine == "nccl" && number < 2; },
+                        .uses = [](const Plan&) { return std::set<std::string>{"NET/Socket"}; }};
   const auto outcome = On(machine);
   for (const std::string_view id : {"net-only", "socket", "p2p-off", "shm-off", "gdr-off"}) {
     CAPTURE(id);
@@ -100,7 +111,9 @@ TEST_CASE("isolation: a variant that changed nothing decides nothing", "[unit][r
 }
 
 TEST_CASE("isolation: what breaks now and then must pass every repeat elsewhere", "[unit][replay]") {
-  const Machine machine{.breaks = [](const Plan& plan, int number) { return plan.engine == "nccl" && Setting(plan, "NCCL_P2P_DISABLE") != "1" && number % 2 == 1; }};
+  const Machine machine{.breaks = [](const Plan& plan, int number) {
+    return plan.engine == "nccl" && Setting(plan, "NCCL_P2P_DISABLE") != "1" && number % 2 == 1;
+  }};
   const auto outcome = On(machine);
   CHECK(outcome.variants[0].runs == 5);
   CHECK(outcome.variants[0].broken == 2);
@@ -124,7 +137,10 @@ TEST_CASE("isolation: pairs name the rank that is in each broken one", "[unit][r
   const auto outcome = On({.breaks = rank_two}, Broadcast(4));
   CHECK(outcome.pairs.size() == 12);
   CHECK(Has(outcome.finding, "rank 2 is in each"));
-  const auto one_way = On({.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && (plan.operation.value != Operation::kSendRecv || (plan.root.value == 1 && plan.peer.value == 0)); }});
+  const auto one_way = On({.breaks = [](const Plan& plan, int) {
+    return plan.engine == "nccl" &&
+           (plan.operation.value != Operation::kSendRecv || (plan.root.value == 1 && plan.peer.value == 0));
+  }});
   CHECK(Has(one_way.finding, "this pair breaks: 1->0"));
   CHECK(On({.breaks = rank_two}, Broadcast(2)).pairs.empty());
 }
@@ -135,8 +151,10 @@ Plan Of(Operation operation, int ranks = 3) {
   return plan;
 }
 
-bool IsVariant(const Plan& plan, std::string_view id, const Environment& inherited = {}, std::optional<int> nccl = 22809) {
-  return std::ranges::any_of(VariantsFor(plan, inherited, nccl), [&](const Variant* variant) { return variant->id == id; });
+bool IsVariant(const Plan& plan, std::string_view id, const Environment& inherited = {},
+               std::optional<int> nccl = 22809) {
+  return std::ranges::any_of(VariantsFor(plan, inherited, nccl),
+                             [&](const Variant* variant) { return variant->id == id; });
 }
 
 TEST_CASE("isolation: an algorithm or protocol that an operation has not is never asked for", "[unit][replay]") {
@@ -144,14 +162,18 @@ TEST_CASE("isolation: an algorithm or protocol that an operation has not is neve
     Operation operation;
     bool ring, tree, protocols;
   };
-  for (const Row& row : {Row{Operation::kBroadcast, false, false, true}, Row{Operation::kReduce, false, false, true}, Row{Operation::kAllReduce, true, true, true},
-                         Row{Operation::kBarrier, true, true, true}, Row{Operation::kAllGather, true, false, true}, Row{Operation::kReduceScatter, true, false, true},
-                         Row{Operation::kSendRecv, false, false, false}, Row{Operation::kAllToAll, false, false, false}, Row{Operation::kGather, false, false, false}}) {
+  for (const Row& row :
+       {Row{Operation::kBroadcast, false, false, true}, Row{Operation::kReduce, false, false, true},
+        Row{Operation::kAllReduce, true, true, true}, Row{Operation::kBarrier, true, true, true},
+        Row{Operation::kAllGather, true, false, true}, Row{Operation::kReduceScatter, true, false, true},
+        Row{Operation::kSendRecv, false, false, false}, Row{Operation::kAllToAll, false, false, false},
+        Row{Operation::kGather, false, false, false}}) {
     CAPTURE(RowOf(row.operation).name);
     const Plan plan = Of(row.operation);
     CHECK(IsVariant(plan, "algo-ring") == row.ring);
     CHECK(IsVariant(plan, "algo-tree") == row.tree);
-    for (const std::string_view id : {"proto-ll", "proto-simple", "proto-no-ll128"}) CHECK(IsVariant(plan, id) == row.protocols);
+    for (const std::string_view id : {"proto-ll", "proto-simple", "proto-no-ll128"})
+      CHECK(IsVariant(plan, id) == row.protocols);
     for (const std::string_view id : {"baseline", "cpu", "p2p-off", "nvls-off"}) CHECK(IsVariant(plan, id));
   }
   CHECK_FALSE(IsVariant(Of(Operation::kAllGather), "algo-ring", {}, 21403));  // Ring is all that there is
@@ -170,15 +192,23 @@ TEST_CASE("isolation: protocols and algorithms narrow one another", "[unit][repl
     const std::string asked = Setting(plan, "NCCL_PROTO");
     return asked.empty() ? "LL128" : asked == "^LL128" ? "LL" : asked;
   };
-  const auto breaks_at = [&](std::string_view bad) { return Machine{.breaks = [=](const Plan& plan, int) { return plan.engine == "nccl" && protocol(plan) == bad; }}; };
-  CHECK(Has(On(breaks_at("LL128")).finding, "0 of 3 without protocol LL128: the protocol LL128. It passes too on CPUs over TCP, with protocol LL alone, with protocol Simple alone."));
-  const Machine ll{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "Simple"; }};
+  const auto breaks_at = [&](std::string_view bad) {
+    return Machine{.breaks = [=](const Plan& plan, int) { return plan.engine == "nccl" && protocol(plan) == bad; }};
+  };
+  CHECK(Has(On(breaks_at("LL128")).finding,
+            "0 of 3 without protocol LL128: the protocol LL128. It passes too on CPUs over TCP, with protocol LL "
+            "alone, with protocol Simple alone."));
+  const Machine ll{
+      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "Simple"; }};
   CHECK(Has(On(ll).finding, "0 of 3 with protocol Simple alone: the protocol LL."));
-  const Machine simple{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "LL"; }};
+  const Machine simple{
+      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "LL"; }};
   CHECK(Has(On(simple).finding, "0 of 3 with protocol LL alone: the protocol Simple."));
-  const Machine tree{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO") != "Ring"; }};
+  const Machine tree{
+      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO") != "Ring"; }};
   CHECK(Has(On(tree, Of(Operation::kAllReduce)).finding, "0 of 3 with algorithm Ring alone: the algorithm Tree."));
-  const Machine other{.breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO").empty(); }};
+  const Machine other{
+      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO").empty(); }};
   CHECK(Has(On(other, Of(Operation::kAllReduce)).finding, "0 of 3 with algorithm Tree alone: the other algorithms"));
 }
 
@@ -187,10 +217,18 @@ TEST_CASE("isolation: one RDMA port at a time", "[unit][replay]") {
     const std::string asked = Setting(plan, "NCCL_IB_HCA");
     return plan.engine == "nccl" && Setting(plan, "NCCL_NET") != "Socket" && (asked.empty() || asked == "=mlx5_1:1");
   };
-  Machine machine{.breaks = bad_port, .uses = [](const Plan& plan) { return std::set<std::string>{Setting(plan, "NCCL_NET") == "Socket" ? "NET/Socket" : "NET/IB/GDRDMA"}; }, .cards = {"mlx5_0:1", "mlx5_1:1", "mlx5_2:1"}};
+  Machine machine{
+      .breaks = bad_port,
+      .uses =
+          [](const Plan& plan) {
+            return std::set<std::string>{Setting(plan, "NCCL_NET") == "Socket" ? "NET/Socket" : "NET/IB/GDRDMA"};
+          },
+      .cards = {"mlx5_0:1", "mlx5_1:1", "mlx5_2:1"}};
   const auto outcome = On(machine);
   CHECK(Has(outcome.finding, "over sockets instead of RDMA: the RDMA network."));
-  CHECK(Has(outcome.finding, "It breaks with RDMA port mlx5_1:1 alone, and passes with mlx5_0:1, mlx5_2:1 alone: its card, cable or switch port."));
+  CHECK(Has(outcome.finding,
+            "It breaks with RDMA port mlx5_1:1 alone, and passes with mlx5_0:1, mlx5_2:1 alone: its card, cable or "
+            "switch port."));
   CHECK(Find(outcome, "hca mlx5_1:1")->broken == 1);
   CHECK(Find(outcome, "hca mlx5_0:1")->runs == 3);
   machine.breaks = [](const Plan& plan, int) { return plan.engine == "nccl"; };
@@ -240,7 +278,8 @@ TEST_CASE("isolation: above 16 ranks halves are tried, down to the ranks that it
 }
 
 TEST_CASE("isolation: an interruption ends it, and is no verdict", "[unit][replay]") {
-  IsolationSetup setup{.repeats = 5, .run = [](const Plan&) { return Ended(RunVerdict::kInterrupted, ""); }, .used = {}, .progress = {}};
+  IsolationSetup setup{
+      .repeats = 5, .run = [](const Plan&) { return Ended(RunVerdict::kInterrupted, ""); }, .used = {}, .progress = {}};
   const auto outcome = Isolate(Broadcast(), setup);
   CHECK(outcome.interrupted);
   CHECK(ExitStatus(outcome) == 2);

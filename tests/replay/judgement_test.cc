@@ -48,10 +48,19 @@ TEST_CASE("judgement: the rank that is behind, by iteration and phase", "[unit][
     const char* sentence;
   };
   const Row rows[] = {
-      {{kDone2, kDone2, kDone1}, {2}, "Rank 2 did not get through completed #1 within 5.0 s; ranks 0, 1 wait in completed #2."},
-      {{kAgree2, kDone1, kAgree2}, {1}, "Rank 1 did not get through completed #1 within 5.0 s; ranks 0, 2 wait in descriptor-agreed #2."},
-      {{{Phase::kCommInit, 0}, {Phase::kDeviceSet, 0}, {Phase::kDeviceSet, 0}}, {1, 2}, "Ranks 1, 2 did not get through device-set within 5.0 s; rank 0 waits in comm-init."},
-      {{kDone1, kDone1, kDone1}, {}, "All 3 ranks wait in completed #1, none came through within 5.0 s; no rank is behind and no connection between them holds bytes."},
+      {{kDone2, kDone2, kDone1},
+       {2},
+       "Rank 2 did not get through completed #1 within 5.0 s; ranks 0, 1 wait in completed #2."},
+      {{kAgree2, kDone1, kAgree2},
+       {1},
+       "Rank 1 did not get through completed #1 within 5.0 s; ranks 0, 2 wait in descriptor-agreed #2."},
+      {{{Phase::kCommInit, 0}, {Phase::kDeviceSet, 0}, {Phase::kDeviceSet, 0}},
+       {1, 2},
+       "Ranks 1, 2 did not get through device-set within 5.0 s; rank 0 waits in comm-init."},
+      {{kDone1, kDone1, kDone1},
+       {},
+       "All 3 ranks wait in completed #1, none came through within 5.0 s; no rank is behind and no connection between "
+       "them holds bytes."},
   };
   for (const Row& row : rows) {
     const Judgement judgement = Judge(At(row.doing), ThreeRanks(), Ending::kDeadline, 5s);
@@ -63,7 +72,8 @@ TEST_CASE("judgement: the rank that is behind, by iteration and phase", "[unit][
   }
 }
 
-TEST_CASE("judgement: a death explains errors, a frozen rank explains waits, errors explain nothing", "[unit][replay]") {
+TEST_CASE("judgement: a death explains errors, a frozen rank explains waits, errors explain nothing",
+          "[unit][replay]") {
   RunOutcome run = At({kDone1, kDone1, kDone1});
   run.ranks[0].error = "Gloo: Connection closed by peer [127.0.0.1]:4711";
   run.ranks[0].ended_at = 1s;
@@ -86,7 +96,8 @@ TEST_CASE("judgement: links that hold bytes, and the rank that they share", "[un
   CHECK(judgement.verdict == RunVerdict::kLinkDead);
   CHECK(judgement.blamed.size() == 2);
   CHECK(judgement.sentence ==
-        "Link 0->2 holds 3.4 MB that do not move (sent again 4 times, last sign of life 3.0 s ago); link 1->2 holds 100 B that do not move (sent again 4 "
+        "Link 0->2 holds 3.4 MB that do not move (sent again 4 times, last sign of life 3.0 s ago); link 1->2 holds "
+        "100 B that do not move (sent again 4 "
         "times, last sign of life 3.0 s ago). All of them end at rank 2.");
   // The nearest look-alike: the bytes arrived, and the receiver does not read them.
   run.links = {Link(0, 2, 3'400'000)};
@@ -100,7 +111,8 @@ TEST_CASE("judgement: links that hold bytes, and the rank that they share", "[un
 TEST_CASE("judgement: an error names the peer whose address it holds", "[unit][replay]") {
   RunOutcome run = At({{Phase::kConnected, 0}, {Phase::kConnected, 0}, {Phase::kConnected, 0}});
   run.listeners = {{"10.0.0.2:36597", 1}};
-  for (const char* error : {"connect [10.0.0.2]:36597: No route to host", "connect 10.0.0.2:36597: No route to host", "Connect to 10.0.0.2<36597> failed"}) {
+  for (const char* error : {"connect [10.0.0.2]:36597: No route to host", "connect 10.0.0.2:36597: No route to host",
+                            "Connect to 10.0.0.2<36597> failed"}) {
     CAPTURE(error);
     run.ranks[2].error = error;
     const Judgement judgement = Judge(run, ThreeRanks(), Ending::kEvent, 0s);
@@ -112,7 +124,8 @@ TEST_CASE("judgement: an error names the peer whose address it holds", "[unit][r
   run.ranks[1].error = "connect [10.0.0.1]:4711: No route to host";
   run.ranks[1].ended_at = 1s;
   run.listeners = {{"10.0.0.1:4711", 0}};
-  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).blamed[0].rank == 1);  // not the first, but it tells whom it could not reach
+  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).blamed[0].rank ==
+        1);  // not the first, but it tells whom it could not reach
   run.listeners.clear();
   CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).verdict == RunVerdict::kEngineError);
 }
@@ -168,10 +181,13 @@ TEST_CASE("lateness: what a pass owes its time to, and what a blamed rank did", 
   CHECK(LatenessNotes(many, run).size() == 3);
 }
 
-TEST_CASE("judgement: with several nodes ranks and links are named with theirs, and a node that is lost explains the rest", "[unit][replay]") {
+TEST_CASE(
+    "judgement: with several nodes ranks and links are named with theirs, and a node that is lost explains the rest",
+    "[unit][replay]") {
   RunOutcome run = At({kDone1, kDone1, kDone1, kDone1, kDone1, kDone1});
   for (RankOutcome& rank : run.ranks) rank.node = rank.rank / 2;
-  for (const char* name : {"node 0 (a)", "node 1 (b)", "node 2 (c)"}) run.nodes.push_back({.name = name, .lost = "", .lost_at = {}});
+  for (const char* name : {"node 0 (a)", "node 1 (b)", "node 2 (c)"})
+    run.nodes.push_back({.name = name, .lost = "", .lost_at = {}});
   Plan plan = ThreeRanks();
   plan.ranks.value = 6;
   const auto judged = [&](Ending ending) { return Judge(run, plan, ending, 5s).sentence; };
@@ -195,7 +211,9 @@ TEST_CASE("judgement: with several nodes ranks and links are named with theirs, 
   run.nodes[1].lost = "its connection was closed";
   const Judgement lost = Judge(run, plan, Ending::kEvent, 5s);
   CHECK(lost.verdict == RunVerdict::kNodeLost);
-  CHECK(lost.sentence == "Node 1 (b) was lost with ranks 2, 3: its connection was closed; rank 1 waits in completed #1, ranks 4, 5 wait in descriptor-agreed #2.");
+  CHECK(lost.sentence ==
+        "Node 1 (b) was lost with ranks 2, 3: its connection was closed; rank 1 waits in completed #1, ranks 4, 5 wait "
+        "in descriptor-agreed #2.");
   REQUIRE(lost.blamed.size() == 2);
   CHECK(lost.blamed[0].rank == 2);
 }

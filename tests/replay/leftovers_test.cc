@@ -24,7 +24,8 @@ namespace {
 std::set<std::string> Entries(const char* folder) {
   std::set<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) names.insert(entry->path().filename().string());
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.insert(entry->path().filename().string());
   return names;
 }
 std::size_t OpenDescriptors() { return Entries("/proc/self/fd").size(); }
@@ -50,7 +51,8 @@ void RunMany(int times) {
   for (int i = 0; i < times; ++i) {
     const char* fault = faults[static_cast<std::size_t>(i) % std::size(faults)];
     CAPTURE(i, fault);
-    const RunOutcome run = RunWith(SmallPlan(Operation::kAllReduce, 64, 2 + i % 3 + (std::string(fault)[0] == '2' ? 1 : 0)), fault);
+    const RunOutcome run =
+        RunWith(SmallPlan(Operation::kAllReduce, 64, 2 + i % 3 + (std::string(fault)[0] == '2' ? 1 : 0)), fault);
     INFO(run.sentence);
     CHECK((run.verdict == RunVerdict::kPassed) == (*fault == '\0'));
     REQUIRE(OpenDescriptors() == descriptors);

@@ -29,7 +29,8 @@ void Say(int socket, std::string_view text) {
 /// Takes one connection, reads what is asked, and does what the test says.
 class Server {
  public:
-  explicit Server(std::function<void(int socket, const std::string& asked)> answer) : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Server(std::function<void(int socket, const std::string& asked)> answer)
+      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -58,17 +59,23 @@ class Server {
   std::thread thread_;
 };
 
-RasAnswer Ask(const Server& server, std::chrono::milliseconds limit = 2000ms) { return AskRas({{7, server.address()}}, limit).at(7); }
+RasAnswer Ask(const Server& server, std::chrono::milliseconds limit = 2000ms) {
+  return AskRas({{7, server.address()}}, limit).at(7);
+}
 
 TEST_CASE("ras: JSON where NCCL has it, text where it has not", "[unit][replay]") {
   Server fresh([](int socket, const std::string& asked) {
-    if (asked == "CLIENT PROTOCOL 2\nTIMEOUT 1\nSET FORMAT json\nVERBOSE STATUS\n") Say(socket, "SERVER PROTOCOL 2\nOK\nOK\n{\"communicators\": []}\n");
+    if (asked == "CLIENT PROTOCOL 2\nTIMEOUT 1\nSET FORMAT json\nVERBOSE STATUS\n")
+      Say(socket, "SERVER PROTOCOL 2\nOK\nOK\n{\"communicators\": []}\n");
   });
   const RasAnswer json = Ask(fresh);
   CHECK(json.error == "");
   CHECK(json.is_json);
   CHECK(json.text == "{\"communicators\": []}\n");
-  Server old([](int socket, const std::string&) { Say(socket, "SERVER PROTOCOL 2\nOK\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3 compiled with CUDA 12.8\n"); });
+  Server old([](int socket, const std::string&) {
+    Say(socket,
+        "SERVER PROTOCOL 2\nOK\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3 compiled with CUDA 12.8\n");
+  });
   const RasAnswer text = Ask(old);
   CHECK(text.error == "");
   CHECK_FALSE(text.is_json);
@@ -101,9 +108,17 @@ TEST_CASE("ras: a server that never answers, closes, or is none costs no more th
   });
   Server stops([](int socket, const std::string&) { Say(socket, "SERVER PROTOCOL 2\nOK\n"); });
   const auto begin = Clock::now();
-  const auto answers = AskRas({{0, silent.address()}, {1, closes.address()}, {2, garbage.address()}, {3, "127.0.0.1:1"}, {4, "example.org:28028"}, {5, "nonsense"}, {6, stops.address()}}, 300ms);
+  const auto answers = AskRas({{0, silent.address()},
+                               {1, closes.address()},
+                               {2, garbage.address()},
+                               {3, "127.0.0.1:1"},
+                               {4, "example.org:28028"},
+                               {5, "nonsense"},
+                               {6, stops.address()}},
+                              300ms);
   CHECK(Clock::now() - begin < 2s);
-  const char* errors[] = {"no answer within 0.3 s", "without a word", "not NCCL's RAS", "refused", "no address of this host", "no address of this host", "before its report"};
+  const char* errors[] = {"no answer within 0.3 s",  "without a word",          "not NCCL's RAS",   "refused",
+                          "no address of this host", "no address of this host", "before its report"};
   REQUIRE(answers.size() == std::size(errors));
   for (const auto& [key, answer] : answers) {
     CAPTURE(key, answer.error);

@@ -54,7 +54,15 @@ RunOutcome RunThere(const Folder& folder, const Plan& plan) {
       for (const LiveRank& rank : ranks) texts[std::to_string(rank.rank)] = rank.env.at("MARK");
       return texts;
     };
-    ::_exit(RunAgent({.index = 1, .count = 2, .master = "localhost", .port = crew->port(), .token = kToken, .host = "hostb", .version = "1", .local = local, .probe = {},
+    ::_exit(RunAgent({.index = 1,
+                      .count = 2,
+                      .master = "localhost",
+                      .port = crew->port(),
+                      .token = kToken,
+                      .host = "hostb",
+                      .version = "1",
+                      .local = local,
+                      .probe = {},
                       .scratch = (folder.path / "scratch").string()})
                 .status);
   }

@@ -20,7 +20,9 @@ inline Plan SmallPlan(Operation operation = Operation::kBroadcast, std::uint64_t
   return plan;
 }
 
-inline RunSetup TestSetup() { return {.local = {.worker = INQUEST_TEST_WORKER, .env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}}; }
+inline RunSetup TestSetup() {
+  return {.local = {.worker = INQUEST_TEST_WORKER, .env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}};
+}
 
 /// With the faults of a text as --fault has it.
 inline RunOutcome RunWith(Plan plan, std::string_view faults = "") {

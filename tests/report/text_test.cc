@@ -90,7 +90,9 @@ TEST_CASE("text is cut and wrapped by columns", "[unit][report]") {
 
 TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[unit][report]") {
   const Sample sample = MakeSample();
-  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = kReplay});
+  const std::string text =
+      RenderText(sample.timeline, sample.verdict,
+                 {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = kReplay});
   CAPTURE(text);
   for (const std::string_view part :
        {"FAILED  gpu-fault: GPU hardware fault (confidence 93 %)",
@@ -112,8 +114,12 @@ TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[
 
 TEST_CASE("colour is added only where asked for, and changes no word", "[unit][report]") {
   const Sample sample = MakeSample();
-  const std::string plain = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = kReplay});
-  const std::string colored = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kAlways, .width = 100}, .tool_version = "0", .replay_command = kReplay});
+  const std::string plain =
+      RenderText(sample.timeline, sample.verdict,
+                 {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = kReplay});
+  const std::string colored =
+      RenderText(sample.timeline, sample.verdict,
+                 {.text = {.color = Color::kAlways, .width = 100}, .tool_version = "0", .replay_command = kReplay});
   CHECK(Has(colored, "\x1b[1;31mFAILED\x1b[0m"));
   std::vector<std::string> stripped;
   for (const std::string& line : Lines(colored)) stripped.push_back(Sanitize(line));
@@ -126,7 +132,8 @@ TEST_CASE("an undecided verdict says so and leads with what to collect", "[unit]
   sample.verdict.cause = "unknown";
   sample.verdict.title = "Not decided by the evidence";
   sample.verdict.culprits.clear();
-  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {}, .tool_version = "0", .replay_command = kReplay});
+  const std::string text =
+      RenderText(sample.timeline, sample.verdict, {.text = {}, .tool_version = "0", .replay_command = kReplay});
   CAPTURE(text);
   CHECK(text.starts_with("UNDECIDED  Not decided by the evidence\n"));
   REQUIRE(Has(text, "Collect this"));
@@ -165,7 +172,9 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
 TEST_CASE("hostile log text harms neither terminal nor shell", "[unit][report]") {
   const Sample sample = MakeHostileSample();
   const std::string command_line = CommandLine(PlanFrom(sample.timeline, *sample.verdict.collective));
-  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = command_line});
+  const std::string text =
+      RenderText(sample.timeline, sample.verdict,
+                 {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = command_line});
   CAPTURE(text);
   CHECK(Lines(text).size() <= 45);
   for (const std::string& line : Lines(text)) {
@@ -187,7 +196,9 @@ TEST_CASE("hundreds of culprits, lines and states still fit one screen", "[unit]
     sample.verdict.alternatives.push_back(sample.verdict.alternatives[0]);
     sample.timeline.ranks[static_cast<std::size_t>(i % 64)].final_state = "exited with " + std::to_string(i);
   }
-  const std::string text = RenderText(sample.timeline, sample.verdict, {.text = {.color = Color::kNever, .width = 80}, .tool_version = "0", .replay_command = kReplay});
+  const std::string text =
+      RenderText(sample.timeline, sample.verdict,
+                 {.text = {.color = Color::kNever, .width = 80}, .tool_version = "0", .replay_command = kReplay});
   CAPTURE(text);
   CHECK(Lines(text).size() <= 60);
 }

@@ -58,8 +58,10 @@ TEST_CASE("absent rank: a log of one rank proves no absence", "[detectors]") {
 
 TEST_CASE("absent rank: a watchdog that was stuck itself could not have said that it waits", "[detectors]") {
   SynthJob job = TimedOut({0, 1, 2, 3, 4, 6, 7});
-  job.Print(5, "[rank5]:[E405 06:17:08.000000001 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank 5] ProcessGroupNCCL's watchdog got stuck for 480 "
-               "seconds without making progress in monitoring enqueued collectives.");
+  job.Print(5,
+            "[rank5]:[E405 06:17:08.000000001 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank 5] "
+            "ProcessGroupNCCL's watchdog got stuck for 480 "
+            "seconds without making progress in monitoring enqueued collectives.");
   CHECK_FALSE(SpeaksOfAbsence(JudgeText(job.Interleaved()).verdict));
 }
 
@@ -188,11 +190,13 @@ TEST_CASE("absent rank: one group is whole, and in another one somebody is missi
   job.Wait(600s);
   for (int place = 0; place < 2; ++place) {
     job.TimeOut(4 + place, {.seq = 88}, place);
-    job.Status(4 + place, {.id = "3", .guid = "9", .desc = "mesh_tp", .failed = 88, .enqueued = 88, .completed = 87}, place);
+    job.Status(4 + place, {.id = "3", .guid = "9", .desc = "mesh_tp", .failed = 88, .enqueued = 88, .completed = 87},
+               place);
   }
   for (const int place : {0, 1, 3}) {
     job.TimeOut(2 * place, {.seq = 412}, place);
-    job.Status(2 * place, {.id = "2", .guid = "5", .desc = "mesh_dp", .failed = 412, .enqueued = 412, .completed = 411}, place);
+    job.Status(2 * place, {.id = "2", .guid = "5", .desc = "mesh_dp", .failed = 412, .enqueued = 412, .completed = 411},
+               place);
   }
   const Judged judged = JudgeText(job.Interleaved());
   CHECK(CulpritRanks(judged.verdict) == std::set<int>{4});

@@ -12,8 +12,12 @@ std::string Host(int number, const std::string& network, const std::string& vers
   return head + "NCCL version " + version + "+cuda12.4\n" + head + network + "\n";
 }
 
-const std::string kSocket = "NET/Socket : Using [0]eth0:10.1.0.7<0>", kRdma = "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.8<0>";
-const std::string kFailed = "node01:41201:41301 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer node02<41234>\ntorch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, remote process exited or there was a network error\n";
+const std::string kSocket = "NET/Socket : Using [0]eth0:10.1.0.7<0>",
+                  kRdma = "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.8<0>";
+const std::string kFailed =
+    "node01:41201:41301 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer "
+    "node02<41234>\ntorch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, remote process "
+    "exited or there was a network error\n";
 
 }  // namespace
 
@@ -27,7 +31,8 @@ TEST_CASE("declared: one host talks over sockets, the others over RDMA", "[decla
   CHECK(found->culprits[0].host == "node02");
   CHECK(judged.verdict.cause == "interface-selection");
   // They worked together for a while; all are alike; nothing failed.
-  CHECK(FindFinding(JudgeText(all + "step 1 loss 1.1\nstep 2 loss 1.0\nstep 3 loss 0.9\n" + kFailed).verdict, "networks-differ") == nullptr);
+  CHECK(FindFinding(JudgeText(all + "step 1 loss 1.1\nstep 2 loss 1.0\nstep 3 loss 0.9\n" + kFailed).verdict,
+                    "networks-differ") == nullptr);
   CHECK(FindFinding(JudgeText(Host(1, kRdma) + Host(2, kRdma) + kFailed).verdict, "networks-differ") == nullptr);
   CHECK(FindFinding(JudgeText(all).verdict, "networks-differ") == nullptr);
 }

@@ -33,7 +33,8 @@ TEST_CASE("detectors: every finding has its file, and every file its detector", 
     CAPTURE(rule.id);
     CHECK(rules.contains(rule.id));
     CHECK((rule.cause.empty() || book.FindCause(rule.cause) != nullptr));
-    for (const Grade& grade : rule.grades) CHECK((grade.by_catalogue || (grade.confidence > 0 && grade.confidence < 1)));
+    for (const Grade& grade : rule.grades)
+      CHECK((grade.by_catalogue || (grade.confidence > 0 && grade.confidence < 1)));
   }
 }
 
@@ -71,8 +72,10 @@ TEST_CASE("desync: two operations at one number", "[detectors]") {
 
 TEST_CASE("desync: two operations at two numbers", "[detectors]") {
   const auto text = [](const std::string& lower) {
-    return "\t - [0] Timeout at collective: ALLREDUCE, #101\n\t   - [2] joined but didn't finish collective #100 (count from 1)\n"
-           "\t   #100 started ranks:\n\t     [2] started " + lower + "\n\t   #101 started ranks:\n\t     [0, 1, 3] started ALLREDUCE\n";
+    return "\t - [0] Timeout at collective: ALLREDUCE, #101\n\t   - [2] joined but didn't finish collective #100 "
+           "(count from 1)\n"
+           "\t   #100 started ranks:\n\t     [2] started " +
+           lower + "\n\t   #101 started ranks:\n\t     [0, 1, 3] started ALLREDUCE\n";
   };
   const Judged mismatch = JudgeText(text("BROADCAST"));
   CHECK(mismatch.verdict.cause == "collective-mismatch");
@@ -195,27 +198,40 @@ TEST_CASE("exceptions: one that a signature names is that signature's", "[detect
 }
 
 TEST_CASE("exceptions: the only one that ended with an error raised it", "[detectors]") {
-  const std::string raised = "Traceback (most recent call last):\n  File \"data.py\", line 9, in load\nKeyError: 'labels'\n";
+  const std::string raised =
+      "Traceback (most recent call last):\n  File \"data.py\", line 9, in load\nKeyError: 'labels'\n";
   const auto ranks = [&](const std::string& report) { return CulpritRanks(JudgeText(raised + report).verdict); };
   CHECK(ranks("srun: error: n17: task 3: Exited with exit code 1\n") == std::set<int>{3});
   CHECK(ranks("srun: error: n17: tasks 3-4: Exited with exit code 1\n").empty());
-  const std::string agent = "[2031-04-05 06:07:08,123] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) local_rank: 0 (pid: 41) of binary: /usr/bin/python\n";
+  const std::string agent =
+      "[2031-04-05 06:07:08,123] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) "
+      "local_rank: 0 (pid: 41) of binary: /usr/bin/python\n";
   CHECK(ranks(agent + "srun: error: n17: task 3: Exited with exit code 1\n").count(3) == 0);
-  CHECK(CulpritRanks(JudgeText("-- Process 1 terminated with the following error:\n" + raised).verdict) == std::set<int>{1});
+  CHECK(CulpritRanks(JudgeText("-- Process 1 terminated with the following error:\n" + raised).verdict) ==
+        std::set<int>{1});
 }
 
 TEST_CASE("exceptions: what the driver and the parent raise for another", "[detectors]") {
-  const Judged ray = JudgeText("Traceback (most recent call last):\n  File \"main.py\", line 3, in main\nray.exceptions.RayTaskError(KeyError): ray::train() (pid=41)\n"
-                               "  File \"data.py\", line 9, in load\nKeyError: 'labels'\n");
+  const Judged ray = JudgeText(
+      "Traceback (most recent call last):\n  File \"main.py\", line 3, in main\nray.exceptions.RayTaskError(KeyError): "
+      "ray::train() (pid=41)\n"
+      "  File \"data.py\", line 9, in load\nKeyError: 'labels'\n");
   CHECK(ray.verdict.summary.find("data.py:9") != std::string::npos);
-  CHECK_FALSE(Speaks("Traceback (most recent call last):\n  File \"/env/torch/multiprocessing/spawn.py\", line 118, in join\n    raise Exception(msg)\nException: \n", "uncaught-exception"));
-  CHECK_FALSE(Speaks("Traceback (most recent call last):\n  File \"/usr/lib/python3.12/multiprocessing/connection.py\", line 399, in _recv\n    raise EOFError\nEOFError\n", "uncaught-exception"));
+  CHECK_FALSE(
+      Speaks("Traceback (most recent call last):\n  File \"/env/torch/multiprocessing/spawn.py\", line 118, in join\n  "
+             "  raise Exception(msg)\nException: \n",
+             "uncaught-exception"));
+  CHECK_FALSE(
+      Speaks("Traceback (most recent call last):\n  File \"/usr/lib/python3.12/multiprocessing/connection.py\", line "
+             "399, in _recv\n    raise EOFError\nEOFError\n",
+             "uncaught-exception"));
 }
 
 TEST_CASE("exceptions: a rule that only hints leaves the exception to decide", "[detectors]") {
   CHECK(JudgeText("RuntimeError: it broke\n").verdict.cause == "python-exception");
   CHECK(JudgeText("RuntimeError: it broke\nTraining completed.\n").verdict.cause == "python-exception");
-  CHECK(JudgeText("RuntimeError: it broke\nstep 3 loss 1.2\nstep 4 loss 1.1\nTraining completed.\n").verdict.cause == "healthy");
+  CHECK(JudgeText("RuntimeError: it broke\nstep 3 loss 1.2\nstep 4 loss 1.1\nTraining completed.\n").verdict.cause ==
+        "healthy");
 }
 
 // ---- exits -----------------------------------------------------------------------------------------------------

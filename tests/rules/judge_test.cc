@@ -113,8 +113,11 @@ TEST_CASE("judge: an exception that Python ignored at exit is none", "[judge]") 
   for (int step = 1; step < 4; ++step) job.Print(0, fmt::format("step {} loss 1.{}", step, step));
   job.Print(0, kEnded);
   const std::string well = job.Interleaved();
-  const std::string raised = "Traceback (most recent call last):\n  File \"a.py\", line 3, in put\nFileNotFoundError: [Errno 2] No such file or directory: 'x.tmp'\n";
-  CHECK(JudgeText(well + "Exception ignored in atexit callback: <function put>\n" + raised).verdict.outcome == Outcome::kHealthy);
+  const std::string raised =
+      "Traceback (most recent call last):\n  File \"a.py\", line 3, in put\nFileNotFoundError: [Errno 2] No such file "
+      "or directory: 'x.tmp'\n";
+  CHECK(JudgeText(well + "Exception ignored in atexit callback: <function put>\n" + raised).verdict.outcome ==
+        Outcome::kHealthy);
   CHECK(JudgeText(well + raised).verdict.outcome == Outcome::kFailed);
 }
 
@@ -154,7 +157,8 @@ TEST_CASE("judge: a weak hint decides nothing, and is named as a possibility", "
 }
 
 TEST_CASE("judge: a hint decides where a few lines are all that was given", "[judge]") {
-  const std::string hint = "node17:41:42 [0] find_ofi_provider:543 NCCL WARN NET/OFI Couldn't find any optimal provider\n";
+  const std::string hint =
+      "node17:41:42 [0] find_ofi_provider:543 NCCL WARN NET/OFI Couldn't find any optimal provider\n";
   std::string more;
   for (int step = 0; step < 20; ++step) more += fmt::format("step {}\n", step);
   CHECK(JudgeText(hint).verdict.cause == "plugin-fault");
@@ -301,8 +305,9 @@ TEST_CASE("judge: the verdict carries what its cause says to do", "[judge]") {
   REQUIRE(cause != nullptr);
   CHECK(verdict.title == cause->title);
   for (const Remedy& remedy : cause->remedies)
-    CHECK(std::any_of(verdict.remedies.begin(), verdict.remedies.end(),
-                      [&](const Remedy& r) { return r.text == remedy.text || (!r.command.empty() && r.command == remedy.command); }));
+    CHECK(std::any_of(verdict.remedies.begin(), verdict.remedies.end(), [&](const Remedy& r) {
+      return r.text == remedy.text || (!r.command.empty() && r.command == remedy.command);
+    }));
   CHECK_FALSE(verdict.retry.empty());
   CHECK(verdict.confidence > 0.4);
   CHECK(verdict.confidence < 1);
@@ -361,13 +366,16 @@ TEST_CASE("judge: a call is cited where it stands", "[judge]") {
   CHECK(finding->citations[0].rank == GlobalRank{4});
 }
 
-TEST_CASE("Judge: a few lines that complain of the set-up complain of nothing once a communicator is complete", "[rules]") {
+TEST_CASE("Judge: a few lines that complain of the set-up complain of nothing once a communicator is complete",
+          "[rules]") {
   const std::string lines =
       "node01:4121:4121 [3] NCCL INFO NET/OFI No eligible providers were found\n"
       "node01:4121:4170 [3] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.1.2<0>\n";
   CHECK(JudgeText(lines).verdict.cause == "plugin-fault");
-  const Verdict verdict =
-      JudgeText(lines + "node01:4121:4170 [3] NCCL INFO ncclCommInitRank comm 0x55cc27005c20 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1c3170e2c1182784 - Init COMPLETE\n").verdict;
+  const Verdict verdict = JudgeText(lines +
+                                    "node01:4121:4170 [3] NCCL INFO ncclCommInitRank comm 0x55cc27005c20 rank 0 nranks "
+                                    "8 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1c3170e2c1182784 - Init COMPLETE\n")
+                              .verdict;
   CHECK(verdict.cause == "unknown");
 }
 

@@ -7,7 +7,9 @@ namespace {
 
 std::string Announced(std::initializer_list<int> ranks, int members) {
   std::string out = "GPU available: True (cuda), used: True\n";
-  for (const int rank : ranks) out += "Initializing distributed: GLOBAL_RANK: " + std::to_string(rank) + ", MEMBER: " + std::to_string(rank + 1) + "/" + std::to_string(members) + "\n";
+  for (const int rank : ranks)
+    out += "Initializing distributed: GLOBAL_RANK: " + std::to_string(rank) + ", MEMBER: " + std::to_string(rank + 1) +
+           "/" + std::to_string(members) + "\n";
   return out;
 }
 
@@ -20,10 +22,15 @@ TEST_CASE("members missing: fewer than all announced themselves, and nothing fol
       {Announced({1, 1, 0, 0}, 4), "rendezvous"},
       {Announced({0, 1}, 2), "unknown"},
       {Announced({0, 1}, 4) + "All distributed processes registered. Starting with 4 processes\n", "unknown"},
-      {Announced({0, 1}, 4) + "Epoch 0: 3%|3 | 12/400 [00:10<05:20, 1.2it/s, loss=3.1]\nstep 12: loss 3.1, time 251.12ms\n", "unknown"},
+      {Announced({0, 1}, 4) +
+           "Epoch 0: 3%|3 | 12/400 [00:10<05:20, 1.2it/s, loss=3.1]\nstep 12: loss 3.1, time 251.12ms\n",
+       "unknown"},
       {Announced({0, 1}, 4) + std::string(60, '\n'), "unknown"},  // it goes on
-      {Announced({0, 1}, 4) + "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n", "unknown"},
-      {Announced({0, 1}, 4) + "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", "cuda-oom"},
+      {Announced({0, 1}, 4) +
+           "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\n",
+       "unknown"},
+      {Announced({0, 1}, 4) + "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
+       "cuda-oom"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.log);

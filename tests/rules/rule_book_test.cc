@@ -181,34 +181,55 @@ TEST_CASE("every mistake of a finding's file is named with its line", "[rules]")
     std::string name, file, text, error;
   };
   const std::string place = "findings/ib-fault/call-divergence.yaml", root = "findings/call-divergence.yaml";
-  const std::string work = Replaced(Replaced(Replaced(kFinding, "call-divergence", "stacks-differ"), "Call {number} was {first-call}.", "{who}"), "call {number}", "it");
-  const std::string stack = Replaced(work, "  whole-history:", "  as-many: {strength: hint, confidence: 0.3}\n  minority:");
-  const std::string kinds = "causes: {data-preparation: ib-fault, checkpoint: ib-fault, compile: ib-fault, evaluation: ib-fault, loading: ib-fault}\n";
+  const std::string work = Replaced(
+      Replaced(Replaced(kFinding, "call-divergence", "stacks-differ"), "Call {number} was {first-call}.", "{who}"),
+      "call {number}", "it");
+  const std::string stack =
+      Replaced(work, "  whole-history:", "  as-many: {strength: hint, confidence: 0.3}\n  minority:");
+  const std::string kinds =
+      "causes: {data-preparation: ib-fault, checkpoint: ib-fault, compile: ib-fault, evaluation: ib-fault, loading: "
+      "ib-fault}\n";
   const Row rows[] = {
-      {"unknown detector", place, Replaced(kFinding, "call-divergence", "calls"), place + ":2: no detector is called 'calls'"},
-      {"another detector", place, Replaced(kFinding, "call-divergence", "xid"), place + ":2: the detector 'xid' has no finding 'call-divergence'"},
-      {"unknown word", place, Replaced(kFinding, "{first-call}", "{first-cal}"), place + ":3: the detector has no word 'first-cal'"},
-      {"unknown word of a remedy", place, Replaced(kFinding, "call {number}", "call {numbr}"), place + ":9: the detector has no word 'numbr'"},
-      {"unknown word to ask for", place, std::string(kFinding) + "    when: often\n", place + ":10: the detector has no word 'often'"},
-      {"unknown grade", place, Replaced(kFinding, "whole-history", "half-history"), place + ":5: the detector has no grade 'half-history'"},
-      {"grade that is not there", place, Replaced(kFinding, "whole-history", "half-history"), place + ":4: no grade 'whole-history'"},
-      {"no grades", place, Replaced(kFinding, "grades:\n  whole-history: {strength: decisive, confidence: 0.8}\n", ""), place + ":1: no 'grades'"},
+      {"unknown detector", place, Replaced(kFinding, "call-divergence", "calls"),
+       place + ":2: no detector is called 'calls'"},
+      {"another detector", place, Replaced(kFinding, "call-divergence", "xid"),
+       place + ":2: the detector 'xid' has no finding 'call-divergence'"},
+      {"unknown word", place, Replaced(kFinding, "{first-call}", "{first-cal}"),
+       place + ":3: the detector has no word 'first-cal'"},
+      {"unknown word of a remedy", place, Replaced(kFinding, "call {number}", "call {numbr}"),
+       place + ":9: the detector has no word 'numbr'"},
+      {"unknown word to ask for", place, std::string(kFinding) + "    when: often\n",
+       place + ":10: the detector has no word 'often'"},
+      {"unknown grade", place, Replaced(kFinding, "whole-history", "half-history"),
+       place + ":5: the detector has no grade 'half-history'"},
+      {"grade that is not there", place, Replaced(kFinding, "whole-history", "half-history"),
+       place + ":4: no grade 'whole-history'"},
+      {"no grades", place, Replaced(kFinding, "grades:\n  whole-history: {strength: decisive, confidence: 0.8}\n", ""),
+       place + ":1: no 'grades'"},
       {"no confidence", place, Replaced(kFinding, ", confidence: 0.8", ""), place + ":5: no 'confidence'"},
       {"bad confidence", place, Replaced(kFinding, "0.8", "1.8"), place + ":5: bad confidence '1.8'"},
       {"bad strength", place, Replaced(kFinding, "decisive", "sure"), place + ":5: bad strength 'sure'"},
-      {"no claim", place, Replaced(kFinding, "claim: 'Call {number} was {first-call}.'\n", ""), place + ":4: no 'claim'"},
-      {"explains nothing known", place, Replaced(kFinding, "[remote-error]", "[remote-eror]"), place + ":6: 'explains' names nothing known: 'remote-eror'"},
-      {"refuted by nothing known", place, std::string(kFinding) + "refuted_by: [good-end, bad-end]\n", place + ":10: 'refuted_by' names nothing known: 'bad-end'"},
+      {"no claim", place, Replaced(kFinding, "claim: 'Call {number} was {first-call}.'\n", ""),
+       place + ":4: no 'claim'"},
+      {"explains nothing known", place, Replaced(kFinding, "[remote-error]", "[remote-eror]"),
+       place + ":6: 'explains' names nothing known: 'remote-eror'"},
+      {"refuted by nothing known", place, std::string(kFinding) + "refuted_by: [good-end, bad-end]\n",
+       place + ":10: 'refuted_by' names nothing known: 'bad-end'"},
       {"bad blame", place, Replaced(kFinding, "blames: rank", "blames: me"), place + ":7: bad blames 'me'"},
       {"bad flag", place, std::string(kFinding) + "alone: no\n", place + ":10: bad alone 'no'"},
       {"unknown key", place, std::string(kFinding) + "colour: red\n", place + ":10: unknown key 'colour'"},
       {"no cause", root, std::string(kFinding), root + ":1: no cause"},
-      {"folder is no cause", "findings/ib-falt/call-divergence.yaml", std::string(kFinding), "findings/ib-falt/call-divergence.yaml:1: the folder 'ib-falt' is no cause"},
-      {"causes beside the folder", place, std::string(kFinding) + "causes: {a: ib-fault}\n", place + ":10: the folder names the cause"},
-      {"kind without a cause", "findings/stack-at-other-work.yaml", stack + Replaced(kinds, "compile: ib-fault, ", ""), "findings/stack-at-other-work.yaml:11: no cause for the kind 'compile'"},
-      {"kind of a cause that is none", "findings/stack-at-other-work.yaml", stack + Replaced(kinds, "compile: ib-fault", "compile: ib-falt"),
+      {"folder is no cause", "findings/ib-falt/call-divergence.yaml", std::string(kFinding),
+       "findings/ib-falt/call-divergence.yaml:1: the folder 'ib-falt' is no cause"},
+      {"causes beside the folder", place, std::string(kFinding) + "causes: {a: ib-fault}\n",
+       place + ":10: the folder names the cause"},
+      {"kind without a cause", "findings/stack-at-other-work.yaml", stack + Replaced(kinds, "compile: ib-fault, ", ""),
+       "findings/stack-at-other-work.yaml:11: no cause for the kind 'compile'"},
+      {"kind of a cause that is none", "findings/stack-at-other-work.yaml",
+       stack + Replaced(kinds, "compile: ib-fault", "compile: ib-falt"),
        "findings/stack-at-other-work.yaml:11: 'cause' names nothing known: 'ib-falt'"},
-      {"id of a rule", "findings/ib-fault/retry-exceeded.yaml", std::string(kFinding), "signatures/ib-fault/retry-exceeded.yaml:1: the id 'retry-exceeded' is taken"},
+      {"id of a rule", "findings/ib-fault/retry-exceeded.yaml", std::string(kFinding),
+       "signatures/ib-fault/retry-exceeded.yaml:1: the id 'retry-exceeded' is taken"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
@@ -216,9 +237,11 @@ TEST_CASE("every mistake of a finding's file is named with its line", "[rules]")
     folder.Write(row.file, row.text);
     const std::vector<std::string> errors = folder.Errors();
     CAPTURE(errors);
-    CHECK(std::any_of(errors.begin(), errors.end(), [&](const std::string& error) { return error.starts_with(row.error); }));
+    CHECK(std::any_of(errors.begin(), errors.end(),
+                      [&](const std::string& error) { return error.starts_with(row.error); }));
   }
-  for (const auto& [file, text] : {std::pair(place, std::string(kFinding)), std::pair(std::string("findings/stack-at-other-work.yaml"), stack + kinds)}) {
+  for (const auto& [file, text] : {std::pair(place, std::string(kFinding)),
+                                   std::pair(std::string("findings/stack-at-other-work.yaml"), stack + kinds)}) {
     const RuleFolder folder;
     folder.Write(file, text);
     const std::vector<std::string> errors = folder.Errors();
@@ -234,7 +257,9 @@ TEST_CASE("a finding without its file, and a word that no text uses, are named",
   REQUIRE(std::holds_alternative<RuleBook>(loaded));
   std::vector<std::string> errors;
   for (const Error& error : CheckFindings(std::get<RuleBook>(loaded))) errors.push_back(error.message);
-  const auto has = [&](const std::string& message) { return std::find(errors.begin(), errors.end(), message) != errors.end(); };
+  const auto has = [&](const std::string& message) {
+    return std::find(errors.begin(), errors.end(), message) != errors.end();
+  };
   CHECK(has("no file for the finding 'rank-absent' of the detector 'rank-absent'"));
   CHECK(has("the word 'other-call' of the detector is not used"));
   CHECK_FALSE(has("the word 'number' of the detector is not used"));
@@ -243,7 +268,8 @@ TEST_CASE("a finding without its file, and a word that no text uses, are named",
 TEST_CASE("only names in braces are words", "[rules]") {
   const auto words = [](std::string_view text) {
     std::string out;
-    for (const TextPart& part : PartsOf(text)) out += part.word ? "<" + std::string(part.text) + ">" : std::string(part.text);
+    for (const TextPart& part : PartsOf(text))
+      out += part.word ? "<" + std::string(part.text) + ">" : std::string(part.text);
     return out;
   };
   CHECK(words("{a} was {b-2}{c}.") == "<a> was <b-2><c>.");
@@ -327,7 +353,9 @@ TEST_CASE("the catalogues of numbered errors name a source, an action and a know
 }
 
 TEST_CASE("a catalogue of one's own adds and replaces rows; its mistakes are named", "[rules]") {
-  constexpr std::string_view kRow = "- number: 79\n  meaning: Gone.\n  class: hardware\n  role: cause\n  cause: ib-fault\n  action: Replace it.\n  source: me\n";
+  constexpr std::string_view kRow =
+      "- number: 79\n  meaning: Gone.\n  class: hardware\n  role: cause\n  cause: ib-fault\n  action: Replace it.\n  "
+      "source: me\n";
   const RuleFolder folder;
   folder.Write("xids.yaml", std::string(kRow));
   const auto loaded = folder.Load();
@@ -342,7 +370,8 @@ TEST_CASE("a catalogue of one's own adds and replaces rows; its mistakes are nam
   folder.Write("xids.yaml", std::string(kRow) + std::string(kRow));
   CHECK(folder.Errors() == std::vector<std::string>{"xids.yaml:8: number 79 stands twice"});
   folder.Write("xids.yaml", Replaced(Replaced(kRow, "hardware", "hardwear"), "ib-fault", "no-cause"));
-  CHECK(folder.Errors() == std::vector<std::string>{"xids.yaml:3: bad class 'hardwear'", "xids.yaml:5: 'no-cause' is no cause"});
+  CHECK(folder.Errors() ==
+        std::vector<std::string>{"xids.yaml:3: bad class 'hardwear'", "xids.yaml:5: 'no-cause' is no cause"});
 }
 
 TEST_CASE("packing and unpacking gives the same book", "[rules]") {

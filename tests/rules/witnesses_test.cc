@@ -11,8 +11,10 @@ using namespace std::chrono_literals;
 
 const std::string kReport = "NCCL version 2.28.9 compiled with CUDA 12.9\n";
 std::string Counts(const std::string& op, int others, int rank, int count) {
-  return "#0-0 (8f3d2ab4c1e90d77) MISMATCH\n  Communicator ranks have different " + op + " operation counts\n  15 ranks have launched up to operation " + std::to_string(others) + "\n  Rank " +
-         std::to_string(rank) + " has launched up to operation " + std::to_string(count) + " -- GPU 5 managed by process 41300 on node 10.3.0.22\n\n";
+  return "#0-0 (8f3d2ab4c1e90d77) MISMATCH\n  Communicator ranks have different " + op +
+         " operation counts\n  15 ranks have launched up to operation " + std::to_string(others) + "\n  Rank " +
+         std::to_string(rank) + " has launched up to operation " + std::to_string(count) +
+         " -- GPU 5 managed by process 41300 on node 10.3.0.22\n\n";
 }
 
 TEST_CASE("ras: who is behind", "[witnesses]") {
@@ -25,8 +27,12 @@ TEST_CASE("ras: who is behind", "[witnesses]") {
       {kReport, "unknown", {}},
       {kReport + Counts("AllReduce", 4711, 13, 4712), "unknown", {}},  // who is ahead keeps nobody waiting
       {kReport + Counts("AllReduce", 4711, 13, 4710) + Counts("AllGather", 30, 13, 31), "collective-mismatch", {13}},
-      {kReport + Counts("AllReduce", 4711, 13, 4710) + kReport + Counts("AllReduce", 4720, 13, 4719), "unknown", {}},  // it moves
-      {kReport + Counts("AllReduce", 4711, 13, 4710) + kReport + Counts("AllReduce", 4711, 13, 4710), "rank-absent", {13}},
+      {kReport + Counts("AllReduce", 4711, 13, 4710) + kReport + Counts("AllReduce", 4720, 13, 4719),
+       "unknown",
+       {}},  // it moves
+      {kReport + Counts("AllReduce", 4711, 13, 4710) + kReport + Counts("AllReduce", 4711, 13, 4710),
+       "rank-absent",
+       {13}},
       {kReport + Counts("AllReduce", 4711, 13, 4710) + kReport, "unknown", {}},  // it has caught up
   };
   for (const auto& row : rows) {
@@ -38,8 +44,11 @@ TEST_CASE("ras: who is behind", "[witnesses]") {
 }
 
 TEST_CASE("ras: a report of a healthy run is no finding that counts", "[witnesses]") {
-  const std::string report = kReport + Counts("AllReduce", 4711, 13, 4710), steps = "{'loss': 0.33, 'learning_rate': 2e-05}\n{'loss': 0.31, 'learning_rate': 1e-05}\n";
-  const std::string ending = "{'train_runtime': 412.1, 'train_samples_per_second': 12.1, 'train_steps_per_second': 1.2, 'train_loss': 0.31, 'epoch': 3.0}\n";
+  const std::string report = kReport + Counts("AllReduce", 4711, 13, 4710),
+                    steps = "{'loss': 0.33, 'learning_rate': 2e-05}\n{'loss': 0.31, 'learning_rate': 1e-05}\n";
+  const std::string ending =
+      "{'train_runtime': 412.1, 'train_samples_per_second': 12.1, 'train_steps_per_second': 1.2, 'train_loss': 0.31, "
+      "'epoch': 3.0}\n";
   CHECK(JudgeText(report + steps + ending).verdict.outcome == Outcome::kHealthy);
   CHECK(JudgeText(report + ending).verdict.outcome != Outcome::kHealthy);  // nothing moved behind the report
 }
@@ -47,7 +56,9 @@ TEST_CASE("ras: a report of a healthy run is no finding that counts", "[witnesse
 TEST_CASE("ras: a dead process is the job's by its pid", "[witnesses]") {
   SynthJob job({.ranks = 4, .hosts = 2});
   job.Init(job.NewComm(job.AllRanks()));
-  const std::string text = job.Interleaved() + kReport + "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n  Process " + std::to_string(job.Pid(3)) + " on node 10.3.0.22 managing GPU 1\n";
+  const std::string text = job.Interleaved() + kReport +
+                           "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n  Process " +
+                           std::to_string(job.Pid(3)) + " on node 10.3.0.22 managing GPU 1\n";
   const Judged judged = JudgeText(text);
   CHECK(judged.verdict.cause == "rank-absent");
   CHECK(CulpritRanks(judged.verdict) == std::set<int>{3});
@@ -57,7 +68,9 @@ TEST_CASE("ras: a dead process is the job's by its pid", "[witnesses]") {
 
 // ---- stacks ----------------------------------------------------------------------------------------------------
 
-std::string Stack(std::int64_t pid, const std::string& frame) { return "Thread " + std::to_string(pid) + " (idle): \"MainThread\"\n    " + frame + "\n    main (train.py:84)\n\n"; }
+std::string Stack(std::int64_t pid, const std::string& frame) {
+  return "Thread " + std::to_string(pid) + " (idle): \"MainThread\"\n    " + frame + "\n    main (train.py:84)\n\n";
+}
 constexpr const char* kIn = "all_reduce (torch/distributed/distributed_c10d.py:2050)";
 constexpr const char* kData = "_try_get_data (torch/utils/data/dataloader.py:1133)";
 
@@ -101,8 +114,11 @@ TEST_CASE("dcgm: the GPU of the absent rank", "[witnesses]") {
     job.Wait(600s);
     for (const int rank : {0, 1, 2}) job.TimeOut(rank, {});
     const JobFolder folder({{"job.log", job.Interleaved()},
-                            {job.Host(0) + "-dcgm.json", "{\"DCGM Diagnostic\": {\"test_categories\": [{\"category\": \"Hardware\", \"tests\": [{\"name\": \"memory\", \"results\": "
-                                                         "[{\"entity_group\": \"GPU\", \"entity_id\": " + std::to_string(gpu) + ", \"status\": \"" + status + "\"}]}]}]}}"}});
+                            {job.Host(0) + "-dcgm.json",
+                             "{\"DCGM Diagnostic\": {\"test_categories\": [{\"category\": \"Hardware\", \"tests\": "
+                             "[{\"name\": \"memory\", \"results\": "
+                             "[{\"entity_group\": \"GPU\", \"entity_id\": " +
+                                 std::to_string(gpu) + ", \"status\": \"" + status + "\"}]}]}]}}"}});
     return AnalyzePaths({folder.path()}).verdict;
   };
   const Verdict failed = judged("Fail", 3);

@@ -47,9 +47,14 @@ TEST_CASE("work mismatch: another operation, or another size, at one number", "[
 TEST_CASE("work mismatch: a torn line names no other operation", "[detectors]") {
   std::string text;
   for (int rank = 0; rank < 3; ++rank)
-    text += fmt::format("[rank{0}]:[E405 06:07:08.000000001 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, "
-                        "NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n", rank);
-  text += "[rank3]:[E405 06:07:08.000000001 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLRE";
+    text += fmt::format(
+        "[rank{0}]:[E405 06:07:08.000000001 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, "
+        "NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n",
+        rank);
+  text +=
+      "[rank3]:[E405 06:07:08.000000001 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation "
+      "timeout: WorkNCCL(SeqNum=9, OpType=ALLRE";
   CHECK_FALSE(SpeaksOfMismatch(JudgeText(text).verdict));
 }
 

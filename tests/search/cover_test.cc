@@ -170,9 +170,13 @@ std::size_t CheckRandomExpressions(unsigned begin, unsigned end) {
 
 }  // namespace
 
-TEST_CASE("what a random expression matches holds a literal of its cover", "[rules]") { CHECK(CheckRandomExpressions(0, 200) > 20); }
+TEST_CASE("what a random expression matches holds a literal of its cover", "[rules]") {
+  CHECK(CheckRandomExpressions(0, 200) > 20);
+}
 
-TEST_CASE("what many random expressions match holds a literal of their covers", "[rules][slow]") { CHECK(CheckRandomExpressions(200, 3000) > 400); }
+TEST_CASE("what many random expressions match holds a literal of their covers", "[rules][slow]") {
+  CHECK(CheckRandomExpressions(200, 3000) > 400);
+}
 
 TEST_CASE("a literal that holds another one need not be looked for", "[rules]") {
   CHECK(WithoutImplied({"nccl error: x", "error: ", "timeout", "timeout"}) == Strings{"error: ", "timeout"});

@@ -150,7 +150,10 @@ std::vector<std::string> Lines(std::size_t step) {
 /// Bytes where a packed sieve may lie: at a multiple of 64, and not of 128 if `odd`.
 class Placed {
  public:
-  explicit Placed(std::string_view bytes, bool odd = false) : size_(bytes.size()), odd_(odd), memory_(std::aligned_alloc(128, (bytes.size() + 2 * 128) / 128 * 128), std::free) {
+  explicit Placed(std::string_view bytes, bool odd = false)
+      : size_(bytes.size()),
+        odd_(odd),
+        memory_(std::aligned_alloc(128, (bytes.size() + 2 * 128) / 128 * 128), std::free) {
     bytes.copy(begin(), size_);
   }
   std::string_view view() const { return {begin(), size_}; }
@@ -164,16 +167,20 @@ class Placed {
 
 }  // namespace
 
-TEST_CASE("no sample and no mutation of one loses a confirmed hit", "[rules][slow]") { CheckNothingLost(Ours(), Book(), Lines(1)); }
+TEST_CASE("no sample and no mutation of one loses a confirmed hit", "[rules][slow]") {
+  CheckNothingLost(Ours(), Book(), Lines(1));
+}
 
-TEST_CASE("one sample in some, or its mutation, loses no confirmed hit", "[rules]") { CheckNothingLost(Ours(), Book(), Lines(37)); }
+TEST_CASE("one sample in some, or its mutation, loses no confirmed hit", "[rules]") {
+  CheckNothingLost(Ours(), Book(), Lines(37));
+}
 
 TEST_CASE("an extended sieve reports what a compiled one does", "[rules]") {
   const RuleBook& base = Book();
   const auto bytes = PackSieve(SoughtBy(base, Marks().marks));
   REQUIRE(bytes);
   RuleBook book = base;
-  book.rules.erase(book.rules.begin() + 5);                                       // all numbers behind it change
+  book.rules.erase(book.rules.begin() + 5);  // all numbers behind it change
   book.rules[7].text = "the words of a rule that replaces ours";
   Rule& added = *book.rules.insert(book.rules.begin() + 20, book.rules[0]);
   added.id = "another";

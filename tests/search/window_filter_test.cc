@@ -89,8 +89,7 @@ TEST_CASE("random literals in random lines: all that a plain search finds, and n
     }
     block.resize(block.size() - below(block.size() + 1) / 8);
     CAPTURE(round, literals, block.size());
-    for (const Code code : kCodes)
-      CHECK(Found(FilterOf(literals, code), block) == PlainlyFound(literals, block));
+    for (const Code code : kCodes) CHECK(Found(FilterOf(literals, code), block) == PlainlyFound(literals, block));
   }
 }
 
@@ -98,6 +97,5 @@ TEST_CASE("a block of many chunks", "[rules]") {
   const std::vector<std::string> literals = {"Segmentation fault", "srun: "};
   std::string block;
   for (int i = 0; i < 30000; ++i) block += i % 997 == 0 ? "srun: a task\n" : "step 12 loss 3.4567\n";
-  for (const Code code : kCodes)
-    CHECK(Found(FilterOf(literals, code), block) == PlainlyFound(literals, block));
+  for (const Code code : kCodes) CHECK(Found(FilterOf(literals, code), block) == PlainlyFound(literals, block));
 }

@@ -10,7 +10,8 @@ namespace inquest {
 namespace {
 
 TEST_CASE("a set of words finds each of them wherever it stands", "[word_set]") {
-  static constexpr std::array<std::string_view, 7> kWords = {"timeout", "Timeout at", "time", "out of memory", "\xe2\x96\x88\xe2\x96\x88", "aaaa", "Timeout at collective: "};
+  static constexpr std::array<std::string_view, 7> kWords = {
+      "timeout", "Timeout at", "time", "out of memory", "\xe2\x96\x88\xe2\x96\x88", "aaaa", "Timeout at collective: "};
   const WordSet set(kWords);
   for (const std::string front : {"", "x", "tim", "Timeout a", "aaa ", "a long front that holds none of them, "})
     for (const std::string back : {"", "s", " it is", "aaa", ", and more of it"})

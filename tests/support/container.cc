@@ -28,10 +28,12 @@ std::string Json(std::string_view text) {
 }
 
 std::string Entry(Runtime runtime, std::size_t number, int stream, std::string_view text, bool last) {
-  const std::string time = fmt::format("2031-04-05T{:02}:{:02}:{:02}.5Z", number / 3600 % 24, number / 60 % 60, number % 60);
+  const std::string time =
+      fmt::format("2031-04-05T{:02}:{:02}:{:02}.5Z", number / 3600 % 24, number / 60 % 60, number % 60);
   const char* name = stream == 0 ? "stdout" : "stderr";
   if (runtime == Runtime::kCri) return fmt::format("{} {} {} {}\n", time, name, last ? 'F' : 'P', text);
-  return fmt::format("{{\"log\":\"{}{}\",\"stream\":\"{}\",\"time\":\"{}\"}}\n", Json(text), last ? "\\n" : "", name, time);
+  return fmt::format("{{\"log\":\"{}{}\",\"stream\":\"{}\",\"time\":\"{}\"}}\n", Json(text), last ? "\\n" : "", name,
+                     time);
 }
 
 }  // namespace
@@ -40,7 +42,10 @@ Wrapped Wrap(const std::vector<std::string>& lines, Runtime runtime, std::size_t
   Wrapped out;
   std::array<std::deque<std::string_view>, 2> streams;
   for (const std::string& line : lines) streams[random() % 2].push_back(line);
-  struct Line { std::size_t number = 0, at = 0; bool open = false; };
+  struct Line {
+    std::size_t number = 0, at = 0;
+    bool open = false;
+  };
   std::array<Line, 2> now;
   for (std::uint64_t written = 1; !streams[0].empty() || !streams[1].empty(); ++written) {
     const int stream = streams[0].empty() ? 1 : streams[1].empty() ? 0 : static_cast<int>(random() % 2);

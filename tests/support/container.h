@@ -15,8 +15,8 @@ enum class Runtime : std::uint8_t { kCri, kDocker };
 inline constexpr std::size_t kDockerChunk = 16 * 1024;
 
 struct Wrapped {
-  std::string cut;    ///< lines cut into chunks, those of stdout and stderr mixed
-  std::string whole;  ///< the same lines, none cut, in the order in which they begin in `cut`
+  std::string cut;                   ///< lines cut into chunks, those of stdout and stderr mixed
+  std::string whole;                 ///< the same lines, none cut, in the order in which they begin in `cut`
   std::vector<std::uint64_t> lines;  ///< of `cut`, from 1, by line of `whole`: where it begins
 };
 

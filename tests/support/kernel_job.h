@@ -14,11 +14,14 @@ namespace inquest {
 /// SynthJob's GPUs, without function: 0000:1b:00 for local rank 0, then 1f, 23, ...
 inline std::string Address(int local_rank) { return fmt::format("0000:{:02x}:00", 0x1b + 4 * local_rank); }
 
-inline std::string Xid(int number, const std::string& address, const std::string& rest = "") { return fmt::format("NVRM: Xid (PCI:{}): {}, {}\n", address, number, rest); }
+inline std::string Xid(int number, const std::string& address, const std::string& rest = "") {
+  return fmt::format("NVRM: Xid (PCI:{}): {}, {}\n", address, number, rest);
+}
 
-/// All but `absent` wait in an all-reduce; `kernel` is the log of `absent`'s host. SynthJob's clock starts at 06:00:00 on
-/// 5 April and prints no year; the time-outs stand at 06:11:40.
-inline std::vector<SynthFile> WithKernelLog(const std::string& kernel, const std::string& name = "", int absent = 5, int ranks = 8, int hosts = 2) {
+/// All but `absent` wait in an all-reduce; `kernel` is the log of `absent`'s host. SynthJob's clock starts at 06:00:00
+/// on 5 April and prints no year; the time-outs stand at 06:11:40.
+inline std::vector<SynthFile> WithKernelLog(const std::string& kernel, const std::string& name = "", int absent = 5,
+                                            int ranks = 8, int hosts = 2) {
   using namespace std::chrono_literals;
   SynthJob job({.ranks = ranks, .hosts = hosts});
   job.Init(job.NewComm(job.AllRanks()));

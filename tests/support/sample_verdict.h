@@ -99,8 +99,7 @@ inline Sample MakeSample() {
   collective.seq = 4410;
   collective.numel_in = collective.numel_out = 253440000;
   collective.timeout_ms = 600000;
-  for (int rank = 0; rank < 64; ++rank)
-    (rank == 28 ? collective.ranks_absent : collective.ranks_waiting).Add(rank);
+  for (int rank = 0; rank < 64; ++rank) (rank == 28 ? collective.ranks_absent : collective.ranks_waiting).Add(rank);
   collective.waiting_since = SampleTime(12, 1, 5);
   v.collective = collective;
   v.evidence = {CiteEvent(sample, 0, "cause"), CiteEvent(sample, 1, "symptom")};

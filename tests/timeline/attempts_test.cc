@@ -13,11 +13,20 @@ std::string Steps(int from, int to) {
   return out;
 }
 
-const std::string kBanner = "W0405 06:07:08.123000 41200 torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n";
-const std::string kOom = "Traceback (most recent call last):\n  File \"train.py\", line 84, in main\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
-const std::string kMissing = "Traceback (most recent call last):\n  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named 'flash_attn'\n";
-const std::string kRestart = "INFO:torch.distributed.elastic.agent.server.api:[default] Worker group FAILED. 1/3 attempts left; will restart worker group\n";
-const std::string kCancelled = "slurmstepd: error: *** JOB 88123 ON node07 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***\n";
+const std::string kBanner =
+    "W0405 06:07:08.123000 41200 torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment variable for each "
+    "process to be 1 in default\n";
+const std::string kOom =
+    "Traceback (most recent call last):\n  File \"train.py\", line 84, in main\ntorch.OutOfMemoryError: CUDA out of "
+    "memory. Tried to allocate 2.00 GiB.\n";
+const std::string kMissing =
+    "Traceback (most recent call last):\n  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named "
+    "'flash_attn'\n";
+const std::string kRestart =
+    "INFO:torch.distributed.elastic.agent.server.api:[default] Worker group FAILED. 1/3 attempts left; will restart "
+    "worker group\n";
+const std::string kCancelled =
+    "slurmstepd: error: *** JOB 88123 ON node07 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***\n";
 
 std::vector<std::string> Causes(const Verdict& verdict) {
   std::vector<std::string> causes;
@@ -42,30 +51,45 @@ TEST_CASE("attempts: an agent that restarts its workers begins one, whatever its
 }
 
 TEST_CASE("attempts: a run that a scheduler ended is over, and the next may end well", "[attempts]") {
-  const Verdict verdict = JudgeText(kBanner + Steps(1, 5) + kCancelled + kBanner + Steps(6, 12) + "Training completed. Do not forget to share your model on huggingface.co/models =)\n").verdict;
+  const Verdict verdict =
+      JudgeText(kBanner + Steps(1, 5) + kCancelled + kBanner + Steps(6, 12) +
+                "Training completed. Do not forget to share your model on huggingface.co/models =)\n")
+          .verdict;
   CHECK(verdict.outcome == Outcome::kHealthy);
   CHECK(Causes(verdict) == std::vector<std::string>{"interrupted", "healthy"});
 }
 
-TEST_CASE("attempts: ranks that start late, and a last restart that nothing follows, are no new attempt", "[attempts]") {
-  CHECK(JudgeText(kMissing + kBanner + Steps(1, 3)).verdict.attempts.empty());       // another host's banner, late
+TEST_CASE("attempts: ranks that start late, and a last restart that nothing follows, are no new attempt",
+          "[attempts]") {
+  CHECK(JudgeText(kMissing + kBanner + Steps(1, 3)).verdict.attempts.empty());        // another host's banner, late
   CHECK(JudgeText(kBanner + kBanner + Steps(1, 3) + kOom).verdict.attempts.empty());  // two agents
   CHECK(JudgeText(kBanner + Steps(1, 3) + kOom + kRestart).verdict.attempts.empty());
 }
 
-// A communicator that two attempts speak of is of both, its births each of one: what they are cited by must be of that one.
+// A communicator that two attempts speak of is of both, its births each of one: what they are cited by must be of that
+// one.
 TEST_CASE("attempts: a rank that was born in an earlier one is cited by no line of the last", "[attempts]") {
-  const auto init = [](int rank) { return fmt::format("node07:{}:{} [{}] NCCL INFO comm 0x55d{} rank {} nranks 4 commId 0x8f3d2ab4c1e90d77 - Init START\n", 4100 + rank, 4200 + rank, rank, rank, rank); };
+  const auto init = [](int rank) {
+    return fmt::format(
+        "node07:{}:{} [{}] NCCL INFO comm 0x55d{} rank {} nranks 4 commId 0x8f3d2ab4c1e90d77 - Init START\n",
+        4100 + rank, 4200 + rank, rank, rank, rank);
+  };
   const std::string version = "NCCL version 2.21.5+cuda12.4\n";
-  const Verdict verdict = JudgeText("Starting\nRuntimeError: bad shape\n" + version + init(1) + init(3) + "RuntimeError: bad shape\n" + version + init(0)).verdict;
+  const Verdict verdict = JudgeText("Starting\nRuntimeError: bad shape\n" + version + init(1) + init(3) +
+                                    "RuntimeError: bad shape\n" + version + init(0))
+                              .verdict;
   REQUIRE(verdict.attempts.size() == 2);
   REQUIRE(verdict.rule == "init-incomplete");
-  for (const Citation& citation : verdict.findings.front().citations) CHECK(citation.where.line >= verdict.attempts[1].first.where.line);
+  for (const Citation& citation : verdict.findings.front().citations)
+    CHECK(citation.where.line >= verdict.attempts[1].first.where.line);
 }
 
 TEST_CASE("lifelines: what a process did, and how it ended", "[lifelines]") {
-  const Judged judged = JudgeText("[rank0]: Setting up\n[rank0]: {'loss': 1.25, 'learning_rate': 2e-05}\n[rank0]: {'loss': 1.21, 'learning_rate': 2e-05}\n[rank0]: ***** Running evaluation *****\n"
-                                  "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"train.py\", line 12, in main\n[rank0]: ValueError: bad shape\n");
+  const Judged judged = JudgeText(
+      "[rank0]: Setting up\n[rank0]: {'loss': 1.25, 'learning_rate': 2e-05}\n[rank0]: {'loss': 1.21, 'learning_rate': "
+      "2e-05}\n[rank0]: ***** Running evaluation *****\n"
+      "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"train.py\", line 12, in main\n[rank0]: "
+      "ValueError: bad shape\n");
   REQUIRE(judged.verdict.lifelines.size() == 1);
   const Lifeline& line = judged.verdict.lifelines.front();
   CHECK(line.rank == GlobalRank{0});
@@ -94,52 +118,79 @@ TEST_CASE("attempts: a program whose banner nobody knows is known by its first l
 }
 
 TEST_CASE("attempts: lines that follow several deaths are its start, where work follows", "[attempts]") {
-  const std::string warnings = "registry.py:962: overwriting the small model\nregistry.py:975: overwriting the base model\nregistry.py:987: overwriting the large model\n";
-  const Verdict verdict = JudgeText("one line\n" + kMissing + warnings + kOom + warnings + Steps(1, 6) + "Results saved to out/results.json\n").verdict;
+  const std::string warnings =
+      "registry.py:962: overwriting the small model\nregistry.py:975: overwriting the base model\nregistry.py:987: "
+      "overwriting the large model\n";
+  const Verdict verdict = JudgeText("one line\n" + kMissing + warnings + kOom + warnings + Steps(1, 6) +
+                                    "Results saved to out/results.json\n")
+                              .verdict;
   CHECK(verdict.outcome == Outcome::kHealthy);
   CHECK(Causes(verdict) == std::vector<std::string>{"python-exception", "cuda-oom", "healthy"});
   // Every rank that died says the same behind its traceback.
-  CHECK(JudgeText("one line\n" + Steps(1, 6) + kOom + warnings + kOom + warnings + kOom + warnings).verdict.attempts.empty());
+  CHECK(JudgeText("one line\n" + Steps(1, 6) + kOom + warnings + kOom + warnings + kOom + warnings)
+            .verdict.attempts.empty());
 }
 
 TEST_CASE("attempts: a thread and a child are no end of a run", "[attempts]") {
   const std::string start = "reading the configuration of the run\nworld has 4 members\nbuilding the model\n";
-  const std::string child = "Process Process-5:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.12/multiprocessing/process.py\", line 314, in _bootstrap\n    self.run()\n"
-                            "  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named 'flash_attn'\n";
+  const std::string child =
+      "Process Process-5:\nTraceback (most recent call last):\n  File "
+      "\"/usr/lib/python3.12/multiprocessing/process.py\", line 314, in _bootstrap\n    self.run()\n"
+      "  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named 'flash_attn'\n";
   CHECK(JudgeText(start + Steps(1, 12) + child + start + Steps(1, 2)).verdict.attempts.empty());
 }
 
 TEST_CASE("course: a thread that died of an exception did not end its process, which printed on", "[lifelines]") {
-  const std::string thread = "Exception in thread Thread-3:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.9/threading.py\", line 980, in _bootstrap_inner\n    self.run()\n"
-                             "  File \"/app/serialization.py\", line 447, in __init__\n    super().__init__(name)\nRuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n";
+  const std::string thread =
+      "Exception in thread Thread-3:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.9/threading.py\", "
+      "line 980, in _bootstrap_inner\n    self.run()\n"
+      "  File \"/app/serialization.py\", line 447, in __init__\n    super().__init__(name)\nRuntimeError: "
+      "PytorchStreamReader failed reading zip archive: failed finding central directory\n";
   std::string more;
   for (int i = 0; i < 150; ++i) more += fmt::format("sim {} is ready\n", i % 7);
-  const std::string preempted = "slurmstepd: error: *** JOB 88123 ON node07 CANCELLED AT 2031-04-05T06:07:08 DUE TO PREEMPTION ***\n";
+  const std::string preempted =
+      "slurmstepd: error: *** JOB 88123 ON node07 CANCELLED AT 2031-04-05T06:07:08 DUE TO PREEMPTION ***\n";
   CHECK(JudgeText(thread + more + preempted).verdict.cause == "interrupted");
   CHECK(JudgeText(more + thread).verdict.cause == "python-exception");
 }
 
 TEST_CASE("course: what is complained of behind the program's own end is tear-down", "[lifelines]") {
   const std::string end = "Training completed. Do not forget to share your model on huggingface.co/models =)\n";
-  const std::string warn = "node07:41200:41200 [0] misc/argcheck.cc:41 NCCL WARN Error: corrupted comm object detected\n";
+  const std::string warn =
+      "node07:41200:41200 [0] misc/argcheck.cc:41 NCCL WARN Error: corrupted comm object detected\n";
   CHECK(JudgeText(Steps(1, 10) + end + warn).verdict.outcome == Outcome::kHealthy);
   CHECK(JudgeText(Steps(1, 10) + warn + end).verdict.outcome != Outcome::kHealthy);
   CHECK(JudgeText(end + Steps(1, 10) + warn).verdict.outcome != Outcome::kHealthy);
-  CHECK(JudgeText("starting\nnode07:41200:41200 [0] NCCL INFO NET/Socket : Using [0]ens5:10.4.17.9<0>\n" + end + warn).verdict.outcome != Outcome::kHealthy);  // nothing was counted
-  CHECK(JudgeText(Steps(1, 10) + end + warn + "srun: error: node07: task 3: Segmentation fault\n").verdict.outcome == Outcome::kFailed);
+  CHECK(JudgeText("starting\nnode07:41200:41200 [0] NCCL INFO NET/Socket : Using [0]ens5:10.4.17.9<0>\n" + end + warn)
+            .verdict.outcome != Outcome::kHealthy);  // nothing was counted
+  CHECK(JudgeText(Steps(1, 10) + end + warn + "srun: error: node07: task 3: Segmentation fault\n").verdict.outcome ==
+        Outcome::kFailed);
 }
 
 TEST_CASE("attempts: starts in files of their own", "[attempts]") {
-  const auto at = [](int minute, const std::string& line) { return fmt::format("2031-04-05 06:{:02}:08,123 INFO train.py:12 {}\n", minute, line); };
-  const auto run = [&](int minute, const std::string& end) { return at(minute, "[Rank 0] starting") + at(minute, "step 1 loss 1.1") + at(minute + 1, "step 2 loss 1.0") + end + at(minute + 2, "leaving"); };
-  const auto causes = [](const std::vector<SynthFile>& files) { return Causes(AnalyzePaths(JobFolder(files).Files()).verdict); };
+  const auto at = [](int minute, const std::string& line) {
+    return fmt::format("2031-04-05 06:{:02}:08,123 INFO train.py:12 {}\n", minute, line);
+  };
+  const auto run = [&](int minute, const std::string& end) {
+    return at(minute, "[Rank 0] starting") + at(minute, "step 1 loss 1.1") + at(minute + 1, "step 2 loss 1.0") + end +
+           at(minute + 2, "leaving");
+  };
+  const auto causes = [](const std::vector<SynthFile>& files) {
+    return Causes(AnalyzePaths(JobFolder(files).Files()).verdict);
+  };
   const std::vector<std::string> both = {"cuda-oom", "python-exception"};
   // By name: the clocks would say the same, or say nothing.
   CHECK(causes({{"train-0-previous.log", kBanner + kOom}, {"train-0.log", kBanner + kMissing}}) == both);
-  CHECK(causes({{"logs/attempt_0/0/stderr.log", kOom}, {"logs/attempt_0/1/stderr.log", kOom}, {"logs/attempt_1/0/stderr.log", kMissing}, {"logs/attempt_1/1/stderr.log", "step 1\n"}}) == both);
+  CHECK(causes({{"logs/attempt_0/0/stderr.log", kOom},
+                {"logs/attempt_0/1/stderr.log", kOom},
+                {"logs/attempt_1/0/stderr.log", kMissing},
+                {"logs/attempt_1/1/stderr.log", "step 1\n"}}) == both);
   CHECK(causes({{"slurm-88123.out", kBanner + kOom}, {"slurm-88130.out", kBanner + kMissing}}) == both);
-  CHECK(causes({{"var/log/pods/ml_train-0_1/trainer/9.log", kOom}, {"var/log/pods/ml_train-0_1/trainer/10.log", kMissing}}) == both);
-  CHECK(causes({{"run/attempt_0/0/stderr.log", kOom}, {"run/attempt_1/0/stderr.log", kMissing}, {"run/agent.log", kBanner + kRestart + kBanner}}) == both);
+  CHECK(causes({{"var/log/pods/ml_train-0_1/trainer/9.log", kOom},
+                {"var/log/pods/ml_train-0_1/trainer/10.log", kMissing}}) == both);
+  CHECK(causes({{"run/attempt_0/0/stderr.log", kOom},
+                {"run/attempt_1/0/stderr.log", kMissing},
+                {"run/agent.log", kBanner + kRestart + kBanner}}) == both);
   // Nothing that numbers a start: ranks, hosts, tasks of an array, two logs of one start.
   CHECK(causes({{"logs/rank_0.log", kOom}, {"logs/rank_1.log", kMissing}}).empty());
   CHECK(causes({{"slurm-88123_1.out", kOom}, {"slurm-88123_2.out", kMissing}}).empty());
@@ -147,8 +198,10 @@ TEST_CASE("attempts: starts in files of their own", "[attempts]") {
   CHECK(causes({{"attempt_1/0/stderr.log", kOom}, {"attempt_1/1/stderr.log", kMissing}}).empty());
   // By clocks, in any order of the names.
   CHECK(causes({{"b.log", run(10, kOom)}, {"a.log", run(30, kMissing)}}) == both);
-  CHECK(causes({{"a.log", run(10, kOom)}, {"b.log", run(11, kMissing)}}).empty());                                      // at once
-  CHECK(causes({{"stdout.log", at(10, "step 1 loss 1.1") + at(11, "step 2 loss 1.0")}, {"stderr.log", at(12, "leaving") + kMissing}}).empty());  // one process, two files
+  CHECK(causes({{"a.log", run(10, kOom)}, {"b.log", run(11, kMissing)}}).empty());  // at once
+  CHECK(causes({{"stdout.log", at(10, "step 1 loss 1.1") + at(11, "step 2 loss 1.0")},
+                {"stderr.log", at(12, "leaving") + kMissing}})
+            .empty());  // one process, two files
 }
 
 TEST_CASE("course: an ending is known by its shape", "[lifelines]") {
@@ -162,7 +215,9 @@ TEST_CASE("course: an ending is known by its shape", "[lifelines]") {
   // What somebody grumbled of last, and what goes on behind, is no end; and words alone prove nothing.
   CHECK(outcome(epochs + "could not reach the file server\nDone.\n") == Outcome::kUndecided);
   CHECK(outcome("could not reach the file server\n" + epochs + "Done.\n") == Outcome::kHealthy);
-  CHECK(outcome(epochs + "Results saved to out/results.json\nCounting:  43%|####      | 43/100 [00:12<00:15, 3.11it/s]\n") == Outcome::kUndecided);
+  CHECK(outcome(epochs +
+                "Results saved to out/results.json\nCounting:  43%|####      | 43/100 [00:12<00:15, 3.11it/s]\n") ==
+        Outcome::kUndecided);
   CHECK(outcome("Done.\n") == Outcome::kUndecided);
 }
 
@@ -174,14 +229,24 @@ TEST_CASE("course: rows of numbers are work, whatever they count", "[lifelines]"
 }
 
 TEST_CASE("course: only what keeps rising is work that goes on", "[lifelines]") {
-  const auto outcome = [](const std::string& steps) { return JudgeText(Steps(1, 4) + kMissing + steps + "Training completed. Do not forget to share your model on huggingface.co/models =)\n").verdict.outcome; };
-  CHECK(outcome("eta: 5:11:12  iter: 20  total_loss: 0.91\neta: 5:10:58  iter: 40  total_loss: 0.90\neta: 4:59:03  iter: 60  total_loss: 0.88\n") == Outcome::kHealthy);
-  CHECK(outcome("epoch 3 step 77 loss 0.31\nepoch 3 step 12 loss 0.44\nepoch 3 step 55 loss 0.12\nepoch 3 step 13 loss 0.29\n") == Outcome::kFailed);  // of several runs
+  const auto outcome = [](const std::string& steps) {
+    return JudgeText(Steps(1, 4) + kMissing + steps +
+                     "Training completed. Do not forget to share your model on huggingface.co/models =)\n")
+        .verdict.outcome;
+  };
+  CHECK(outcome("eta: 5:11:12  iter: 20  total_loss: 0.91\neta: 5:10:58  iter: 40  total_loss: 0.90\neta: 4:59:03  "
+                "iter: 60  total_loss: 0.88\n") == Outcome::kHealthy);
+  CHECK(outcome("epoch 3 step 77 loss 0.31\nepoch 3 step 12 loss 0.44\nepoch 3 step 55 loss 0.12\nepoch 3 step 13 loss "
+                "0.29\n") == Outcome::kFailed);  // of several runs
 }
 
 TEST_CASE("course: a reminder of leaving is a good end where nothing else is given", "[lifelines]") {
   std::string left;
-  for (int rank = 0; rank < 2; ++rank) left += fmt::format("[rank{}]:[W405 06:07:08.829549331 ProcessGroupNCCL.cpp:1487] Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources.\n", rank);
+  for (int rank = 0; rank < 2; ++rank)
+    left += fmt::format(
+        "[rank{}]:[W405 06:07:08.829549331 ProcessGroupNCCL.cpp:1487] Warning: WARNING: destroy_process_group() was "
+        "not called before program exit, which can leak resources.\n",
+        rank);
   CHECK(JudgeText(left).verdict.outcome == Outcome::kHealthy);
   CHECK(JudgeText(kOom + left).verdict.cause == "cuda-oom");
   CHECK(JudgeText(Steps(1, 4) + kOom + Steps(1, 1) + left).verdict.cause == "cuda-oom");
@@ -190,7 +255,11 @@ TEST_CASE("course: a reminder of leaving is a good end where nothing else is giv
 TEST_CASE("course: who stops a job at work ends it, and what falls apart behind follows", "[lifelines]") {
   std::string waits;
   for (int rank = 1; rank < 4; ++rank)
-    waits += fmt::format("[rank{0}]:[E ProcessGroupNCCL.cpp:523] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=128520, OpType=ALLREDUCE, NumelIn=314981, NumelOut=314981, Timeout(ms)=600000) ran for 600155 milliseconds before timing out.\n", rank);
+    waits += fmt::format(
+        "[rank{0}]:[E ProcessGroupNCCL.cpp:523] [Rank {0}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=128520, OpType=ALLREDUCE, NumelIn=314981, NumelOut=314981, Timeout(ms)=600000) ran for 600155 "
+        "milliseconds before timing out.\n",
+        rank);
   const std::string stop = "KeyboardInterrupt\n";
   const Verdict stopped = JudgeText(Steps(1, 9) + stop + waits).verdict;
   CHECK(stopped.cause == "interrupted");
@@ -201,8 +270,14 @@ TEST_CASE("course: who stops a job at work ends it, and what falls apart behind 
 
 TEST_CASE("wait: a bar that moved for as long as another rank waited is what it waited for", "[lifelines]") {
   const auto cause = [](const std::string& elapsed) {
-    const Verdict verdict = JudgeText("Tokenizing:  92%|#########2| 328986/359152 [" + elapsed + "<12:05, 41.59 examples/s][rank1]:[W516 14:34:56.853490829 socket.cpp:464] [c10d] waitForInput: poll for socket SocketImpl(fd=79, addr=[localhost]:41170, remote=[localhost]:29500) returned 0, likely a timeout\n"
-                                      "[rank1]:[W516 14:34:56.854597329 socket.cpp:489] [c10d] waitForInput: socket SocketImpl(fd=79, addr=[localhost]:41170, remote=[localhost]:29500) timed out after 1800000ms\n").verdict;
+    const Verdict verdict =
+        JudgeText(
+            "Tokenizing:  92%|#########2| 328986/359152 [" + elapsed +
+            "<12:05, 41.59 examples/s][rank1]:[W516 14:34:56.853490829 socket.cpp:464] [c10d] waitForInput: poll for "
+            "socket SocketImpl(fd=79, addr=[localhost]:41170, remote=[localhost]:29500) returned 0, likely a timeout\n"
+            "[rank1]:[W516 14:34:56.854597329 socket.cpp:489] [c10d] waitForInput: socket SocketImpl(fd=79, "
+            "addr=[localhost]:41170, remote=[localhost]:29500) timed out after 1800000ms\n")
+            .verdict;
     return fmt::format("{} {:.2f}", verdict.cause, verdict.confidence);
   };
   CHECK(cause("29:58") == "slow-rank 0.75");
@@ -210,8 +285,11 @@ TEST_CASE("wait: a bar that moved for as long as another rank waited is what it 
 }
 
 TEST_CASE("unknown: who ended first is named where nothing says why", "[lifelines]") {
-  const Verdict verdict = JudgeText("INFO:torch.distributed.elastic.agent.server.api:world_size=4\n"
-                                    "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 2 (pid: 59469) of binary: /usr/bin/python\n").verdict;
+  const Verdict verdict = JudgeText(
+                              "INFO:torch.distributed.elastic.agent.server.api:world_size=4\n"
+                              "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 2 "
+                              "(pid: 59469) of binary: /usr/bin/python\n")
+                              .verdict;
   CHECK(verdict.cause == "unknown");
   REQUIRE(verdict.culprits.size() == 1);
   CHECK(verdict.culprits[0].rank == GlobalRank{2});

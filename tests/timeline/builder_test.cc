@@ -92,12 +92,13 @@ TEST_CASE("timeline: a process that drives several GPUs is no single rank", "[ti
 }
 
 TEST_CASE("timeline: of the GPUs that nccl-tests lists for one process the first stands for it", "[timeline]") {
-  const Timeline timeline = JudgeText(
-                                "# Using devices\n"
-                                "#  Rank  0 Group  0 Pid  41200 on    alder04 device  0 [0000:1b:00] NVIDIA L40S\n"
-                                "#  Rank  1 Group  0 Pid  41200 on    alder04 device  1 [0000:1f:00] NVIDIA L40S\n"
-                                "alder04:41200:41200 [0] allocator.cc:79 NCCL WARN Cuda failure 711 'peer mapping resources exhausted'\n")
-                                .timeline;
+  const Timeline timeline =
+      JudgeText(
+          "# Using devices\n"
+          "#  Rank  0 Group  0 Pid  41200 on    alder04 device  0 [0000:1b:00] NVIDIA L40S\n"
+          "#  Rank  1 Group  0 Pid  41200 on    alder04 device  1 [0000:1f:00] NVIDIA L40S\n"
+          "alder04:41200:41200 [0] allocator.cc:79 NCCL WARN Cuda failure 711 'peer mapping resources exhausted'\n")
+          .timeline;
   const ProcessRow* process = FindProcess(timeline, "alder04", 41200);
   REQUIRE(process != nullptr);
   CHECK(process->cuda_dev == 0);
@@ -138,7 +139,8 @@ TEST_CASE("timeline: hosts that are called by addresses are told apart", "[timel
         "  exitcode  : 1 (pid: 41)\n  error_file: <N/A>\n",
         host, rank);
   };
-  const Timeline timeline = JudgeText("train.py FAILED\nFailures:\n" + report("10.244.1.7", 0) + report("10.244.2.9", 8)).timeline;
+  const Timeline timeline =
+      JudgeText("train.py FAILED\nFailures:\n" + report("10.244.1.7", 0) + report("10.244.2.9", 8)).timeline;
   CHECK(timeline.hosts == std::vector<std::string>{"10.244.1.7", "10.244.2.9"});
   REQUIRE(FindProcess(timeline, "10.244.1.7", 41) != nullptr);
   CHECK(Show(FindProcess(timeline, "10.244.1.7", 41)->rank) == "0 (observed)");

@@ -73,7 +73,8 @@ TEST_CASE("kept events: repeats go before what is new", "[kept]") {
     for (int times = 0; times < 5; ++times) kept.AddTelling(At(++line, Warning(static_cast<std::uint64_t>(site))));
   LeftOut left_out;
   std::vector<bool> seen(400);
-  for (const Event& event : kept.Take({}, left_out)) seen[std::stoul(std::get<NcclWarn>(event.what).site.substr(5))] = true;
+  for (const Event& event : kept.Take({}, left_out))
+    seen[std::stoul(std::get<NcclWarn>(event.what).site.substr(5))] = true;
   CHECK(std::all_of(seen.begin(), seen.end(), [](bool is) { return is; }));
   CHECK(left_out.at("nccl-warn") > 0);
 }
@@ -115,7 +116,8 @@ TEST_CASE("kept events: where writers are too many, each has fewer last lines, a
   CHECK(events.size() == 2000 - left_out.at("writer"));
 }
 
-TEST_CASE("kept events: which plain lines are kept follows from where they stand, not from which were handed over", "[kept]") {
+TEST_CASE("kept events: which plain lines are kept follows from where they stand, not from which were handed over",
+          "[kept]") {
   std::vector<InputSummary> inputs(1);
   inputs[0].lines = 100;
   const auto lines = [&](const std::vector<std::uint64_t>& plain) {
@@ -132,7 +134,8 @@ TEST_CASE("kept events: which plain lines are kept follows from where they stand
   };
   const std::vector<std::uint64_t> expected{3, 8, 20, 46, 48, 49, 50, 51, 57, 89, 100};
   CHECK(lines({3, 8, 20, 46, 48, 49, 51, 57, 89, 100}) == expected);
-  CHECK(lines({3, 8, 9, 12, 13, 20, 40, 45, 46, 48, 49, 51, 57, 59, 70, 71, 72, 89, 100}) == expected);  // blocks ended at 13, 45 and 72
+  CHECK(lines({3, 8, 9, 12, 13, 20, 40, 45, 46, 48, 49, 51, 57, 59, 70, 71, 72, 89, 100}) ==
+        expected);  // blocks ended at 13, 45 and 72
 }
 
 TEST_CASE("processes: those that said least and have been silent for longest are forgotten", "[kept]") {

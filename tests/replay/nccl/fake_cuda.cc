@@ -95,7 +95,8 @@ cudaError_t FillInputOnDevice(const DataShape& shape, int iteration, void* input
   return cudaSuccess;
 }
 
-cudaError_t VerifyOutputOnDevice(const DataShape& shape, int iteration, const void* output, DeviceFaults* faults, cudaStream_t) {
+cudaError_t VerifyOutputOnDevice(const DataShape& shape, int iteration, const void* output, DeviceFaults* faults,
+                                 cudaStream_t) {
   const auto wrong = VerifyOutput(shape, iteration, {static_cast<const std::byte*>(output), BytesOut(shape)});
   if (wrong) *faults = {wrong->elements, wrong->first};
   return cudaSuccess;

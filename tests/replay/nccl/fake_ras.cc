@@ -17,13 +17,21 @@ std::string Report(const std::string& folder, int nranks) {
   for (int rank = 0; rank < nranks; ++rank) {
     int calls = 0;
     while (std::filesystem::exists(folder + "/call-" + std::to_string(calls) + "." + std::to_string(rank))) ++calls;
-    ranks += std::string(rank == 0 ? "" : ",\n") + "        {\"rank\": " + std::to_string(rank) + ", \"host\": \"127.0.0.1\", \"pid\": " + std::to_string(7000 + rank) + ", \"cuda_dev\": 0, \"nvml_dev\": " + std::to_string(rank) +
-             ",\n          \"status\": {\"init_state\": 0, \"async_error\": 0, \"finalize_called\": false, \"destroy_flag\": false, \"abort_flag\": false},\n"
-             "          \"collective_counts\": {\"Broadcast\": 0, \"Reduce\": 0, \"AllGather\": 0, \"ReduceScatter\": 0, \"AllReduce\": " + std::to_string(calls) + "}}";
+    ranks += std::string(rank == 0 ? "" : ",\n") + "        {\"rank\": " + std::to_string(rank) +
+             ", \"host\": \"127.0.0.1\", \"pid\": " + std::to_string(7000 + rank) +
+             ", \"cuda_dev\": 0, \"nvml_dev\": " + std::to_string(rank) +
+             ",\n          \"status\": {\"init_state\": 0, \"async_error\": 0, \"finalize_called\": false, "
+             "\"destroy_flag\": false, \"abort_flag\": false},\n"
+             "          \"collective_counts\": {\"Broadcast\": 0, \"Reduce\": 0, \"AllGather\": 0, \"ReduceScatter\": "
+             "0, \"AllReduce\": " +
+             std::to_string(calls) + "}}";
   }
-  return "{\n  \"nccl_version\": \"2.28.9+cuda13.0\",\n  \"cuda_runtime_version\": 13000,\n  \"cuda_driver_version\": 13000,\n  \"timestamp\": \"2031-06-11 22:36:40\",\n"
-         "  \"communicators_count\": 1,\n  \"communicators\": [\n    {\"hash\": \"0x5c1e77d0a94b8f32\", \"secondary_hash\": \"0x1:0x1\", \"size\": " + std::to_string(nranks) +
-         ", \"ranks_count\": " + std::to_string(nranks) + ", \"missing_ranks_count\": 0,\n      \"ranks\": [\n" + ranks + "\n      ]}\n  ]\n}\n";
+  return "{\n  \"nccl_version\": \"2.28.9+cuda13.0\",\n  \"cuda_runtime_version\": 13000,\n  \"cuda_driver_version\": "
+         "13000,\n  \"timestamp\": \"2031-06-11 22:36:40\",\n"
+         "  \"communicators_count\": 1,\n  \"communicators\": [\n    {\"hash\": \"0x5c1e77d0a94b8f32\", "
+         "\"secondary_hash\": \"0x1:0x1\", \"size\": " +
+         std::to_string(nranks) + ", \"ranks_count\": " + std::to_string(nranks) +
+         ", \"missing_ranks_count\": 0,\n      \"ranks\": [\n" + ranks + "\n      ]}\n  ]\n}\n";
 }
 
 }  // namespace

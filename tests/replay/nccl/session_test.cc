@@ -65,8 +65,10 @@ StepState Await(Session& session, StepState state, milliseconds limit) {
   return state;
 }
 
-constexpr Phase kOnce[] = {Phase::kLibsLoaded, Phase::kDeviceSet, Phase::kIdReceived, Phase::kCommInit, Phase::kConnected, Phase::kBuffersReady, Phase::kWarmedUp};
-constexpr Phase kRepeated[] = {Phase::kDescriptorAgreed, Phase::kEnqueued, Phase::kStarted, Phase::kCompleted, Phase::kVerified};
+constexpr Phase kOnce[] = {Phase::kLibsLoaded, Phase::kDeviceSet,    Phase::kIdReceived, Phase::kCommInit,
+                           Phase::kConnected,  Phase::kBuffersReady, Phase::kWarmedUp};
+constexpr Phase kRepeated[] = {Phase::kDescriptorAgreed, Phase::kEnqueued, Phase::kStarted, Phase::kCompleted,
+                               Phase::kVerified};
 
 /// Where a rank's session ended: the step it could not finish and its state, or kFinalized.
 struct End {
@@ -97,7 +99,12 @@ struct Job {
     const Engine* engine = FindEngine("nccl");
     REQUIRE(engine != nullptr);
     for (int rank = 0; rank < nranks; ++rank)
-      sessions.push_back(engine->make({.rank = rank, .nranks = nranks, .call = call, .options = {{"library", FAKE_NCCL}}, .patience = milliseconds(5000)}, store));
+      sessions.push_back(engine->make({.rank = rank,
+                                       .nranks = nranks,
+                                       .call = call,
+                                       .options = {{"library", FAKE_NCCL}},
+                                       .patience = milliseconds(5000)},
+                                      store));
   }
   /// A session whose thread still waits would never end.
   ~Job() {
@@ -107,7 +114,8 @@ struct Job {
     std::vector<End> ends(sessions.size());
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < sessions.size(); ++rank)
-      threads.emplace_back([&, rank] { ends[rank] = RunSession(*sessions[rank], iterations, limit, rank == 1 ? corrupted : 0); });
+      threads.emplace_back(
+          [&, rank] { ends[rank] = RunSession(*sessions[rank], iterations, limit, rank == 1 ? corrupted : 0); });
     for (std::thread& thread : threads) thread.join();
     return ends;
   }
@@ -122,7 +130,13 @@ TEST_CASE("nccl engine: every operation and datatype, data verified", "[unit][re
     for (const DatatypeRow& type : kDatatypes) {
       for (const bool in_place : {false, true}) {
         CAPTURE(op.name, type.name, in_place);
-        Job job({.operation = op.operation, .count = op.operation == Operation::kBarrier ? 1U : 37U, .datatype = type.type, .root = op.needs_root ? 2 : 0, .peer = op.needs_peer ? 1 : 0, .in_place = in_place}, 3);
+        Job job({.operation = op.operation,
+                 .count = op.operation == Operation::kBarrier ? 1U : 37U,
+                 .datatype = type.type,
+                 .root = op.needs_root ? 2 : 0,
+                 .peer = op.needs_peer ? 1 : 0,
+                 .in_place = in_place},
+                3);
         for (const End& end : job.Run(2)) {
           CHECK(end.state.error == "");
           CHECK(end.step == Step{Phase::kFinalized, 0});
@@ -137,7 +151,8 @@ TEST_CASE("nccl engine: reductions of every kind, and uneven splits", "[unit][re
   Script(FakeNccl::kRight);
   for (const RedOp redop : {RedOp::kSum, RedOp::kProd, RedOp::kMax, RedOp::kMin, RedOp::kAvg}) {
     CAPTURE(Name(redop));
-    for (const End& end : Job({.operation = Operation::kReduceScatter, .count = 11, .redop = redop}, 4).Run(1)) CHECK(end.step == Step{Phase::kFinalized, 0});
+    for (const End& end : Job({.operation = Operation::kReduceScatter, .count = 11, .redop = redop}, 4).Run(1))
+      CHECK(end.step == Step{Phase::kFinalized, 0});
   }
   for (const End& end : Job({.operation = Operation::kAllToAll, .splits = {3, 0, 5}}, 3).Run(2)) {
     CHECK(end.state.error == "");
@@ -163,7 +178,8 @@ TEST_CASE("nccl engine: what hangs stays pending, can be asked and aborted", "[u
     FakeNccl script;
     Step at;
   };
-  for (const Row& row : {Row{FakeNccl::kInitHangs, {Phase::kCommInit, 0}}, Row{FakeNccl::kNeverCompletes, {Phase::kCompleted, 1}}}) {
+  for (const Row& row :
+       {Row{FakeNccl::kInitHangs, {Phase::kCommInit, 0}}, Row{FakeNccl::kNeverCompletes, {Phase::kCompleted, 1}}}) {
     Script(row.script);
     Job job({.operation = Operation::kBroadcast, .count = 10}, 2);
     for (const End& end : job.Run(1, milliseconds(300))) {
@@ -184,7 +200,8 @@ TEST_CASE("nccl engine: the library's errors come with its own words", "[unit][r
   Script(FakeNccl::kAsyncError);
   for (const End& end : Job({.operation = Operation::kAllReduce, .count = 10}, 2).Run(1)) {
     CHECK(end.state.state == StepState::State::kFailed);
-    CHECK(end.state.error.find("remote process exited or there was a network error (6): socketProgress: Connection closed by remote peer") != std::string::npos);
+    CHECK(end.state.error.find("remote process exited or there was a network error (6): socketProgress: Connection "
+                               "closed by remote peer") != std::string::npos);
   }
   Script(FakeNccl::kInitFails);
   const End failed = Job({.operation = Operation::kAllReduce, .count = 10}, 1).Run(1)[0];
