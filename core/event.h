@@ -604,6 +604,17 @@ struct NotCollected {
 
 // ---- what: witnesses that look at the job from outside ---------------------------------------------------------
 
+/// A call that had not ended when a rank's own recorder was dumped; of a rank that has none, its last one.
+struct CallRecorded {
+  static constexpr std::string_view kKind = "call-recorded";
+  std::string pg_name, pg_desc;
+  WorkFields work;        ///< its operation in the watchdog's words
+  bool pairwise = false;  ///< a send, a receive, or several of them as one
+  bool ended = false;
+  bool gave_up = false;  ///< the watchdog had
+  INQUEST_FIELDS(Key(pg_name), pg_desc, Key(work), Key(pairwise), ended, gave_up)
+};
+
 /// What a live process was at when somebody looked: py-spy or gdb on a rank that hangs. Pid and host are the process'.
 struct StackSeen {
   static constexpr std::string_view kKind = "stack";
@@ -659,7 +670,7 @@ using WhatKinds =
                  WorldSize, ProcessExit, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess,
                  GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck, PcieError,
                  KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink,
-                 NotCollected, StackSeen, RankProgress, GpuDiag>;
+                 NotCollected, CallRecorded, StackSeen, RankProgress, GpuDiag>;
 
 /// What happened: one of the kinds above. Its copies and its end are defined in event.cc, once: every unit that moves
 /// an event would else instantiate them over all kinds.

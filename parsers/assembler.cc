@@ -41,6 +41,24 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "rank in the name of the file"};
 }
 
+/// `trace_3`, `5.json.gz`: the number at the end of a dump's name, which its writer puts there.
+std::optional<Known<GlobalRank>> RankAtEnd(const std::string& path) {
+  std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t dot = name.rfind('.'); dot != std::string_view::npos && dot > 0; dot = name.rfind('.'))
+    if (std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(), is_digit))
+      break;
+    else
+      name = name.substr(0, dot);
+  std::size_t first = name.size();
+  while (first > 0 && is_digit(name[first - 1])) --first;
+  int rank = 0;
+  if (first == name.size() || std::from_chars(name.data() + first, name.data() + name.size(), rank).ec != std::errc() ||
+      !IsRank(rank))
+    return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "number at the end of the file's name"};
+}
+
 /// NCCL's own prefix names host, pid and device, for whatever else is made of the line.
 void AddNcclOrigin(Record& record) {
   if (record.text.substr(0, 256).find(" NCCL ") == std::string_view::npos) return;
@@ -134,6 +152,16 @@ bool Assembler::OfferDocument(std::string_view text) {
     return true;
   }
   return false;
+}
+
+void Assembler::Take(const CallTrace& trace, std::uint64_t bytes) {
+  Origin origin;
+  origin.rank = file_rank_ ? file_rank_ : RankAtEnd(read_.path);
+  origin.host = file_host_;
+  sink_.AddTrace(trace, origin, {input_, 1, 0});
+  read_.tally.bytes = read_.tally.claimed = bytes;
+  read_.tally.lines = trace.entries;
+  read_.kinds.emplace_back(trace.recorder);
 }
 
 Assembler::Stream& Assembler::StreamOf(const Origin& origin) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/call_trace.h"
 #include "parsers/block.h"
 #include "parsers/parser.h"
 #include "parsers/scan.h"
@@ -27,6 +28,8 @@ class Assembler {
   /// The whole input as one document. True: a document format took it.
   bool OfferDocument(std::string_view text);
   void Consume(BlockYield yield);
+  /// What was read of a dump of so many bytes. Its entries are its lines.
+  void Take(const CallTrace& trace, std::uint64_t bytes);
   /// The input ended: unfinished messages are finished.
   InputRead End();
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "parsers/pickle.h"
+
 namespace inquest {
 namespace {
 
@@ -13,9 +15,6 @@ constexpr InputForm kCore{
     "core-dump",
     "a core dump, which is not read; what `gdb -batch -ex 'thread apply all bt' PROGRAM CORE` prints of it is read"};
 constexpr InputForm kElf{"elf", "a program or a library, which is not read"};
-constexpr InputForm kFlightRecorder{"flight-recorder",
-                                    "a dump of PyTorch's Flight Recorder, which is not read; what `torchfrtrace "
-                                    "--prefix nccl_trace_rank_ FOLDER` prints of the dumps of all ranks is read"};
 constexpr InputForm kPickle{"pickle", "pickled Python objects, which are not read"};
 constexpr InputForm kNsight{"nsight-report", "a report of Nsight, which is not read"};
 constexpr InputForm kSqlite{"sqlite", "an SQLite database, which is not read"};
@@ -53,18 +52,6 @@ const InputForm* FormOfElf(string_view head) {
   return head[kTypeAt + (big ? 1 : 0)] == kCoreType && head[kTypeAt + (big ? 0 : 1)] == 0 ? &kCore : &kElf;
 }
 
-/// Keys of the dump, in whatever order: what it is made of is printed by c10d's NCCLUtils / FlightRecorder.
-bool IsFlightRecorder(string_view head) {
-  const auto has = [&](string_view key) { return head.find(key) != string_view::npos; };
-  return has("pg_config") && (has("pg_status") || has("profiling_name") || has("entries"));
-}
-
-/// `\x80`, the protocol, and what opens a frame, a dictionary, a list or a tuple.
-bool IsPickle(string_view head) {
-  return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 &&
-         string_view("\x95}](c\x8a").find(head[2]) != string_view::npos;
-}
-
 }  // namespace
 
 const InputForm* UnreadForm(string_view path, string_view head) {
@@ -73,9 +60,7 @@ const InputForm* UnreadForm(string_view path, string_view head) {
   if (head.starts_with("\x7f"
                        "ELF"))
     return FormOfElf(head);
-  if (IsPickle(head)) return IsFlightRecorder(head) ? &kFlightRecorder : &kPickle;
-  if (head.starts_with('{') && IsFlightRecorder(head) && head.find("\"profiling_name\"") != string_view::npos)
-    return &kFlightRecorder;
+  if (IsPickle(head)) return &kPickle;
   for (const auto& [bytes, form] : kMagics)
     if (head.starts_with(bytes) && (HasBinary(head) || form == &kPdf)) return form;
   for (const string_view end : {string_view(".nsys-rep"), string_view(".qdrep"), string_view(".ncu-rep")})

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "parsers/assembler.h"
+#include "parsers/flight_recorder.h"
 #include "parsers/folder_hosts.h"
 #include "parsers/source_reader.h"
 #include "parsers/writing.h"
@@ -27,6 +28,7 @@ struct Scanned {
   Block block;
   BlockYield yield;
   std::string document;
+  std::optional<CallTrace> trace;
 };
 
 /// Whether an input that begins so may be one document: JSON or XML, not a log in brackets and not JSON line by line.
@@ -88,7 +90,8 @@ class Pipeline {
     BlockBuffer buffer(block_bytes_);
     BlockScanner scanner(sieve_);
     while (auto block = ReadNext(buffer)) {
-      Scanned scanned{*block, {}, {}};
+      Scanned scanned{*block, {}, {}, {}};
+      if (block->dump != nullptr) scanned.trace = ReadFlightDump(*block->dump);
       if (block->document) scanned.document = std::string(block->text);
       scanned.yield = scanner.Scan(block->text, block->cut_head, block->offset);
       block->removed.claimed += scanned.yield.removed.claimed;
@@ -155,8 +158,10 @@ class Pipeline {
       document_ = {};
     }
     if (!hold) assembler_.Consume(std::move(next.yield));
+    if (next.trace) assembler_.Take(*next.trace, next.block.dump->size());
     if (!last) return;
     reads_.push_back(assembler_.End());
+    if (next.trace && problem.empty()) problem = std::move(next.trace->problem);
     reads_.back().problem = std::move(problem);
   }
 

@@ -14,6 +14,7 @@
 
 #include "parsers/binary_form.h"
 #include "parsers/block.h"
+#include "parsers/flight_recorder.h"
 
 namespace inquest {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPipeBytes = 1024 * 1024;
+constexpr std::size_t kDumpCap = std::size_t{512} << 20;
 constexpr InputForm kNotebook{"jupyter-notebook", "a Jupyter notebook, read by what its cells printed"};
 
 std::size_t LastTerminator(std::string_view text) {
@@ -248,6 +250,21 @@ Result<std::size_t> SourceReader::PassOver(BlockBuffer& buffer, std::size_t size
   return std::size_t{0};
 }
 
+/// A dump is read whole, up to a cap. No text is left of it.
+Result<std::size_t> SourceReader::TakeDump(BlockBuffer& buffer, std::size_t size) {
+  dump_ = std::make_shared<std::string>(buffer.data(), size);
+  bool whole = true;
+  while (!eof_) {
+    const auto filled = FillText(buffer.data(), buffer.capacity());
+    if (!filled) return filled;
+    whole = whole && dump_->size() + *filled <= kDumpCap;
+    if (whole) dump_->append(buffer.data(), *filled);
+    if (!whole && archive_ == nullptr) break;
+  }
+  eof_ = true;
+  return std::size_t{0};
+}
+
 /// The same for the first block of a notebook.
 Result<std::size_t> SourceReader::OpenNotebook(BlockBuffer& buffer, std::size_t size) {
   notebook_.emplace(std::string(buffer.data(), size), eof_, [this](char* to, std::size_t room) {
@@ -280,9 +297,12 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
   auto filled = Fill(buffer.data() + carried, buffer.capacity() - carried);
   if (filled && first_ && file_ >= 0 && archive_ == nullptr && IsArchive({buffer.data(), *filled}))
     filled = OpenArchive(buffer, *filled);
-  if (filled && first_ && (form_ = UnreadForm(path_, {buffer.data(), *filled})) != nullptr)
+  if (filled && first_ && IsFlightDump({buffer.data(), *filled})) {
+    filled = TakeDump(buffer, *filled);
+  } else if (filled && first_ && (form_ = UnreadForm(path_, {buffer.data(), *filled})) != nullptr) {
     filled = PassOver(buffer, *filled);
-  const bool new_text = first_ && form_ == nullptr;
+  }
+  const bool new_text = first_ && form_ == nullptr && dump_ == nullptr;
   if (filled && new_text && IsUtf16({buffer.data(), *filled})) filled = OpenUtf16(buffer, *filled);
   if (filled && new_text && IsNotebook({buffer.data(), *filled})) {
     form_ = &kNotebook;
@@ -316,6 +336,7 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
     if (!container_) block.removed.lines = std::move(removed.lines);
   }
   if (notebook_) block.removed = notebook_->TakeRemoved();
+  block.dump = std::exchange(dump_, nullptr);
   if (first_) block.removed.claimed += passed_over_.claimed;
   if (first_ && !passed_over_.lines.empty()) block.removed.lines = std::move(passed_over_.lines);
   passed_over_ = {};

@@ -46,6 +46,7 @@ struct Block {
   bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
   std::string path;       ///< of its input, where `first`
   std::string problem;    ///< of its input, where `last`: why it is not whole
+  std::shared_ptr<const std::string> dump;  ///< the whole input instead of a text, where it is a dump of a recorder
 };
 
 /// Not thread-safe: workers take turns, each reading into its own buffer, so that the bytes are in its own cache.
@@ -69,6 +70,7 @@ class SourceReader {
   Result<std::size_t> FillRestored(char* to, std::size_t room);
   Result<std::size_t> OpenRestored(Restoration restoration, BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> PassOver(BlockBuffer& buffer, std::size_t size);
+  Result<std::size_t> TakeDump(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenNotebook(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenContainer(BlockBuffer& buffer, std::size_t size);
   bool OpenMember();
@@ -91,6 +93,7 @@ class SourceReader {
   std::string problem_;                       ///< why it is not whole, where it is no archive
   const InputForm* form_ = nullptr;           ///< what it is, where it is no log
   Removed passed_over_;                       ///< of what is not read
+  std::shared_ptr<std::string> dump_;         ///< what it is, where it is a dump
   bool found_ = false;                        ///< it is of a folder that was given
   std::size_t next_path_ = 0;                 ///< into `inputs_`
   std::uint32_t begun_ = 0;                   ///< inputs that gave a block; an archive gives many

@@ -6,10 +6,11 @@ namespace inquest {
 // The list in detectors.h is closed, since a line more would compile all detectors anew: a later one is defined
 // `extern const Detector` and declared here.
 
-extern const Detector kDeclared, kP2pTest, kRefusedSave, kStoreBarrier, kUnsubmittedTensors;
+extern const Detector kDeclared, kP2pTest, kRecordedCalls, kRefusedSave, kStoreBarrier, kUnsubmittedTensors;
 
 std::span<const Detector* const> Detectors() {
   static const Detector* const kDetectors[] = {
+      &kRecordedCalls,
       &kDesync,
       &kWorkMismatch,
       &kCallDivergence,

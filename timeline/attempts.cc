@@ -281,6 +281,7 @@ Timeline WithoutEvents(const Timeline& timeline) {
           .communicators = {},
           .groups = {},
           .collectives = {},
+          .recorded = NoRecords(),
           .world_size = timeline.world_size,
           .left_out = timeline.left_out,
           .waits_left_out = timeline.waits_left_out,
@@ -386,6 +387,9 @@ Timeline Only(const Timeline& timeline, const Attempt& attempt) {
                           (member.last_op_count && attempt.Holds(member.last_call_at));
                  });
                });
+  const std::vector<RecordedRank>& recorded = timeline.recorded->ranks;
+  if (std::ranges::any_of(recorded, [&](const RecordedRank& row) { return attempt.Holds({row.input, 1}); }))
+    out.recorded = timeline.recorded;
   PlaceBirths(out);
   MatchWork(out);
   DescribeRanks(out);

@@ -12,6 +12,7 @@
 #include "timeline/kept_events.h"
 #include "timeline/kernel.h"
 #include "timeline/ledger.h"
+#include "timeline/trace_ledger.h"
 #include "timeline/witness.h"
 
 namespace inquest {
@@ -75,6 +76,7 @@ void PlaceBirths(Timeline& timeline) {
 struct TimelineBuilder::State {
   KeptEvents kept{kEventBytes, kLineBytes};
   CallLedger ledger;
+  TraceLedger traces;
   Processes processes;
   std::vector<std::uint32_t> batch_processes;
   std::uint64_t processes_left_out = 0;
@@ -124,6 +126,15 @@ void TimelineBuilder::AddCalls(const CallBatch& batch, std::size_t begin, std::s
   state_->ledger.AddCalls(batch, begin, end, base, state_->batch_processes);
 }
 
+void TimelineBuilder::AddTrace(const CallTrace& trace, const Origin& origin, const SourcePos& where) {
+  const auto& rank = trace.rank ? trace.rank : origin.rank;
+  if (!rank || !IsRank(rank->value.value)) return state_->traces.AddNameless();
+  state_->traces.Add(trace, rank->value, where);
+  Origin writer = origin;
+  writer.rank = rank;
+  for (Event& event : EventsOf(trace, writer, where)) Add(std::move(event));
+}
+
 Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   State& s = *state_;
   Timeline timeline;
@@ -134,6 +145,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   GiveYears(timeline.events);
   GiveHosts(timeline);
   timeline.communicators = s.ledger.Take(timeline.left_out);
+  timeline.recorded = std::make_shared<const Recorded>(s.traces.Take(timeline.left_out));
   if (s.processes_left_out > 0) timeline.left_out["process"] += s.processes_left_out;
   PlaceBirths(timeline);
   ResolveIdentity(timeline, std::move(s.processes));

@@ -17,6 +17,7 @@ class TimelineBuilder final : public EventSink {
   ~TimelineBuilder() override;
   void Add(Event event) override;
   void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base) override;
+  void AddTrace(const CallTrace& trace, const Origin& origin, const SourcePos& where) override;
   /// Resolves identities, aligns clocks, matches collectives. The builder is spent afterwards.
   Timeline Build(std::vector<InputSummary> inputs);
 

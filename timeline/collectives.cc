@@ -29,7 +29,7 @@ using Numbers = std::map<std::string, std::uint32_t>;
 
 std::uint32_t GroupIndex(Timeline& timeline, Numbers& numbers, const std::string& name, const std::string& desc) {
   const auto [it, is_new] = numbers.try_emplace(name, static_cast<std::uint32_t>(timeline.groups.size()));
-  if (is_new) timeline.groups.push_back({name, desc, {}});
+  if (is_new) timeline.groups.push_back({name, desc, {}, {}});
   GroupRow& group = timeline.groups[it->second];
   if (group.desc.empty()) group.desc = desc;
   return it->second;
@@ -71,6 +71,49 @@ std::pair<std::string, std::string> GroupOf(const Timeline& timeline, const Fail
   const auto known = work.work.seq ? failed.find({rank.value, work.work.seq->value}) : failed.end();
   return known != failed.end() && known->second.size() == 1 ? *known->second.begin()
                                                             : std::pair<std::string, std::string>();
+}
+
+/// Who is in a group, and how far each had come, as the ranks' own recorders have it. Two groups of one name with other
+/// members are one here, and nothing is known of it.
+void ReadRecorded(Timeline& timeline, Numbers& numbers) {
+  std::map<std::string_view, int> names;
+  for (const RecordedGroup& group : timeline.recorded->groups) ++names[group.name];
+  for (const RecordedGroup& recorded : timeline.recorded->groups) {
+    if (names[recorded.name] > 1) continue;
+    GroupRow& group = timeline.groups[GroupIndex(timeline, numbers, recorded.name, recorded.desc)];
+    if (!recorded.ranks.empty()) group.declared = RankSet::Of(recorded.ranks);
+    for (const RecordedMember& member : recorded.members) {
+      if (!member.calls) continue;
+      GroupRow::Member& row = group.members[member.rank];
+      row.last_enqueued = std::max(row.last_enqueued.value_or(member.last), member.last);
+      if (member.last_completed && !row.last_completed) row.last_completed = member.last_completed;
+    }
+  }
+}
+
+/// A time-out, or a call that had not ended when its rank's recorder was dumped.
+struct Wait {
+  Known<GlobalRank> rank;
+  WorkTimedOut work;
+  std::string group, desc;
+};
+
+std::optional<Wait> WaitOf(const Timeline& timeline, const Failed& failed, EventIndex at) {
+  const Event& event = timeline.events[at];
+  if (const auto* call = std::get_if<CallRecorded>(&event.what)) {
+    const auto rank = timeline.RankOf(event);
+    if (call->ended || call->pairwise || !rank || !timeline.recorded->Hung()) return std::nullopt;
+    return Wait{*rank,
+                {.how = WorkTimedOut::How::kQuoted, .group_rank = {}, .work = call->work, .ran_ms = {}},
+                call->pg_name,
+                call->pg_desc};
+  }
+  const auto* work = std::get_if<WorkTimedOut>(&event.what);
+  if (work == nullptr) return std::nullopt;
+  const auto rank = Who(timeline, event, work->group_rank);
+  if (!rank) return std::nullopt;
+  auto [name, desc] = GroupOf(timeline, failed, at, *rank, *work);
+  return Wait{*rank, *work, std::move(name), std::move(desc)};
 }
 
 using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
@@ -141,14 +184,13 @@ void MatchWork(Timeline& timeline) {
   std::set<std::tuple<std::int64_t, GlobalRank, std::string>> waiting;  ///< number, rank and operation
   std::map<Rows::key_type, std::set<GlobalRank>> waiters_of;
   std::vector<Rows::key_type> order;
+  ReadRecorded(timeline, numbers);
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* work = std::get_if<WorkTimedOut>(&timeline.events[i].what);
-    if (work == nullptr) continue;
-    const auto rank = Who(timeline, timeline.events[i], work->group_rank);
-    if (!rank) continue;
-    const auto [name, desc] = GroupOf(timeline, failed, i, *rank, *work);
-    const std::int64_t seq = work->work.seq ? work->work.seq->value : -1;
-    if (name.empty() && waiting.contains({seq, rank->value, work->work.op}))
+    const auto wait = WaitOf(timeline, failed, i);
+    if (!wait) continue;
+    const auto& [rank, work, name, desc] = *wait;
+    const std::int64_t seq = work.work.seq ? work.work.seq->value : -1;
+    if (name.empty() && waiting.contains({seq, rank.value, work.work.op}))
       continue;  // `what():` and "terminated with exception" repeat the first line
     const std::tuple key(GroupIndex(timeline, numbers, name, desc), seq);
     const auto [it, is_new] = rows.try_emplace(key);
@@ -156,9 +198,9 @@ void MatchWork(Timeline& timeline) {
       order.push_back(key);
       it->second.group = std::get<0>(key);
     }
-    if (!waiters_of[key].insert(rank->value).second) continue;
-    waiting.insert({seq, rank->value, work->work.op});
-    it->second.waiters.push_back(WaiterOf(timeline.events[i], i, *rank, *work));
+    if (!waiters_of[key].insert(rank.value).second) continue;
+    waiting.insert({seq, rank.value, work.work.op});
+    it->second.waiters.push_back(WaiterOf(timeline.events[i], i, rank, work));
   }
   JoinUnnamed(timeline, rows);
   for (const auto& key : order) {
@@ -166,6 +208,9 @@ void MatchWork(Timeline& timeline) {
     if (row.waiters.empty()) continue;
     std::sort(row.waiters.begin(), row.waiters.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     row.work = Majority(row.waiters);
+    row.recorded = std::ranges::all_of(row.waiters, [&](const CollectiveRow::Waiter& waiter) {
+      return std::holds_alternative<CallRecorded>(timeline.events[waiter.event].what);
+    });
     row.whole = !timeline.waits_left_out.MayHold(static_cast<std::size_t>(std::get<1>(key))) &&
                 !timeline.left_out.contains(HeartbeatLost::kKind);
     timeline.collectives.push_back(std::move(row));

@@ -9,6 +9,11 @@
 
 namespace inquest {
 
+const std::shared_ptr<const Recorded>& NoRecords() {
+  static const auto kNone = std::make_shared<const Recorded>();
+  return kNone;
+}
+
 namespace {
 
 /// `[Rank 1]`, `[PG ID 0 PG GUID 0(default_pg) Rank 1]`: how PyTorch and DeepSpeed name the rank that prints. Another

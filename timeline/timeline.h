@@ -16,6 +16,7 @@
 #include "core/input_form.h"
 #include "core/rank_set.h"
 #include "timeline/left_out.h"
+#include "timeline/recorded.h"
 
 namespace inquest {
 
@@ -117,12 +118,14 @@ struct GroupRow {
     std::optional<EventIndex> status_event;
   };
   std::map<GlobalRank, Member> members;
+  RankSet declared;  ///< all its members, as a rank's recorder lists them; empty: not known
 };
 
 /// One operation that did not end, matched over its participants.
 struct CollectiveRow {
   std::uint32_t group = 0;  ///< into Timeline::groups
   bool whole = true;        ///< no waiter was left out
+  bool recorded = false;    ///< known from the ranks' own recorders alone
   WorkFields work;          ///< of the majority
   struct Waiter {
     GlobalRank rank;
@@ -156,6 +159,9 @@ class ByLocalRank {
   bool differ_ = false;
 };
 
+/// One for all timelines without.
+const std::shared_ptr<const Recorded>& NoRecords();
+
 struct Timeline {
   std::vector<InputSummary> inputs;
   std::size_t logs = 0;       ///< inputs that are more than what tools print of a host
@@ -166,7 +172,8 @@ struct Timeline {
   std::vector<RankRow> ranks;  ///< by rank
   std::vector<CommunicatorRow> communicators;
   std::vector<GroupRow> groups;
-  std::vector<CollectiveRow> collectives;  ///< earliest first where the clocks say so, else by line
+  std::vector<CollectiveRow> collectives;                  ///< earliest first where the clocks say so, else by line
+  std::shared_ptr<const Recorded> recorded = NoRecords();  ///< never null; empty: no rank's recorder was given
   std::optional<Known<int>> world_size;
   LeftOut left_out;
   Forgotten waits_left_out;                                  ///< sequence numbers of time-outs, by their hash

@@ -109,7 +109,9 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told
   for (const auto& waiter : row.waiters) out.waiting.Add(waiter.rank.value);
   if (!row.whole) return out;  // who is not among them may have been left out
   for (const auto& [rank, member] : group.members) expected.Add(rank.value);
-  if (DefaultGroup(group)) {
+  expected.Add(group.declared);
+  out.complete = !group.declared.empty();
+  if (DefaultGroup(group) && !out.complete) {
     // An all-gather's output is its input times the size of the group, and the default group is the job.
     if (!timeline.world_size && row.work.op.find("ALLGATHER") != std::string::npos &&
         row.work.numel_in.value_or(0) > 0 && row.work.numel_out)
@@ -263,6 +265,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   std::optional<Found> somebody;  // of a group of which nobody is known to be missing
   for (const CollectiveRow& row :
        std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
+    if (row.recorded) continue;  // recorded-calls knows more of it
     const Members members = MembersOf(evidence.timeline, row, told);
     // What the absent rank was at says more than that it was absent.
     if (auto phase = FromPhase(evidence, row, members, told); phase && !members.absent.empty())

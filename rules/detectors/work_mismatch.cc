@@ -95,8 +95,8 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
 void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
   for (const CollectiveRow& early : timeline.collectives)
     for (const CollectiveRow& late : timeline.collectives) {
-      if (&early == &late || early.group != late.group || !early.work.seq || !late.work.seq ||
-          early.work.seq->value >= late.work.seq->value)
+      if (&early == &late || (early.recorded && late.recorded) || early.group != late.group || !early.work.seq ||
+          !late.work.seq || early.work.seq->value >= late.work.seq->value)
         continue;
       if (early.work.op == late.work.op || PairOp(early.work.op) || PairOp(late.work.op)) continue;
       if (timeline.groups[early.group].name.empty() && timeline.groups[early.group].desc.empty()) continue;
@@ -178,7 +178,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
   FromFingerprints(evidence.timeline, out);
   for (const CollectiveRow& row : evidence.timeline.collectives) {
-    if (!row.work.seq) continue;
+    if (!row.work.seq || row.recorded) continue;
     const Sides sides = Split(row);
     if (sides.size() > 1) out.push_back(FromSides(evidence.timeline, row, sides));
   }

@@ -32,10 +32,6 @@ TEST_CASE("what holds no lines is named by its first bytes", "[binary-form]") {
        "\x7f"
        "ELF",
        "elf"},
-      {"nccl_trace_rank_0", "\x80\x02}q\0(X\x07\0\0\0versionX\x09\0\0\0pg_configX\x09\0\0\0pg_status"s,
-       "flight-recorder"},
-      {"dump.json", R"({"version":"2.4","pg_config":{},"entries":[{"profiling_name":"nccl:all_reduce"}]})",
-       "flight-recorder"},
       {"config.json", R"({"pg_config":{},"entries":[]})", ""},
       {"state.pkl", "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94."s, "pickle"},
       {"run.nsys-rep", "\x01\0\0\0report"s, "nsight-report"},

@@ -1,0 +1,60 @@
+// What a serialised document holds, as a tree of plain values: of a pickle, or of JSON.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace inquest {
+
+struct DataNode;
+
+/// A value of 16 bytes. Texts and nodes belong to the document or to the pool that it was read into.
+struct DataValue {
+  enum class Kind : std::uint8_t { kNone, kBool, kInt, kFloat, kText, kList, kDict };
+  Kind kind = Kind::kNone;
+  std::uint32_t size = 0;  ///< of a text
+  union {
+    std::int64_t number = 0;  ///< of a bool, 0 or 1
+    double real;
+    const char* text;
+    DataNode* node;
+  };
+
+  bool is(Kind other) const { return kind == other; }
+  std::string_view str() const { return kind == Kind::kText ? std::string_view(text, size) : std::string_view(); }
+  static DataValue Int(std::int64_t number);
+  static DataValue Bool(bool on);
+  static DataValue Float(double real);
+  static DataValue Text(std::string_view text);
+};
+
+/// The items of a list, tuple or set; of a dictionary, keys and values in turn, in their order.
+struct DataNode {
+  DataValue* items = nullptr;
+  std::uint32_t size = 0, room = 0;
+  bool torn = false;  ///< the document ended inside it
+};
+
+/// Memory for one document, taken piece by piece and given back at once.
+class DataPool {
+ public:
+  explicit DataPool(std::size_t limit_bytes) : limit_(limit_bytes) {}
+  DataNode* NewNode();
+  /// False: the limit is reached, and the node is as before.
+  bool Append(DataNode& node, const DataValue* items, std::size_t count);
+  /// A copy of the text that lives as long as the pool; nullptr: the limit is reached.
+  const char* Copy(std::string_view text);
+  bool full() const { return full_; }
+
+ private:
+  char* Take(std::size_t bytes);
+
+  std::size_t limit_, taken_ = 0, at_ = 0, room_ = 0;
+  bool full_ = false;
+  std::vector<std::unique_ptr<char[]>> pieces_;
+};
+
+}  // namespace inquest

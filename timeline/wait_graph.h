@@ -1,0 +1,55 @@
+// Who waits for whom, as the ranks' own recorders have it: over all process groups, down to where it began.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/rank_set.h"
+#include "timeline/recorded.h"
+
+namespace inquest {
+
+/// Something in which ranks wait: one number of a group, or the sends and receives of one rank that were launched as one.
+struct WaitNode {
+  std::uint32_t group = 0;  ///< into Recorded::groups
+  std::int64_t seq = 0;
+  bool pairwise = false;
+  RankSet ranks;  ///< whose oldest call that had not ended it is
+  // Its other members, or the peers that do not answer:
+  RankSet idle;     ///< had nothing that had not ended, and had not made this call
+  RankSet unknown;  ///< of whom no recorder was given
+  RankSet through;  ///< for whom it had ended
+  struct Edge {
+    std::uint32_t node = 0;  ///< where those members are instead
+    RankSet ranks;
+  };
+  std::vector<Edge> edges;
+  RankSet enqueued_only;        ///< of `ranks`, where some had begun it: those that had not
+  std::int64_t created_ns = 0;  ///< when the first of them made it; 0: not recorded
+  /// Two that answer one another with other sizes.
+  struct Unequal {
+    RecordedCall one, other;
+    GlobalRank rank, peer;  ///< of `one`, and of `other`
+  };
+  std::optional<Unequal> unequal;
+
+  bool all_there() const { return idle.empty() && unknown.empty() && edges.empty(); }
+};
+
+/// Nobody waits for somebody else from here on: members never came, nothing is known of them, all came and it does not
+/// end, or nodes wait for one another in a circle.
+struct WaitRoot {
+  std::vector<std::uint32_t> nodes;  ///< one; of a circle, each waits for the next, and the last for the first
+  RankSet waiting;                   ///< all who wait in them, or for those who do
+  std::int64_t created_ns = 0;
+};
+
+struct WaitGraph {
+  std::vector<WaitNode> nodes;  ///< collectives by group and number, then pairs by rank
+  std::vector<WaitRoot> roots;  ///< those that most ranks wait for first; then the oldest
+};
+
+WaitGraph WaitsOf(const Recorded& recorded);
+
+}  // namespace inquest
