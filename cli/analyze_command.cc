@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/rule_set.h"
 #include "replay/infer.h"
+#include "report/recorded.h"
 #include "report/report.h"
 
 namespace inquest {
@@ -71,6 +72,25 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
   return *std::move(analysis);
+}
+
+CommandResult RunFlightRecorder(const Options& options) {
+  if (options.arguments.empty())
+    return CouldNotRun({"nothing to read", "name the dumps: inquest fr /tmp/nccl_trace_rank_*", ""});
+  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
+  if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
+  const auto analysis = std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed)));
+  if (analysis->timeline.recorded->empty())
+    return CouldNotRun({"no dump of a Flight Recorder is among what was given",
+                        "inquest PATH... reads logs; a job writes dumps with TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+                        options.arguments.front()});
+  CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
+  if (options.analysis.quiet) return result;
+  const bool as_table = options.format == FindReportFormat("text");
+  result.print = [analysis, render = as_table ? &RenderRecorded : options.format->render,
+                  context = ReportContext{.text = StyleOfOutput(options), .tool_version = Version()}](
+                     const Sink& sink) { render(analysis->timeline, analysis->verdict, context, sink); };
+  return result;
 }
 
 CommandResult RunAnalysis(const Options& options) {

@@ -12,6 +12,7 @@ CommandResult RunAnalysis(const Options& options);
 /// The analysis alone, with what the options say of rules and threads; a CommandResult where it could not run.
 std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options,
                                                   const std::vector<std::string>& paths);
+CommandResult RunFlightRecorder(const Options& options);
 CommandResult RunRules(const Options& options);
 CommandResult RunExplain(const Options& options);
 CommandResult RunCollect(const Options& options);

@@ -202,6 +202,20 @@ std::span<const Command> Commands() {
                 "one job.\n\n"
                 "Exit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.",
        .run = RunAnalysis},
+      {.name = "fr",
+       .summary = "Show what the ranks' Flight Recorders hold: a table a process group, and who waits for whom.",
+       .usage = "inquest fr [OPTIONS] PATH...",
+       .examples = "inquest fr /tmp/nccl_trace_rank_*\n"
+                   "inquest fr dumps/ job.log                 the verdict argues from the log, too\n"
+                   "inquest fr --format json dumps/ | jq .recorded.waits",
+       .words = {},
+       .ids = "",
+       .notes = "PATH is a dump (as PyTorch pickles it, or in JSON), a folder or an archive of such; a trace of "
+                "PyTorch's profiler does as well. TORCH_FR_BUFFER_SIZE (before 2.7: "
+                "TORCH_NCCL_TRACE_BUFFER_SIZE) and TORCH_NCCL_DUMP_ON_TIMEOUT=1 make a job write dumps.\n\n"
+                "Exit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.",
+       .analyzes = true,
+       .run = RunFlightRecorder},
       {.name = "rules",
        .summary = "List, show, test or check the rules.",
        .usage = "inquest rules list [--cause CODE]\ninquest rules show ID\ninquest rules test [--rules DIR]\ninquest "
@@ -532,7 +546,7 @@ std::span<const Option> OptionTable() {
 }
 
 bool Accepts(const Command& command, const Option& option) {
-  return option.command == "*" || option.command == command.name;
+  return option.command == "*" || option.command == command.name || (option.command.empty() && command.analyzes);
 }
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {

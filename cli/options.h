@@ -88,6 +88,7 @@ struct Command {
   std::span<const std::string_view> words;  ///< what the first argument can be
   std::string_view ids;                     ///< shell command that prints what the next argument can be; empty: files
   std::string_view notes = {};              ///< paragraphs at the end of the help
+  bool analyzes = false;                    ///< reads logs as the analysis does, and takes its options
   CommandResult (*run)(const Options&);
 };
 /// The analysis first.

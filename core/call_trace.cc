@@ -5,9 +5,12 @@ namespace inquest {
 
 std::string_view Name(CallTrace::State state) {
   switch (state) {
-    case CallTrace::State::kScheduled: return "scheduled";
-    case CallTrace::State::kStarted: return "started";
-    case CallTrace::State::kCompleted: return "completed";
+    case CallTrace::State::kScheduled:
+      return "scheduled";
+    case CallTrace::State::kStarted:
+      return "started";
+    case CallTrace::State::kCompleted:
+      return "completed";
   }
   return {};
 }

@@ -15,7 +15,7 @@ namespace inquest {
 struct CallForm {
   std::string op;  ///< `all_reduce`, `_allgather_base`: as the recorder names it, without the backend
   std::vector<std::vector<std::int64_t>> inputs, outputs;  ///< one shape a tensor
-  std::string dtypes;  ///< `Float`, `Float -> BFloat16`; empty: not recorded
+  std::string dtypes;                                      ///< `Float`, `Float -> BFloat16`; empty: not recorded
   bool operator==(const CallForm&) const = default;
   auto operator<=>(const CallForm&) const = default;
 };
@@ -53,10 +53,10 @@ struct CallTrace {
   std::vector<CallForm> forms;
   std::vector<std::string> sites;  ///< `train_step at train.py:88`; the first is empty: none was recorded
   std::vector<Call> calls;
-  std::int64_t timeout_ms = 0;        ///< the largest of an open call; 0: not recorded
-  std::uint64_t entries = 0;          ///< of the dump; of those, `calls` are what could be read
-  std::string problem;                ///< why it is not whole; empty: it is
-  bool timed = false;                 ///< the recorder was told when calls start: kScheduled means not started
+  std::int64_t timeout_ms = 0;  ///< the largest of an open call; 0: not recorded
+  std::uint64_t entries = 0;    ///< of the dump; of those, `calls` are what could be read
+  std::string problem;          ///< why it is not whole; empty: it is
+  bool timed = false;           ///< the recorder was told when calls start: kScheduled means not started
 };
 
 std::string_view Name(CallTrace::State state);

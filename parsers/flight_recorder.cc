@@ -1,8 +1,8 @@
 // Dumps of PyTorch's Flight Recorder: what a rank had enqueued, started and completed.
 #include "parsers/flight_recorder.h"
 
-#include <fmt/format.h>
 #include <simdjson.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -56,11 +56,20 @@ bool FromJson(json::dom::element from, DataPool& pool, int depth, DataValue& to)
       }
       return true;
     }
-    case json::dom::element_type::STRING: to = DataValue::Text(string_view(from)); return true;
-    case json::dom::element_type::INT64: to = DataValue::Int(std::int64_t(from)); return true;
-    case json::dom::element_type::BOOL: to = DataValue::Bool(bool(from)); return true;
-    case json::dom::element_type::DOUBLE: to = DataValue::Float(double(from)); return true;
-    default: return true;
+    case json::dom::element_type::STRING:
+      to = DataValue::Text(string_view(from));
+      return true;
+    case json::dom::element_type::INT64:
+      to = DataValue::Int(std::int64_t(from));
+      return true;
+    case json::dom::element_type::BOOL:
+      to = DataValue::Bool(bool(from));
+      return true;
+    case json::dom::element_type::DOUBLE:
+      to = DataValue::Float(double(from));
+      return true;
+    default:
+      return true;
   }
 }
 
@@ -184,8 +193,8 @@ struct Entry {
   bool retired = false, is_p2p = false;
 };
 
-// Entries repeat one another: keys in one order, a few hundred forms of calls and call sites. Each is read once and then
-// known again, keys by where their text lies.
+// Entries repeat one another: keys in one order, a few hundred forms of calls and call sites. Each is read once and
+// then known again, keys by where their text lies.
 class Reader {
  public:
   CallTrace Run(const DataValue& root) {
@@ -262,23 +271,56 @@ class Reader {
       const DataValue &key = node.items[i], &value = node.items[i + 1];
       if (!key.is(Kind::kText)) continue;
       switch (FieldAt(i / 2, key)) {
-        case Field::kOther: break;
-        case Field::kFrames: out.frames = value; break;
-        case Field::kPgId: out.pg_id = NumberOf(value); break;
-        case Field::kGroup: out.group = value; break;
-        case Field::kSeq: out.seq = NumberOf(value); break;
-        case Field::kP2pSeq: out.p2p_seq = NumberOf(value); break;
-        case Field::kName: out.name = value; break;
-        case Field::kCreated: out.created = NumberOf(value); break;
-        case Field::kInputs: out.inputs = value; break;
-        case Field::kOutputs: out.outputs = value; break;
-        case Field::kInputTypes: out.input_types = value; break;
-        case Field::kOutputTypes: out.output_types = value; break;
-        case Field::kState: out.state = value; break;
-        case Field::kStarted: out.started = NumberOf(value); break;
-        case Field::kRetired: out.retired = IsTrue(value); break;
-        case Field::kTimeout: out.timeout = NumberOf(value); break;
-        case Field::kIsP2p: out.is_p2p = IsTrue(value); break;
+        case Field::kOther:
+          break;
+        case Field::kFrames:
+          out.frames = value;
+          break;
+        case Field::kPgId:
+          out.pg_id = NumberOf(value);
+          break;
+        case Field::kGroup:
+          out.group = value;
+          break;
+        case Field::kSeq:
+          out.seq = NumberOf(value);
+          break;
+        case Field::kP2pSeq:
+          out.p2p_seq = NumberOf(value);
+          break;
+        case Field::kName:
+          out.name = value;
+          break;
+        case Field::kCreated:
+          out.created = NumberOf(value);
+          break;
+        case Field::kInputs:
+          out.inputs = value;
+          break;
+        case Field::kOutputs:
+          out.outputs = value;
+          break;
+        case Field::kInputTypes:
+          out.input_types = value;
+          break;
+        case Field::kOutputTypes:
+          out.output_types = value;
+          break;
+        case Field::kState:
+          out.state = value;
+          break;
+        case Field::kStarted:
+          out.started = NumberOf(value);
+          break;
+        case Field::kRetired:
+          out.retired = IsTrue(value);
+          break;
+        case Field::kTimeout:
+          out.timeout = NumberOf(value);
+          break;
+        case Field::kIsP2p:
+          out.is_p2p = IsTrue(value);
+          break;
       }
     }
     return out;

@@ -76,10 +76,10 @@ struct Refused {
   string_view name;
 };
 constexpr Refused kRefusedOps[] = {
-    {'c', "GLOBAL"},         {'R', "REDUCE"},      {'b', "BUILD"},           {'i', "INST"},
-    {'o', "OBJ"},            {0x81, "NEWOBJ"},     {0x92, "NEWOBJ_EX"},      {0x93, "STACK_GLOBAL"},
-    {'P', "PERSID"},         {'Q', "BINPERSID"},   {0x82, "EXT1"},           {0x83, "EXT2"},
-    {0x84, "EXT4"},          {0x96, "BYTEARRAY8"}, {0x97, "NEXT_BUFFER"},    {0x98, "READONLY_BUFFER"},
+    {'c', "GLOBAL"}, {'R', "REDUCE"},      {'b', "BUILD"},        {'i', "INST"},
+    {'o', "OBJ"},    {0x81, "NEWOBJ"},     {0x92, "NEWOBJ_EX"},   {0x93, "STACK_GLOBAL"},
+    {'P', "PERSID"}, {'Q', "BINPERSID"},   {0x82, "EXT1"},        {0x83, "EXT2"},
+    {0x84, "EXT4"},  {0x96, "BYTEARRAY8"}, {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
 };
 
 /// What of the machine is no opcode's: the reasons for which it stops.
@@ -283,23 +283,40 @@ class Machine {
 
   void Step(unsigned char op) {
     switch (op) {
-      case kBinGet: return Get(Number<std::uint8_t>());
-      case kBinInt1: return Push(DataValue::Int(Number<std::uint8_t>()));
-      case kMark: return PushMark();
-      case kBinInt: return Push(DataValue::Int(Number<std::int32_t>()));
-      case kBinInt2: return Push(DataValue::Int(Number<std::uint16_t>()));
-      case kLong1: return PushLong(Number<std::uint8_t>());
-      case kLongBinGet: return Get(Number<std::uint32_t>());
-      case kBinUnicode: return PushText(Number<std::uint32_t>());
-      case kBinPut: return Put(Number<std::uint8_t>());
-      case kLongBinPut: return Put(Number<std::uint32_t>());
-      case kEmptyList: return PushNode(Kind::kList);
-      case kEmptyDict: return PushNode(Kind::kDict);
-      case kAppends: return FillFromMark();
-      case kSetItems: return FillFromMark();
-      case kNewTrue: return Push(DataValue::Bool(true));
-      case kNewFalse: return Push(DataValue::Bool(false));
-      case kNone: return Push(DataValue{});
+      case kBinGet:
+        return Get(Number<std::uint8_t>());
+      case kBinInt1:
+        return Push(DataValue::Int(Number<std::uint8_t>()));
+      case kMark:
+        return PushMark();
+      case kBinInt:
+        return Push(DataValue::Int(Number<std::int32_t>()));
+      case kBinInt2:
+        return Push(DataValue::Int(Number<std::uint16_t>()));
+      case kLong1:
+        return PushLong(Number<std::uint8_t>());
+      case kLongBinGet:
+        return Get(Number<std::uint32_t>());
+      case kBinUnicode:
+        return PushText(Number<std::uint32_t>());
+      case kBinPut:
+        return Put(Number<std::uint8_t>());
+      case kLongBinPut:
+        return Put(Number<std::uint32_t>());
+      case kEmptyList:
+        return PushNode(Kind::kList);
+      case kEmptyDict:
+        return PushNode(Kind::kDict);
+      case kAppends:
+        return FillFromMark();
+      case kSetItems:
+        return FillFromMark();
+      case kNewTrue:
+        return Push(DataValue::Bool(true));
+      case kNewFalse:
+        return Push(DataValue::Bool(false));
+      case kNone:
+        return Push(DataValue{});
       case kBinFloat: {
         std::uint64_t bits = 0;
         const char* from = Operand(8);
@@ -307,30 +324,46 @@ class Machine {
         for (int i = 0; i < 8; ++i) bits = bits << 8 | static_cast<unsigned char>(from[i]);
         return Push(DataValue::Float(std::bit_cast<double>(bits)));
       }
-      case kTuple1: return WrapTop(1);
-      case kTuple2: return WrapTop(2);
-      case kTuple3: return WrapTop(3);
-      default: return Seldom(op);
+      case kTuple1:
+        return WrapTop(1);
+      case kTuple2:
+        return WrapTop(2);
+      case kTuple3:
+        return WrapTop(3);
+      default:
+        return Seldom(op);
     }
   }
 
   void Seldom(unsigned char op) {
     switch (op) {
-      case kStop: halt_ = stack_.empty() ? Halt::kBroken : Halt::kStopped; return;
+      case kStop:
+        halt_ = stack_.empty() ? Halt::kBroken : Halt::kStopped;
+        return;
       case kProto: {
         const auto protocol = Number<std::uint8_t>();
         if (halt_ == Halt::kNo && protocol > 5) halt_ = Halt::kBroken;
         return;
       }
-      case kFrame: Operand(8); return;
-      case kMemoize: return Put(memo_.size());
-      case kShortBinUnicode: return PushText(Number<std::uint8_t>());
-      case kShortBinString: return PushText(Number<std::uint8_t>());
-      case kShortBinBytes: return PushText(Number<std::uint8_t>());
-      case kBinString: return PushText(Number<std::uint32_t>());
-      case kBinBytes: return PushText(Number<std::uint32_t>());
-      case kBinUnicode8: return PushText(Number<std::uint64_t>());
-      case kBinBytes8: return PushText(Number<std::uint64_t>());
+      case kFrame:
+        Operand(8);
+        return;
+      case kMemoize:
+        return Put(memo_.size());
+      case kShortBinUnicode:
+        return PushText(Number<std::uint8_t>());
+      case kShortBinString:
+        return PushText(Number<std::uint8_t>());
+      case kShortBinBytes:
+        return PushText(Number<std::uint8_t>());
+      case kBinString:
+        return PushText(Number<std::uint32_t>());
+      case kBinBytes:
+        return PushText(Number<std::uint32_t>());
+      case kBinUnicode8:
+        return PushText(Number<std::uint64_t>());
+      case kBinBytes8:
+        return PushText(Number<std::uint64_t>());
       case kString: {
         auto line = Line();
         if (line && line->size() >= 2) *line = line->substr(1, line->size() - 2);
@@ -340,9 +373,12 @@ class Machine {
       case kUnicode:
         if (const auto line = Line()) Push(DataValue::Text(*line));
         return;
-      case kIntText: return PushNumberLine(false);
-      case kLongText: return PushNumberLine(false);
-      case kFloatText: return PushNumberLine(true);
+      case kIntText:
+        return PushNumberLine(false);
+      case kLongText:
+        return PushNumberLine(false);
+      case kFloatText:
+        return PushNumberLine(true);
       case kLong4: {
         const auto size = Number<std::int32_t>();
         if (size < 0)
@@ -351,17 +387,28 @@ class Machine {
           PushLong(static_cast<std::uint64_t>(size));
         return;
       }
-      case kPut: return PutOrGetLine(true);
-      case kGet: return PutOrGetLine(false);
-      case kAppend: return FillTop(1);
-      case kSetItem: return FillTop(2);
-      case kList: return WrapFromMark(Kind::kList);
-      case kTuple: return WrapFromMark(Kind::kList);
-      case kDict: return WrapFromMark(Kind::kDict);
-      case kEmptyTuple: return PushNode(Kind::kList);
-      case kEmptySet: return PushNode(Kind::kList);
-      case kAddItems: return FillFromMark();
-      case kFrozenSet: return WrapFromMark(Kind::kList);
+      case kPut:
+        return PutOrGetLine(true);
+      case kGet:
+        return PutOrGetLine(false);
+      case kAppend:
+        return FillTop(1);
+      case kSetItem:
+        return FillTop(2);
+      case kList:
+        return WrapFromMark(Kind::kList);
+      case kTuple:
+        return WrapFromMark(Kind::kList);
+      case kDict:
+        return WrapFromMark(Kind::kDict);
+      case kEmptyTuple:
+        return PushNode(Kind::kList);
+      case kEmptySet:
+        return PushNode(Kind::kList);
+      case kAddItems:
+        return FillFromMark();
+      case kFrozenSet:
+        return WrapFromMark(Kind::kList);
       case kPop:
         if (!marks_.empty() && marks_.back() == stack_.size())
           marks_.pop_back();
@@ -379,7 +426,8 @@ class Machine {
         else
           Push(DataValue(stack_.back()));
         return;
-      default: break;
+      default:
+        break;
     }
     for (const Refused& refused : kRefusedOps)
       if (refused.code == op) refused_ = refused.name;
@@ -408,9 +456,12 @@ class Machine {
   std::string Problem() const {
     const auto offset = op_at_ - begin_;
     switch (halt_) {
-      case Halt::kStopped: return {};
-      case Halt::kCut: return fmt::format("cut after {} bytes, in the middle of the dump", end_ - begin_);
-      case Halt::kFull: return fmt::format("larger than what is held of one dump; read up to byte {}", offset);
+      case Halt::kStopped:
+        return {};
+      case Halt::kCut:
+        return fmt::format("cut after {} bytes, in the middle of the dump", end_ - begin_);
+      case Halt::kFull:
+        return fmt::format("larger than what is held of one dump; read up to byte {}", offset);
       case Halt::kRefused:
         return fmt::format("{} at byte {} would call what the file names, which is refused", refused_, offset);
       default:

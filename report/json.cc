@@ -1,10 +1,12 @@
 // The verdict as one JSON document. Its fields are explained in docs/json.md and fixed by docs/verdict.schema.json.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "report/recorded.h"
 #include "report/report.h"
 
 namespace inquest {
@@ -353,6 +355,91 @@ Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
        Json{{"how", Name(line.end.how)}, {"said_by", OrNull(line.end.said_by)}, {"at", maybe_at(line.end.event)}}}};
 }
 
+Json CallToJson(const Timeline& timeline, const RecordedCall& call) {
+  const CallForm& form = timeline.recorded->forms[call.form];
+  return Json{{"op", form.op},
+              {"seq", call.seq},
+              {"input_sizes", form.inputs},
+              {"output_sizes", form.outputs},
+              {"dtype", OrNull(form.dtypes)},
+              {"peer", OrNull(call.peer)},
+              {"state", Name(call.state)},
+              {"gave_up", call.gave_up},
+              {"call_site", OrNull(call.site)},
+              {"source", Source(timeline, call.where)},
+              {"line", call.where.line}};
+}
+
+Json RecordedGroupToJson(const Timeline& timeline, const WaitGraph& waits, std::uint32_t number) {
+  const Recorded& recorded = *timeline.recorded;
+  const RecordedGroup& group = recorded.groups[number];
+  static constexpr std::array<std::string_view, 4> kWhere = {"in-call", "elsewhere", "nowhere", "no-dump"};
+  Json divergence = nullptr;
+  if (group.divergence)
+    divergence = Json{{"seq", group.divergence->seq}, {"sides", List(group.divergence->sides, [&](const auto& side) {
+                                                         const CallForm& form = recorded.forms[side.form];
+                                                         return Json{{"ranks", Ranks(side.ranks)},
+                                                                     {"op", form.op},
+                                                                     {"input_sizes", form.inputs},
+                                                                     {"output_sizes", form.outputs},
+                                                                     {"dtype", OrNull(form.dtypes)},
+                                                                     {"call_site", OrNull(side.site)},
+                                                                     {"source", Source(timeline, side.where)},
+                                                                     {"line", side.where.line}};
+                                                       })}};
+  return Json{{"name", group.name},
+              {"desc", OrNull(group.desc)},
+              {"ranks", Ranks(group.Members())},
+              {"rows", List(RowsOf(recorded, waits, number),
+                            [&](const RecordedRow& row) {
+                              return Json{
+                                  {"ranks", Ranks(row.ranks)},
+                                  {"where", kWhere[static_cast<std::size_t>(row.where)]},
+                                  {"last_ended", OrNull(row.ended)},
+                                  {"last_made", OrNull(row.made)},
+                                  {"wait", OrNull(row.node)},
+                                  {"call", row.call == nullptr ? Json(nullptr) : CallToJson(timeline, *row.call)}};
+                            })},
+              {"divergence", divergence}};
+}
+
+Json WaitToJson(const Recorded& recorded, const WaitNode& node) {
+  return Json{{"group", recorded.groups[node.group].name},
+              {"seq", node.pairwise ? Json(nullptr) : Json(node.seq)},
+              {"call", InWords(recorded, node)},
+              {"ranks", Ranks(node.ranks)},
+              {"idle", Ranks(node.idle)},
+              {"no_dump", Ranks(node.unknown)},
+              {"ended_on", Ranks(node.through)},
+              {"not_begun", Ranks(node.enqueued_only)},
+              {"instead", List(node.edges, [](const WaitNode::Edge& edge) {
+                 return Json{{"ranks", Ranks(edge.ranks)}, {"wait", edge.node}};
+               })}};
+}
+
+/// null: no recorder was given.
+void WriteRecorded(const Timeline& timeline, Document& document) {
+  const Recorded& recorded = *timeline.recorded;
+  document.Key("recorded");
+  if (recorded.empty()) return document.Value(nullptr);
+  const WaitGraph waits = WaitsOf(recorded);
+  RankSet given;
+  for (const RecordedRank& rank : recorded.ranks) given.Add(rank.rank.value);
+  document.Begin('{');
+  document.Key("version").Value(OrNull(recorded.version));
+  document.Key("ranks").Value(Ranks(given));
+  document.Key("nameless").Value(recorded.nameless);
+  document.Key("groups").Begin('[');
+  for (std::uint32_t i = 0; i < recorded.groups.size(); ++i)
+    if (!recorded.groups[i].members.empty()) document.Value(RecordedGroupToJson(timeline, waits, i));
+  document.End();
+  document.List("waits", waits.nodes, [&](const WaitNode& node) { return WaitToJson(recorded, node); });
+  document.List("roots", waits.roots, [](const WaitRoot& root) {
+    return Json{{"waits", root.nodes}, {"ranks_waiting", Ranks(root.waiting)}};
+  });
+  document.End();
+}
+
 /// What the manifests of bundles say is not in them, by input.
 std::map<std::uint32_t, Json> Missing(const Timeline& timeline) {
   std::map<std::uint32_t, Json> missing;
@@ -396,6 +483,7 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   WriteJob(timeline, document);
   document.List("timeline", timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); });
   document.List("lifelines", verdict.lifelines, [&](const Lifeline& line) { return LifelineToJson(timeline, line); });
+  WriteRecorded(timeline, document);
   document.Key("inputs").Begin('[');
   for (std::uint32_t i = 0; i < timeline.inputs.size(); ++i) {
     const auto lack = missing.find(i);

@@ -47,8 +47,8 @@ struct RecordedMember {
 
 struct RecordedGroup {
   std::string name, desc;
-  std::vector<int> ranks;  ///< global, by group rank; empty: not recorded
-  bool mixed = false;      ///< its numbers differ from rank to rank
+  std::vector<int> ranks;               ///< global, by group rank; empty: not recorded
+  bool mixed = false;                   ///< its numbers differ from rank to rank
   std::vector<RecordedMember> members;  ///< by rank: those whose recorder holds anything of it
   /// The first number at which members called different things. Largest side first; ties by the lowest rank.
   struct Divergence {
@@ -85,10 +85,10 @@ struct Recorded {
   std::vector<RecordedGroup> groups;  ///< by name
   std::vector<RecordedRank> ranks;    ///< by rank
   std::vector<CallForm> forms;
-  std::int64_t timeout_ms = 0;     ///< 0: not recorded
-  bool gave_up = false;            ///< some watchdog gave up on a call
-  std::uint64_t nameless = 0;      ///< dumps of which nothing says the rank
-  std::string version;             ///< of the first dump
+  std::int64_t timeout_ms = 0;  ///< 0: not recorded
+  bool gave_up = false;         ///< some watchdog gave up on a call
+  std::uint64_t nameless = 0;   ///< dumps of which nothing says the rank
+  std::string version;          ///< of the first dump
   bool empty() const { return ranks.empty(); }
   /// How long the call that had not ended and is the oldest had waited when the newest was made; nullopt: not recorded.
   std::optional<std::chrono::nanoseconds> LongestWait() const;

@@ -48,9 +48,7 @@ struct Lane {
   std::int32_t peer = -1;  ///< the whole group
   auto operator<=>(const Lane&) const = default;
 };
-Lane LaneOf(const CallTrace::Call& call) {
-  return {call.group, call.to == CallTrace::Peer::kNone ? -1 : call.peer};
-}
+Lane LaneOf(const CallTrace::Call& call) { return {call.group, call.to == CallTrace::Peer::kNone ? -1 : call.peer}; }
 
 /// By place, whether a call had not ended. One that a later call of its stream outlived had, whatever its recorder was
 /// last told.

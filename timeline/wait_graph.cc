@@ -9,9 +9,9 @@ namespace inquest {
 namespace {
 
 // A rank stands in the oldest call that had not ended: what it enqueued later waits behind that, whatever stream it is
-// on. A collective waits for every member that stands somewhere else and is not through with it; if such a member stands
-// in another call, that is what it really waits for. From there on the argument is the graph's: follow the arrows to
-// where there are none, or to a circle.
+// on. A collective waits for every member that stands somewhere else and is not through with it; if such a member
+// stands in another call, that is what it really waits for. From there on the argument is the graph's: follow the
+// arrows to where there are none, or to a circle.
 
 using Key = std::tuple<bool, std::uint32_t, std::int64_t>;  ///< pairwise, group or rank, number
 
@@ -177,7 +177,8 @@ class Builder {
     for (std::size_t i = 0; i < reach.size(); ++i)
       if (reach[i]) root.waiting.Add(graph_.nodes[i].ranks);
     for (const std::uint32_t node : root.nodes)
-      if (const std::int64_t at = graph_.nodes[node].created_ns; root.created_ns == 0 || (at > 0 && at < root.created_ns))
+      if (const std::int64_t at = graph_.nodes[node].created_ns;
+          root.created_ns == 0 || (at > 0 && at < root.created_ns))
         root.created_ns = at;
     graph_.roots.push_back(std::move(root));
   }

@@ -10,7 +10,8 @@
 
 namespace inquest {
 
-/// Something in which ranks wait: one number of a group, or the sends and receives of one rank that were launched as one.
+/// Something in which ranks wait: one number of a group, or the sends and receives of one rank that were launched as
+/// one.
 struct WaitNode {
   std::uint32_t group = 0;  ///< into Recorded::groups
   std::int64_t seq = 0;

@@ -147,10 +147,10 @@ class Recorders {
     if (sides[0].ranks.size() > sides[1].ranks.size())
       for (std::size_t i = 1; i < sides.size(); ++i)
         for (const int rank : sides[i].ranks)
-          found.culprits.push_back(BlameRank(
-              timeline_, GlobalRank{rank},
-              fmt::format("called {}{}{}", InWords(recorded_.forms[sides[i].form]),
-                          sides[i].site.empty() ? "" : " in " + sides[i].site, ", unlike the majority")));
+          found.culprits.push_back(
+              BlameRank(timeline_, GlobalRank{rank},
+                        fmt::format("called {}{}{}", InWords(recorded_.forms[sides[i].form]),
+                                    sides[i].site.empty() ? "" : " in " + sides[i].site, ", unlike the majority")));
     CollectiveRef ref;
     ref.op = WorkName(first.op);
     ref.seq = worst->divergence->seq;
@@ -266,7 +266,8 @@ class Recorders {
     found.Say("begun", RanksWithin(begun));
     found.collective = RefOf(node);
     for (const int rank : node.enqueued_only) {
-      found.culprits.push_back(BlameRank(timeline_, GlobalRank{rank}, "had enqueued it, and its device had not begun it"));
+      found.culprits.push_back(
+          BlameRank(timeline_, GlobalRank{rank}, "had enqueued it, and its device had not begun it"));
       if (found.citations.size() < 2) found.citations.push_back(CiteRecorded(GlobalRank{rank}, FrontOf(rank), "cause"));
     }
     found.citations.push_back(CiteRecorded(GlobalRank{begun.front()}, FrontOf(begun.front()), "symptom"));
@@ -323,8 +324,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
 
 }  // namespace
 
-extern const Detector kRecordedCalls{"recorded-calls",
-                                     "The ranks' own recorders show who never came, or who called something else.",
-                                     kFindings, &Run};
+extern const Detector kRecordedCalls{
+    "recorded-calls", "The ranks' own recorders show who never came, or who called something else.", kFindings, &Run};
 
 }  // namespace inquest

@@ -76,9 +76,7 @@ std::map<int, FlightDump> RecordedJob::Run() {
   const auto record = [&](int rank, const RecordedStep& step, std::int64_t seq, std::int64_t p2p_seq) {
     Device& device = devices[static_cast<std::size_t>(rank)];
     const DumpGroup& group = GroupOf(step.group);
-    const auto number = [&](int member) {
-      return std::ranges::find(group.ranks, member) - group.ranks.begin();
-    };
+    const auto number = [&](int member) { return std::ranges::find(group.ranks, member) - group.ranks.begin(); };
     DumpEntry entry;
     entry.record = device.entries.size();
     entry.group = group.name;
@@ -152,8 +150,7 @@ std::map<int, FlightDump> RecordedJob::Run() {
 
 namespace {
 
-RecordedStep Step(const std::string& op, std::int64_t in, std::int64_t out, int line,
-                  const std::string& group = "0") {
+RecordedStep Step(const std::string& op, std::int64_t in, std::int64_t out, int line, const std::string& group = "0") {
   RecordedStep step;
   step.group = group;
   step.op = op;
@@ -317,8 +314,8 @@ const std::map<std::string, Maker>& Makers() {
          job.ahead(1);
          Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank) {
-           const RecordedStep data = Step("all_reduce", 4194304, 4194304, 171), tensor =
-                                                                                   Step("all_reduce", 65536, 65536, 212, "1");
+           const RecordedStep data = Step("all_reduce", 4194304, 4194304, 171),
+                              tensor = Step("all_reduce", 65536, 65536, 212, "1");
            job.On(rank, rank < 2 ? data : tensor);
            job.On(rank, rank < 2 ? tensor : data);
          }
