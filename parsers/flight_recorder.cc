@@ -88,10 +88,12 @@ string_view TextUnder(const DataValue& dict, string_view key) {
 }
 
 /// A number, or a text that is one: JSON has both.
-std::optional<std::int64_t> NumberOf(const DataValue& value) {
+std::optional<std::int64_t> NumberInText(string_view text);
+inline std::optional<std::int64_t> NumberOf(const DataValue& value) {
   if (value.is(Kind::kInt)) return value.number;
-  if (!value.is(Kind::kText)) return std::nullopt;
-  const string_view text = value.str();
+  return value.is(Kind::kText) ? NumberInText(value.str()) : std::nullopt;
+}
+std::optional<std::int64_t> NumberInText(string_view text) {
   std::int64_t out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -187,10 +189,18 @@ class Mix {
 };
 
 /// One entry of the dump, as it lies there.
-struct Entry {
-  DataValue frames, group, name, inputs, outputs, input_types, output_types, state;
-  std::optional<std::int64_t> pg_id, seq, p2p_seq, created, started, timeout;
-  bool retired = false, is_p2p = false;
+class Entry {
+ public:
+  void Set(Field field, const DataValue& value) { values_[static_cast<std::size_t>(field)] = &value; }
+  const DataValue& operator[](Field field) const {
+    static constexpr DataValue kNone{};
+    const DataValue* value = values_[static_cast<std::size_t>(field)];
+    return value == nullptr ? kNone : *value;
+  }
+  std::optional<std::int64_t> Number(Field field) const { return NumberOf((*this)[field]); }
+
+ private:
+  std::array<const DataValue*, static_cast<std::size_t>(Field::kIsP2p) + 1> values_{};
 };
 
 // Entries repeat one another: keys in one order, a few hundred forms of calls and call sites. Each is read once and
@@ -267,91 +277,39 @@ class Reader {
 
   Entry Fields(const DataNode& node) {
     Entry out;
-    for (std::uint32_t i = 0; i + 1 < node.size; i += 2) {
-      const DataValue &key = node.items[i], &value = node.items[i + 1];
-      if (!key.is(Kind::kText)) continue;
-      switch (FieldAt(i / 2, key)) {
-        case Field::kOther:
-          break;
-        case Field::kFrames:
-          out.frames = value;
-          break;
-        case Field::kPgId:
-          out.pg_id = NumberOf(value);
-          break;
-        case Field::kGroup:
-          out.group = value;
-          break;
-        case Field::kSeq:
-          out.seq = NumberOf(value);
-          break;
-        case Field::kP2pSeq:
-          out.p2p_seq = NumberOf(value);
-          break;
-        case Field::kName:
-          out.name = value;
-          break;
-        case Field::kCreated:
-          out.created = NumberOf(value);
-          break;
-        case Field::kInputs:
-          out.inputs = value;
-          break;
-        case Field::kOutputs:
-          out.outputs = value;
-          break;
-        case Field::kInputTypes:
-          out.input_types = value;
-          break;
-        case Field::kOutputTypes:
-          out.output_types = value;
-          break;
-        case Field::kState:
-          out.state = value;
-          break;
-        case Field::kStarted:
-          out.started = NumberOf(value);
-          break;
-        case Field::kRetired:
-          out.retired = IsTrue(value);
-          break;
-        case Field::kTimeout:
-          out.timeout = NumberOf(value);
-          break;
-        case Field::kIsP2p:
-          out.is_p2p = IsTrue(value);
-          break;
-      }
-    }
+    for (std::uint32_t i = 0; i + 1 < node.size; i += 2)
+      if (node.items[i].is(Kind::kText)) out.Set(FieldAt(i / 2, node.items[i]), node.items[i + 1]);
     return out;
   }
 
   void ReadEntry(const DataValue& value, std::uint32_t place) {
     if (!value.is(Kind::kDict) || value.node->torn) return;
     const Entry entry = Fields(*value.node);
-    const auto& seq = entry.seq ? entry.seq : entry.p2p_seq;
-    if (!entry.name.is(Kind::kText) || !seq || *seq < 0) return;
+    const auto own = entry.Number(Field::kSeq), p2p_seq = entry.Number(Field::kP2pSeq);
+    const auto& seq = own ? own : p2p_seq;
+    if (!entry[Field::kName].is(Kind::kText) || !seq || *seq < 0) return;
+    const string_view state = entry[Field::kState].str();
     CallTrace::Call call;
     call.place = place;
     call.group = GroupOf(entry);
     call.form = FormOf(entry);
-    call.state = entry.state.str() == "completed" ? CallTrace::State::kCompleted
-                 : entry.state.str() == "started" ? CallTrace::State::kStarted
-                                                  : CallTrace::State::kScheduled;
-    call.gave_up = entry.retired && call.state != CallTrace::State::kCompleted;
-    call.created_ns = std::max<std::int64_t>(entry.created.value_or(0), 0);
-    call.site = SiteOf(entry.frames);
+    call.state = state == "completed" ? CallTrace::State::kCompleted
+                 : state == "started" ? CallTrace::State::kStarted
+                                      : CallTrace::State::kScheduled;
+    const bool done = call.state == CallTrace::State::kCompleted;
+    call.gave_up = !done && IsTrue(entry[Field::kRetired]);
+    call.created_ns = std::max<std::int64_t>(entry.Number(Field::kCreated).value_or(0), 0);
+    call.site = SiteOf(entry[Field::kFrames]);
     const Named& named = names_[call.form];
     call.coalesced = named.coalesced;
-    call.pairwise = named.to != CallTrace::Peer::kNone || entry.is_p2p;
+    call.pairwise = named.to != CallTrace::Peer::kNone || IsTrue(entry[Field::kIsP2p]);
     call.to = named.to;
     call.peer = named.peer;
-    call.seq = call.pairwise && entry.p2p_seq ? *entry.p2p_seq : *seq;
-    JoinBlock(call, *seq, entry.p2p_seq.value_or(0));
+    call.seq = call.pairwise && p2p_seq ? *p2p_seq : *seq;
+    JoinBlock(call, *seq, p2p_seq.value_or(0));
     if (call.to != CallTrace::Peer::kNone) LearnRank(call.group, named.self);
-    if (entry.started.value_or(0) > 0 || call.state == CallTrace::State::kStarted) out_.timed = true;
-    if (call.state != CallTrace::State::kCompleted)
-      out_.timeout_ms = std::max(out_.timeout_ms, entry.timeout.value_or(0));
+    if (call.state == CallTrace::State::kStarted || entry.Number(Field::kStarted).value_or(0) > 0) out_.timed = true;
+    if (!done) out_.timeout_ms = std::max(out_.timeout_ms, entry.Number(Field::kTimeout).value_or(0));
     out_.calls.push_back(call);
   }
 
@@ -386,16 +344,18 @@ class Reader {
 
   std::uint32_t GroupOf(const Entry& entry) {
     const DataValue* name = nullptr;
-    if (entry.group.is(Kind::kList) && entry.group.node->size > 0) name = &entry.group.node->items[0];
+    const DataValue& tuple = entry[Field::kGroup];
+    const auto pg_id = entry.Number(Field::kPgId);
+    if (tuple.is(Kind::kList) && tuple.node->size > 0) name = &tuple.node->items[0];
     const char* const lies = name != nullptr && name->is(Kind::kText) ? name->text : nullptr;
-    if (lies != nullptr && lies == last_group_name_ && entry.pg_id == last_group_id_) return last_group_;
-    const std::string key = lies != nullptr ? std::string(name->str()) : std::to_string(entry.pg_id.value_or(0));
+    if (lies != nullptr && lies == last_group_name_ && pg_id == last_group_id_) return last_group_;
+    const std::string key = lies != nullptr ? std::string(name->str()) : std::to_string(pg_id.value_or(0));
     const std::uint32_t group = GroupNumber(key);
-    if (lies != nullptr && entry.group.node->size > 1 && out_.groups[group].desc.empty())
-      out_.groups[group].desc = std::string(entry.group.node->items[1].str());
-    if (entry.pg_id) group_by_id_.emplace(*entry.pg_id, group);
+    if (lies != nullptr && tuple.node->size > 1 && out_.groups[group].desc.empty())
+      out_.groups[group].desc = std::string(tuple.node->items[1].str());
+    if (pg_id) group_by_id_.emplace(*pg_id, group);
     last_group_name_ = lies;
-    last_group_id_ = entry.pg_id;
+    last_group_id_ = pg_id;
     return last_group_ = group;
   }
 
@@ -417,16 +377,16 @@ class Reader {
   /// Told apart by 64 bits of a hash.
   std::uint32_t FormOf(const Entry& entry) {
     Mix mix;
-    mix.Add(entry.name.str());
-    for (const DataValue* part : {&entry.inputs, &entry.outputs, &entry.input_types, &entry.output_types})
-      Add(*part, mix);
+    mix.Add(entry[Field::kName].str());
+    for (const Field part : {Field::kInputs, Field::kOutputs, Field::kInputTypes, Field::kOutputTypes})
+      Add(entry[part], mix);
     const auto [it, is_new] = form_numbers_.try_emplace(mix.value(), static_cast<std::uint32_t>(out_.forms.size()));
     if (is_new) AddForm(entry);
     return it->second;
   }
 
   void AddForm(const Entry& entry) {
-    string_view name = entry.name.str();
+    string_view name = entry[Field::kName].str();
     if (const std::size_t backend = name.find(':'); backend != string_view::npos) name.remove_prefix(backend + 1);
     const std::size_t space = name.find(' ');
     CallForm form;
@@ -435,9 +395,9 @@ class Reader {
     named.coalesced = form.op == "coalesced";
     if (form.op == "send" || form.op == "recv")
       ReadPeers(space == string_view::npos ? string_view() : name.substr(space + 1), form.op == "send", named);
-    form.inputs = Shapes(entry.inputs);
-    form.outputs = Shapes(entry.outputs);
-    const std::string in = Types(entry.input_types), out = Types(entry.output_types);
+    form.inputs = Shapes(entry[Field::kInputs]);
+    form.outputs = Shapes(entry[Field::kOutputs]);
+    const std::string in = Types(entry[Field::kInputTypes]), out = Types(entry[Field::kOutputTypes]);
     form.dtypes = in == out || out.empty() ? in : in.empty() ? out : in + " -> " + out;
     out_.forms.push_back(std::move(form));
     names_.push_back(named);

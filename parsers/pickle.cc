@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -85,16 +86,42 @@ constexpr Refused kRefusedOps[] = {
 /// What of the machine is no opcode's: the reasons for which it stops.
 enum class Halt : std::uint8_t { kNo, kStopped, kCut, kFull, kBroken, kRefused };
 
+/// A stack whose room is made before it is used, so that many values are pushed without asking.
+class Stack {
+ public:
+  /// Where the next values go: at least `count` of them.
+  DataValue* Room(std::size_t count) {
+    if (values_.size() - size_ < count) values_.resize(std::max(values_.size() * 2, size_ + count));
+    return values_.data() + size_;
+  }
+  void Took(std::size_t count) { size_ += count; }
+  void Push(const DataValue& value) {
+    *Room(1) = value;
+    ++size_;
+  }
+  void Cut(std::size_t size) { size_ = size; }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  const DataValue* data() const { return values_.data(); }
+  const DataValue& operator[](std::size_t at) const { return values_[at]; }
+  const DataValue& front() const { return values_[0]; }
+  const DataValue& back() const { return values_[size_ - 1]; }
+
+ private:
+  std::vector<DataValue> values_ = std::vector<DataValue>(256);
+  std::size_t size_ = 0;
+};
+
 class Machine {
  public:
   Machine(string_view bytes, DataPool& pool)
       : begin_(bytes.data()), at_(bytes.data()), end_(bytes.data() + bytes.size()), pool_(pool) {
-    stack_.reserve(256);
     memo_.reserve(256);
   }
 
   PickleRead Run() {
     while (halt_ == Halt::kNo) {
+      RunUsual();
       op_at_ = at_;
       if (at_ == end_) {
         halt_ = Halt::kCut;
@@ -110,6 +137,8 @@ class Machine {
   }
 
  private:
+  static constexpr std::size_t kDeepest = 1000;
+
   std::size_t Left() const { return static_cast<std::size_t>(end_ - at_); }
 
   /// `count` bytes of an operand; nullptr: they are not all there.
@@ -144,7 +173,7 @@ class Machine {
     if (stack_.size() >= kMostValues)
       halt_ = Halt::kFull;
     else
-      stack_.push_back(value);
+      stack_.Push(value);
   }
   void PushText(std::uint64_t size) {
     if (const char* from = Operand(size)) Push(DataValue::Text({from, static_cast<std::size_t>(size)}));
@@ -185,7 +214,6 @@ class Machine {
   }
 
   void PushMark() {
-    constexpr std::size_t kDeepest = 1000;
     if (marks_.size() >= kDeepest)
       halt_ = Halt::kFull;
     else
@@ -215,7 +243,7 @@ class Machine {
       return;
     }
     if (!pool_.Append(*into.node, stack_.data() + first, count)) halt_ = Halt::kFull;
-    stack_.resize(first);
+    stack_.Cut(first);
   }
   void FillFromMark() {
     if (const auto mark = PopMark()) Fill(*mark);
@@ -240,7 +268,7 @@ class Machine {
       halt_ = Halt::kFull;
       return;
     }
-    stack_.resize(first);
+    stack_.Cut(first);
     Push(value);
   }
   void WrapFromMark(Kind kind) {
@@ -279,6 +307,78 @@ class Machine {
       Put(number);
     else
       Get(number);
+  }
+
+  /// Bytes of an opcode that only pushes a value, which most of a dump are; 0: it is another, or not whole.
+  std::size_t PushUsual(const char* at, DataValue& to) const {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(at[i]); };
+    const auto number = [&]<class T>(T value, std::size_t from) {
+      std::memcpy(&value, at + from, sizeof value);
+      return value;
+    };
+    switch (byte(0)) {
+      case kBinGet:
+        if (byte(1) >= memo_.size()) return 0;
+        to = memo_[byte(1)];
+        return 2;
+      case kLongBinGet:
+        if (number(std::uint32_t{}, 1) >= memo_.size()) return 0;
+        to = memo_[number(std::uint32_t{}, 1)];
+        return 5;
+      case kBinInt1:
+        to = DataValue::Int(byte(1));
+        return 2;
+      case kBinInt2:
+        to = DataValue::Int(number(std::uint16_t{}, 1));
+        return 3;
+      case kBinInt:
+        to = DataValue::Int(number(std::int32_t{}, 1));
+        return 5;
+      case kLong1:
+        to = DataValue::Int(number(std::int64_t{}, 2));
+        return byte(1) == 8 ? 10 : 0;
+      case kNewTrue:
+        to = DataValue::Bool(true);
+        return 1;
+      case kNewFalse:
+        to = DataValue::Bool(false);
+        return 1;
+      case kNone:
+        to = DataValue{};
+        return 1;
+      default:
+        return 0;
+    }
+  }
+
+  /// As many of those as there are in a row, with the lists and dictionaries that begin between them.
+  void RunUsual() {
+    constexpr std::size_t kRoom = 64, kLongest = 10;
+    DataValue* const first = stack_.Room(kRoom);
+    const std::size_t below = stack_.size();
+    const char* at = at_;
+    std::size_t pushed = 0;
+    while (pushed < kRoom && static_cast<std::size_t>(end_ - at) >= kLongest) {
+      const std::size_t taken = PushUsual(at, first[pushed]);
+      at += taken;
+      if (taken > 0) {
+        ++pushed;
+      } else if (*at == kMark && marks_.size() < kDeepest) {
+        marks_.push_back(below + pushed);
+        ++at;
+      } else if (*at == kEmptyList || *at == kEmptyDict) {
+        DataNode* const node = pool_.NewNode();
+        if (node == nullptr) break;
+        first[pushed].kind = *at == kEmptyList ? Kind::kList : Kind::kDict;
+        first[pushed].node = node;
+        ++pushed;
+        ++at;
+      } else {
+        break;
+      }
+    }
+    at_ = at;
+    stack_.Took(pushed);
   }
 
   void Step(unsigned char op) {
@@ -413,12 +513,12 @@ class Machine {
         if (!marks_.empty() && marks_.back() == stack_.size())
           marks_.pop_back();
         else if (!stack_.empty())
-          stack_.pop_back();
+          stack_.Cut(stack_.size() - 1);
         else
           halt_ = Halt::kBroken;
         return;
       case kPopMark:
-        if (const auto mark = PopMark()) stack_.resize(*mark);
+        if (const auto mark = PopMark()) stack_.Cut(*mark);
         return;
       case kDup:
         if (stack_.empty())
@@ -442,14 +542,14 @@ class Machine {
       if (mark == 0) break;
       const DataValue& into = stack_[mark - 1];
       if (into.kind != Kind::kList && into.kind != Kind::kDict) {
-        stack_.resize(mark);
+        stack_.Cut(mark);
         continue;
       }
       std::size_t count = stack_.size() - mark;
       if (into.kind == Kind::kDict) count -= count % 2;
       if (!pool_.Append(*into.node, stack_.data() + mark, count)) count = 0;
       into.node->torn = true;
-      stack_.resize(mark);
+      stack_.Cut(mark);
     }
   }
 
@@ -475,7 +575,8 @@ class Machine {
   const char* end_;
   const char* op_at_ = nullptr;
   DataPool& pool_;
-  std::vector<DataValue> stack_, memo_;
+  Stack stack_;
+  std::vector<DataValue> memo_;
   std::vector<std::size_t> marks_;
   string_view refused_;
   Halt halt_ = Halt::kNo;

@@ -29,7 +29,8 @@ std::string StateOf(const RecordedCall& call) { return call.gave_up ? "given up"
 
 class Page {
  public:
-  Page(const TextStyle& style, const Sink& sink) : width_(std::max(style.width, 40)), color_(style.color), sink_(sink) {}
+  Page(const TextStyle& style, const Sink& sink)
+      : width_(std::max(style.width, 40)), color_(style.color), sink_(sink) {}
   ~Page() { sink_(out_); }
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;
@@ -108,9 +109,9 @@ void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::ui
   page.Blank();
   page.Line("", fmt::format("Group {}: {} ranks", group.InWords(), group.Members().size()), true);
   Table(page, cells);
-  if (rows.size() > kMostRows) page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostRows));
-  if (group.mixed)
-    page.Line("  ", "sends counted as collectives here, so that numbers are not compared over ranks");
+  if (rows.size() > kMostRows)
+    page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostRows));
+  if (group.mixed) page.Line("  ", "sends counted as collectives here, so that numbers are not compared over ranks");
   if (!group.divergence) return;
   for (const auto& side : group.divergence->sides)
     page.Line("  ", fmt::format("#{} was {} on {}{}", group.divergence->seq, InWords(recorded.forms[side.form]),
@@ -127,12 +128,12 @@ void Waits(Page& page, const Recorded& recorded, const WaitGraph& waits) {
     page.Line("  ", fmt::format("[{}] {} in {}", i, RanksWithin(node.ranks), InWords(recorded, node)));
     if (!node.idle.empty())
       page.Line("      ", fmt::format("for {}: no call of theirs is open", RanksWithin(node.idle)));
-    if (!node.unknown.empty())
-      page.Line("      ", fmt::format("for {}: no dump was given", RanksWithin(node.unknown)));
+    if (!node.unknown.empty()) page.Line("      ", fmt::format("for {}: no dump was given", RanksWithin(node.unknown)));
     for (const WaitNode::Edge& edge : node.edges)
       page.Line("      ", fmt::format("for {}, in [{}]", RanksWithin(edge.ranks), edge.node));
     if (!node.through.empty()) page.Line("      ", fmt::format("ended on {}", RanksWithin(node.through)));
-    if (!node.enqueued_only.empty()) page.Line("      ", fmt::format("not begun on {}", RanksWithin(node.enqueued_only)));
+    if (!node.enqueued_only.empty())
+      page.Line("      ", fmt::format("not begun on {}", RanksWithin(node.enqueued_only)));
     if (node.all_there() && node.through.empty())
       page.Line("      ", "all are there, and it does not end: devices or network between them, or calls that differ");
   }
@@ -151,12 +152,12 @@ void Waits(Page& page, const Recorded& recorded, const WaitGraph& waits) {
 std::string InWords(const Recorded& recorded, const WaitNode& node) {
   const RecordedGroup& group = recorded.groups[node.group];
   const RecordedCall& call = recorded.Find(GlobalRank{node.ranks.front()})->open.front();
-  if (!node.pairwise) return fmt::format("{} #{} of group {}", InWords(recorded.forms[call.form]), node.seq, group.InWords());
-  return fmt::format("{}{} in group {}", InWords(recorded.forms[call.form]),
-                     call.peer ? fmt::format(" {} rank {}", call.to == CallTrace::Peer::kTo ? "to" : "from",
-                                             call.peer->value)
-                               : "",
-                     group.InWords());
+  if (!node.pairwise)
+    return fmt::format("{} #{} of group {}", InWords(recorded.forms[call.form]), node.seq, group.InWords());
+  return fmt::format(
+      "{}{} in group {}", InWords(recorded.forms[call.form]),
+      call.peer ? fmt::format(" {} rank {}", call.to == CallTrace::Peer::kTo ? "to" : "from", call.peer->value) : "",
+      group.InWords());
 }
 
 std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits, std::uint32_t number) {

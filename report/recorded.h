@@ -18,9 +18,9 @@ struct RecordedRow {
   enum class Where : std::uint8_t { kInCall, kElsewhere, kNowhere, kNoDump };
   RankSet ranks;
   Where where = Where::kNowhere;
-  std::optional<std::int64_t> ended, made;   ///< the last number that had ended, and the last that was called
-  const RecordedCall* call = nullptr;        ///< kInCall: the oldest that had not ended; kNowhere: the last of all
-  std::optional<std::uint32_t> node;         ///< kElsewhere: into WaitGraph::nodes
+  std::optional<std::int64_t> ended, made;  ///< the last number that had ended, and the last that was called
+  const RecordedCall* call = nullptr;       ///< kInCall: the oldest that had not ended; kNowhere: the last of all
+  std::optional<std::uint32_t> node;        ///< kElsewhere: into WaitGraph::nodes
 };
 
 /// Of each group in which anything was recorded; those that are behind first, then by the lowest rank.
