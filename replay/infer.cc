@@ -28,6 +28,14 @@ const CollectiveRow* RowFor(const Timeline& timeline, const CollectiveRef& colle
   return nullptr;
 }
 
+/// The group of the operation as the ranks' own recorders have it: of several of its name, the one of those who wait.
+const RecordedGroup* RecordedGroupOf(const Timeline& timeline, const CollectiveRef& collective) {
+  for (const RecordedGroup& group : timeline.recorded->groups)
+    if (group.name == collective.process_group && collective.ranks_waiting.Without(group.Members()).empty())
+      return &group;
+  return nullptr;
+}
+
 /// A communicator's call line that is of the operation, and how many of its members made it last.
 struct LoggedCall {
   const CommunicatorRow* communicator = nullptr;
@@ -39,7 +47,11 @@ struct LoggedCall {
 class Inference {
  public:
   Inference(const Timeline& timeline, const CollectiveRef& collective)
-      : timeline_(timeline), collective_(collective), row_(RowFor(timeline, collective)), op_(FindOp(collective.op)) {}
+      : timeline_(timeline),
+        collective_(collective),
+        row_(RowFor(timeline, collective)),
+        group_(RecordedGroupOf(timeline, collective)),
+        op_(FindOp(collective.op)) {}
 
   Plan Run() {
     if (op_ == nullptr) {
@@ -115,6 +127,11 @@ class Inference {
                      .basis = Basis::kObserved,
                      .rule = "nranks of the communicator",
                      .at = Line(logged_->where)};
+    } else if (group_ != nullptr && !group_->ranks.empty()) {
+      plan_.ranks = {.value = static_cast<int>(group_->ranks.size()),
+                     .basis = Basis::kObserved,
+                     .rule = "members of the group, as its recorders list them",
+                     .at = WorkLine()};
     } else if (const auto ratio = RanksByRatio()) {
       plan_.ranks = {
           .value = *ratio, .basis = Basis::kDerived, .rule = "number of elements out and in", .at = WorkLine()};
@@ -295,6 +312,11 @@ class Inference {
       plan_.notes.emplace_back("an all-reduce of one element is most likely a barrier");
     if (const auto nccl = timeline_.versions.find("nccl"); nccl != timeline_.versions.end() && !nccl->second.empty())
       plan_.notes.push_back(fmt::format("the job ran NCCL {}", fmt::join(nccl->second, " and ")));
+    if (group_ != nullptr && group_->divergence && collective_.seq == group_->divergence->seq)
+      plan_.cannot.push_back(fmt::format(
+          "the ranks called different things under number {} of the group: one call of all of them passes, which "
+          "acquits the machines and not the program",
+          group_->divergence->seq));
     if (!collective_.ranks_absent.empty())
       plan_.cannot.push_back(fmt::format(
           "rank {} never called the operation: a replay shows whether the machines can do it, not why {} did not",
@@ -309,6 +331,7 @@ class Inference {
   const Timeline& timeline_;
   const CollectiveRef& collective_;
   const CollectiveRow* row_;
+  const RecordedGroup* group_;
   const ReplayOp* op_;
   std::optional<LoggedCall> logged_;
   Plan plan_;
