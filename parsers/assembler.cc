@@ -158,7 +158,7 @@ void Assembler::Take(const CallTrace& trace, std::uint64_t bytes) {
   Origin origin;
   origin.rank = file_rank_ ? file_rank_ : RankAtEnd(read_.path);
   origin.host = file_host_;
-  sink_.AddTrace(trace, origin, {input_, 1, 0});
+  if (!trace.calls.empty() || !trace.groups.empty()) sink_.AddTrace(trace, origin, {input_, 1, 0});
   read_.tally.bytes = read_.tally.claimed = bytes;
   read_.tally.lines = trace.entries;
   read_.kinds.emplace_back(trace.recorder);

@@ -91,7 +91,8 @@ class Pipeline {
     BlockScanner scanner(sieve_);
     while (auto block = ReadNext(buffer)) {
       Scanned scanned{*block, {}, {}, {}};
-      if (block->dump != nullptr) scanned.trace = ReadFlightDump(*block->dump);
+      if (block->dump != nullptr)
+        scanned.trace = block->dump->trace ? *block->dump->trace : ReadFlightDump(block->dump->bytes);
       if (block->document) scanned.document = std::string(block->text);
       scanned.yield = scanner.Scan(block->text, block->cut_head, block->offset);
       block->removed.claimed += scanned.yield.removed.claimed;
@@ -158,7 +159,7 @@ class Pipeline {
       document_ = {};
     }
     if (!hold) assembler_.Consume(std::move(next.yield));
-    if (next.trace) assembler_.Take(*next.trace, next.block.dump->size());
+    if (next.trace) assembler_.Take(*next.trace, next.block.dump->size);
     if (!last) return;
     reads_.push_back(assembler_.End());
     if (next.trace && problem.empty()) problem = std::move(next.trace->problem);

@@ -15,6 +15,7 @@
 #include "parsers/binary_form.h"
 #include "parsers/block.h"
 #include "parsers/flight_recorder.h"
+#include "parsers/profiler_trace.h"
 
 namespace inquest {
 namespace {
@@ -252,16 +253,34 @@ Result<std::size_t> SourceReader::PassOver(BlockBuffer& buffer, std::size_t size
 
 /// A dump is read whole, up to a cap. No text is left of it.
 Result<std::size_t> SourceReader::TakeDump(BlockBuffer& buffer, std::size_t size) {
-  dump_ = std::make_shared<std::string>(buffer.data(), size);
-  bool whole = true;
+  dump_ = std::make_shared<Dump>();
+  dump_->size = size;
+  dump_->bytes.assign(buffer.data(), size);
   while (!eof_) {
     const auto filled = FillText(buffer.data(), buffer.capacity());
     if (!filled) return filled;
-    whole = whole && dump_->size() + *filled <= kDumpCap;
-    if (whole) dump_->append(buffer.data(), *filled);
-    if (!whole && archive_ == nullptr) break;
+    dump_->size += *filled;
+    const bool fits = dump_->size <= kDumpCap;
+    if (fits) dump_->bytes.append(buffer.data(), *filled);
+    if (!fits && archive_ == nullptr) break;
   }
   eof_ = true;
+  return std::size_t{0};
+}
+
+/// A trace may be longer than memory, and is read as it comes.
+Result<std::size_t> SourceReader::TakeTrace(BlockBuffer& buffer, std::size_t size) {
+  dump_ = std::make_shared<Dump>();
+  ProfilerTraceReader reader;
+  for (std::size_t filled = size;;) {
+    dump_->size += filled;
+    reader.Feed({buffer.data(), filled});
+    if (eof_) break;
+    const auto more = FillText(buffer.data(), buffer.capacity());
+    if (!more) return more;
+    filled = *more;
+  }
+  dump_->trace = reader.Finish();
   return std::size_t{0};
 }
 
@@ -299,6 +318,8 @@ Result<std::optional<Block>> SourceReader::Next(BlockBuffer& buffer) {
     filled = OpenArchive(buffer, *filled);
   if (filled && first_ && IsFlightDump({buffer.data(), *filled})) {
     filled = TakeDump(buffer, *filled);
+  } else if (filled && first_ && IsProfilerTrace({buffer.data(), *filled})) {
+    filled = TakeTrace(buffer, *filled);
   } else if (filled && first_ && (form_ = UnreadForm(path_, {buffer.data(), *filled})) != nullptr) {
     filled = PassOver(buffer, *filled);
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/call_trace.h"
 #include "core/input_form.h"
 #include "core/result.h"
 #include "parsers/archive_source.h"
@@ -32,6 +33,13 @@ class BlockBuffer {
   std::unique_ptr<char[]> bytes_;
 };
 
+/// An input that is the dump of a rank's recorder: whole, or, where it is too long for that, what was read of it.
+struct Dump {
+  std::uint64_t size = 0;
+  std::string bytes;
+  std::optional<CallTrace> trace;
+};
+
 /// A block of one input: whole lines, but for a line longer than a block, which is cut.
 struct Block {
   std::uint64_t number = 0;  ///< from 0, over all inputs
@@ -46,7 +54,7 @@ struct Block {
   bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
   std::string path;       ///< of its input, where `first`
   std::string problem;    ///< of its input, where `last`: why it is not whole
-  std::shared_ptr<const std::string> dump;  ///< the whole input instead of a text, where it is a dump of a recorder
+  std::shared_ptr<const Dump> dump;  ///< what it is instead of a text, where it is a dump of a recorder
 };
 
 /// Not thread-safe: workers take turns, each reading into its own buffer, so that the bytes are in its own cache.
@@ -71,6 +79,7 @@ class SourceReader {
   Result<std::size_t> OpenRestored(Restoration restoration, BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> PassOver(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> TakeDump(BlockBuffer& buffer, std::size_t size);
+  Result<std::size_t> TakeTrace(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenNotebook(BlockBuffer& buffer, std::size_t size);
   Result<std::size_t> OpenContainer(BlockBuffer& buffer, std::size_t size);
   bool OpenMember();
@@ -93,7 +102,7 @@ class SourceReader {
   std::string problem_;                       ///< why it is not whole, where it is no archive
   const InputForm* form_ = nullptr;           ///< what it is, where it is no log
   Removed passed_over_;                       ///< of what is not read
-  std::shared_ptr<std::string> dump_;         ///< what it is, where it is a dump
+  std::shared_ptr<Dump> dump_;                ///< what it is, where it is a dump
   bool found_ = false;                        ///< it is of a folder that was given
   std::size_t next_path_ = 0;                 ///< into `inputs_`
   std::uint32_t begun_ = 0;                   ///< inputs that gave a block; an archive gives many
