@@ -8,13 +8,12 @@
 #include <span>
 
 #include "parsers/envelope.h"
+#include "parsers/fold.h"
 #include "parsers/folder_hosts.h"
 #include "parsers/formats.h"
-#include "parsers/formats/nccl.h"
 
 namespace inquest {
 
-extern const Format kNccl;  // its calls are taken in batches
 namespace {
 
 /// Streams of one input; a hostile log that invents a writer a line must not cost memory for each.
@@ -39,16 +38,6 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   const bool closed = end == name.data() + name.size() || *end == '.' || *end == '_' || *end == '-';
   if (error != std::errc() || !closed) return std::nullopt;
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "rank in the name of the file"};
-}
-
-/// NCCL's own prefix names host, pid and device, for whatever else is made of the line.
-void AddNcclOrigin(Record& record) {
-  if (record.text.substr(0, 256).find(" NCCL ") == std::string_view::npos) return;
-  const auto prefix = ParseNcclPrefix(record.text);
-  if (!prefix) return;
-  record.origin.host = Known<std::string>{std::string(prefix->host), Basis::kObserved, {}};
-  record.origin.pid = prefix->pid;
-  if (prefix->cuda_dev) record.origin.cuda_dev = prefix->cuda_dev;
 }
 
 void SetKey(const Origin& origin, std::string& key) {
@@ -164,7 +153,7 @@ bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yi
     return id >= first_mark_id_ && Marks().formats[id - first_mark_id_] == format;
   };
   const auto marked = [&](const Format* format) {
-    return (line.nccl && format == &kNccl) ||
+    return (line.bulk && format->fold != nullptr) ||
            std::any_of(hits.begin(), hits.end(), [&](std::uint32_t id) { return is_mark_of(id, format); });
   };
   const auto offer = [&](const Format* format) {
@@ -198,11 +187,13 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   std::string scratch;
   std::string_view text(yield.arena.data() + line.text, line.size);
   Peeled peeled = Peel(text, scratch);
-  Record record{line.nccl ? WithoutForeignHead(peeled.text) : peeled.text, std::move(peeled.origin), peeled.at, where};
+  const Format& bulk = BulkFormat();
+  Record record{line.bulk ? bulk.fold->without_foreign_head(peeled.text) : peeled.text, std::move(peeled.origin),
+                peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
-  AddNcclOrigin(record);
-  const bool marked = (!line.context && !line.section) || line.nccl;
+  bulk.fold->read_origin(record.text, record.origin);
+  const bool marked = (!line.context && !line.section) || line.bulk;
   Stream* const stream = marked ? &StreamOf(record.origin) : where.line <= section_end_ ? SectionOf(record) : nullptr;
   const bool claimed = stream != nullptr && Offer(*stream, record, yield, line);
   (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
@@ -212,7 +203,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
       std::none_of(first_hit, first_hit + line.hit_count, is_asked_for))
     return;
   LogMessage message;
-  message.component = line.nccl ? Component::kNccl : Component::kAny;
+  message.component = line.bulk ? bulk.component : Component::kAny;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {
     const std::uint32_t id = yield.hits[line.hits + i];
     if (id < first_mark_id_)
@@ -255,22 +246,10 @@ void Assembler::Consume(BlockYield yield) {
   if (yield.form != nullptr) read_.form = yield.form;
   TakeRemoved(yield.removed);
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
-  std::string scratch;
-  for (CallBatch::Process& process : yield.calls.processes) {
-    const std::string_view behind_host = process.last_text.starts_with(process.host)
-                                             ? std::string_view(process.last_text).substr(process.host.size())
-                                             : "";
-    if (behind_host.size() > 1 && behind_host[0] == ':' && behind_host[1] >= '0' && behind_host[1] <= '9')
-      continue;  // nothing in front of NCCL's prefix
-    const Peeled peeled = Peel(process.last_text, scratch);
-    process.rank = peeled.origin.rank;
-    process.local_rank = peeled.origin.local_rank;
-    process.last_at = peeled.at;
-    process.last_text = std::string(WithoutForeignHead(peeled.text));
-  }
   std::size_t flushed = 0;
   SourcePos base{input_, base_line, base_offset, parts_};
-  const auto& calls = yield.calls.calls;
+  const CallBatch& batch = yield.folded.calls;
+  const auto& calls = batch.calls;
   const auto flush = [&](std::uint32_t before_line) {
     const auto is_before = [](const CallBatch::Call& call, std::uint64_t line) { return call.line < line; };
     while (flushed < calls.size() && calls[flushed].line < before_line) {
@@ -280,28 +259,22 @@ void Assembler::Consume(BlockYield yield) {
           std::lower_bound(calls.begin() + static_cast<std::ptrdiff_t>(flushed), calls.end(), before, is_before) -
           calls.begin());
       base.parts = parts.count;
-      sink_.AddCalls(yield.calls, flushed, end, base);
+      sink_.AddCalls(batch, flushed, end, base);
       flushed = end;
     }
   };
   for (const KeptLine& line : yield.kept) {
-    if (line.nccl) flush(line.line);  // a communicator's birth and death decide whose calls are whose
+    if (line.bulk) flush(line.line);  // a communicator's birth and death decide whose calls are whose
     ConsumeLine(yield, line,
                 {input_, base_line + line.line, base_offset + line.offset, PartsAt(lines_ + line.line).count});
   }
   flush(~0u);
-  if (yield.calls.calls.empty() && !yield.calls.processes.empty()) sink_.AddCalls(yield.calls, 0, 0, base);
-  for (const BlockYield::Via& via : yield.vias) {
-    Record record;
-    const CallBatch::Process& process = yield.calls.processes[via.process];
-    record.where = {input_, base_line + via.line, base_offset, PartsAt(lines_ + via.line).count};
-    record.origin.host = Known<std::string>{process.host, Basis::kObserved, {}};
-    record.origin.pid = process.pid;
-    record.origin.cuda_dev = process.cuda_dev;
-    record.text = WithoutForeignHead(Peel(via.text, scratch).text);
-    sink_.Add(EventFrom(record, ChannelsVia{via.via, via.count}));
+  if (calls.empty() && !batch.processes.empty()) sink_.AddCalls(batch, 0, 0, base);
+  for (Folded::Sum& sum : yield.folded.sums) {
+    const SourcePos where{input_, base_line + sum.line, base_offset, PartsAt(lines_ + sum.line).count};
+    sink_.Add(EventFrom({sum.text, std::move(sum.origin), std::nullopt, where}, std::move(sum.what)));
   }
-  if (!yield.calls.calls.empty() || !yield.vias.empty()) AddKind(&kNccl);
+  if (!calls.empty() || !yield.folded.sums.empty()) AddKind(&BulkFormat());
   read_.tally.Add(yield.tally);
   lines_ += yield.tally.lines;
   bytes_ += yield.tally.bytes;
