@@ -1,4 +1,5 @@
-// NCCL's INFO lines, folded: its calls into batches, the lines of a connection into one event for each way that it took.
+// NCCL's INFO lines, folded: its calls into batches, the lines of a connection into one event for each way that it
+// took.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -159,9 +160,9 @@ std::unique_ptr<Folder> MakeFolder(Code code) { return std::make_unique<NcclFold
 }  // namespace
 
 extern const Folding kNcclFold{.mark = kNcclInfo,
-                            .shortest = kShortestNccl,
-                            .make = &MakeFolder,
-                            .without_foreign_head = &WithoutForeignHead,
-                            .read_origin = &ReadNcclOrigin};
+                               .shortest = kShortestNccl,
+                               .make = &MakeFolder,
+                               .without_foreign_head = &WithoutForeignHead,
+                               .read_origin = &ReadNcclOrigin};
 
 }  // namespace inquest
