@@ -44,14 +44,16 @@ void SetKey(const Origin& origin, std::string& key) {
   const auto add = [&](std::int64_t number) {
     std::array<char, 24> digits;
     key.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
-    key += '|';
   };
   key.clear();
-  add(origin.rank ? origin.rank->value.value : -1);
-  add(origin.local_rank ? origin.local_rank->value : -1);
+  if (origin.rank) add(origin.rank->value.value);
+  key += '|';
+  if (origin.local_rank) add(origin.local_rank->value);
+  key += '|';
   if (origin.host) key += origin.host->value;
   key += '|';
-  add(origin.pid.value_or(-1));
+  if (origin.pid) add(*origin.pid);
+  key += '|';
   key += origin.writer;
 }
 

@@ -139,7 +139,8 @@ bool LooksLikeLog(std::string_view text) {
   if (StartsWithAny(text, kHeads) || IsExceptionHead(text) || LevelSize(text) > 0) return true;
   if (text.find(" NCCL INFO ") != kNowhere || text.find(" NCCL WARN ") != kNowhere || OwnTime(text)) return true;
   const std::size_t inner = text.find_first_not_of(' ');
-  if (inner != kNowhere && inner > 0) return inner % 2 == 0 && text.find(' ', inner) != kNowhere;  // a traceback's lines
+  if (inner != kNowhere && inner > 0)
+    return inner % 2 == 0 && text.find(' ', inner) != kNowhere;  // a traceback's lines
   return text[0] == '[' && text.find("] ") != kNowhere;
 }
 

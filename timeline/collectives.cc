@@ -73,11 +73,12 @@ std::pair<std::string, std::string> GroupOf(const Timeline& timeline, const Fail
                                                             : std::pair<std::string, std::string>();
 }
 
-using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
+/// By group and number.
+using Rows = std::map<std::tuple<std::uint32_t, std::optional<SeqId>>, CollectiveRow>;
 
 /// A waiter whose group no line names waits with those of the one named group that waits in the same operation.
 void JoinUnnamed(const Timeline& timeline, Rows& rows) {
-  std::multimap<std::int64_t, CollectiveRow*> named;
+  std::multimap<std::optional<SeqId>, CollectiveRow*> named;
   for (auto& [key, row] : rows)
     if (!timeline.groups[row.group].name.empty()) named.emplace(std::get<1>(key), &row);
   for (auto& [key, row] : rows) {
@@ -115,9 +116,13 @@ CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known
 
 /// The fields that most waiters printed; ties go to who timed out first.
 WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
-  std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::pair<int, const WorkFields*>> votes;
+  using Fields = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>>;
+  const auto fields_of = [](const CollectiveRow::Waiter& waiter) {
+    return Fields(waiter.work.op, waiter.work.numel_in, waiter.work.numel_out);
+  };
+  std::map<Fields, std::pair<int, const WorkFields*>> votes;
   for (const auto& waiter : waiters) {
-    auto& vote = votes[{waiter.work.op, waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1)}];
+    auto& vote = votes[fields_of(waiter)];
     if (vote.first++ == 0) vote.second = &waiter.work;
   }
   std::vector<const CollectiveRow::Waiter*> by_event;
@@ -125,8 +130,7 @@ WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
   std::sort(by_event.begin(), by_event.end(), [](const auto* a, const auto* b) { return a->event < b->event; });
   const std::pair<int, const WorkFields*>* best = nullptr;
   for (const auto* waiter : by_event) {
-    const auto& vote =
-        votes[{waiter->work.op, waiter->work.numel_in.value_or(-1), waiter->work.numel_out.value_or(-1)}];
+    const auto& vote = votes[fields_of(*waiter)];
     if (best == nullptr || vote.first > best->first) best = &vote;
   }
   return best != nullptr ? *best->second : WorkFields{};
@@ -138,7 +142,7 @@ void MatchWork(Timeline& timeline) {
   Numbers numbers;
   const Failed failed = ReadStatuses(timeline, numbers);
   Rows rows;
-  std::set<std::tuple<std::int64_t, GlobalRank, std::string>> waiting;  ///< number, rank and operation
+  std::set<std::tuple<std::optional<SeqId>, GlobalRank, std::string>> waiting;  ///< number, rank and operation
   std::map<Rows::key_type, std::set<GlobalRank>> waiters_of;
   std::vector<Rows::key_type> order;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -147,7 +151,7 @@ void MatchWork(Timeline& timeline) {
     const auto rank = Who(timeline, timeline.events[i], work->group_rank);
     if (!rank) continue;
     const auto [name, desc] = GroupOf(timeline, failed, i, *rank, *work);
-    const std::int64_t seq = work->work.seq ? work->work.seq->value : -1;
+    const std::optional<SeqId> seq = work->work.seq;
     if (name.empty() && waiting.contains({seq, rank->value, work->work.op}))
       continue;  // `what():` and "terminated with exception" repeat the first line
     const std::tuple key(GroupIndex(timeline, numbers, name, desc), seq);
@@ -166,7 +170,7 @@ void MatchWork(Timeline& timeline) {
     if (row.waiters.empty()) continue;
     std::sort(row.waiters.begin(), row.waiters.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     row.work = Majority(row.waiters);
-    row.whole = !timeline.waits_left_out.MayHold(static_cast<std::size_t>(std::get<1>(key))) &&
+    row.whole = !timeline.waits_left_out.MayHold(HashOfWait(std::get<1>(key))) &&
                 !timeline.left_out.contains(HeartbeatLost::kKind);
     timeline.collectives.push_back(std::move(row));
   }

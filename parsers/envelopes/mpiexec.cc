@@ -13,7 +13,8 @@ bool PeelNumber(Front& front) {
   if (!rank || front.text.substr(1 + digits, 2) != "] " || front.origin.rank || front.origin.local_rank) return false;
   const string_view rest = front.text.substr(digits + 3);
   if (!rest.starts_with("Traceback (most") && !rest.starts_with("  File \"") && !IsExceptionHead(rest)) return false;
-  front.origin.rank = Known<GlobalRank>{{*rank}, Basis::kDerived, "number in brackets at the head of a traceback's lines"};
+  front.origin.rank =
+      Known<GlobalRank>{{*rank}, Basis::kDerived, "number in brackets at the head of a traceback's lines"};
   front.AddWriter(front.text.substr(0, digits + 2));
   front.text = rest;
   return true;

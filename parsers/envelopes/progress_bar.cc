@@ -12,7 +12,8 @@ using std::string_view;
 bool PeelBar(Front& front) {
   const std::size_t percent = front.text.substr(0, 96).find("%|");
   if (percent == kNowhere || percent == 0 || !IsDigit(front.text[percent - 1])) return false;
-  const std::size_t bar = front.text.find("| ", percent + 2), open = bar == kNowhere ? kNowhere : front.text.find(" [", bar);
+  const std::size_t bar = front.text.find("| ", percent + 2),
+                    open = bar == kNowhere ? kNowhere : front.text.find(" [", bar);
   const std::size_t close = open == kNowhere ? kNowhere : front.text.find(']', open);
   if (close == kNowhere || close > 512 || close + 1 == front.text.size() ||
       !IsDigit(front.text[std::min(bar + 2, front.text.size() - 1)]))

@@ -1,5 +1,5 @@
-// `Apr  5 06:07:08 node017 python[41234]: ` (syslog, journalctl), `<time> node017 kernel: `. A daemon's tag stays, it says
-// what the line is; an interpreter's says nothing.
+// `Apr  5 06:07:08 node017 python[41234]: ` (syslog, journalctl), `<time> node017 kernel: `. A daemon's tag stays, it
+// says what the line is; an interpreter's says nothing.
 #include <algorithm>
 
 #include "parsers/envelopes/front.h"

@@ -18,8 +18,7 @@ bool PeelRoleTag(Front& front) {
       static_cast<std::size_t>(std::find_if_not(role.rbegin(), role.rend(), IsDigit) - role.rbegin());
   const auto local_rank = Number<std::int32_t>(role.substr(role.size() - digits));
   role.remove_suffix(digits);
-  if (!local_rank || digits > 3 || !std::all_of(role.begin(), role.end(), IsHostChar) ||
-      StartsWithAny(role, kCounters))
+  if (!local_rank || digits > 3 || !std::all_of(role.begin(), role.end(), IsHostChar) || StartsWithAny(role, kCounters))
     return false;
   if (!front.origin.local_rank) front.origin.local_rank = LocalRank{*local_rank};
   front.AddWriter(front.text.substr(0, close + 1));
