@@ -44,16 +44,15 @@ void SetKey(const Origin& origin, std::string& key) {
   const auto add = [&](std::int64_t number) {
     std::array<char, 24> digits;
     key.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+    key += '|';
   };
+  // Who is not known stands in front of rank 0: in the order of their keys streams are finished.
   key.clear();
-  if (origin.rank) add(origin.rank->value.value);
-  key += '|';
-  if (origin.local_rank) add(origin.local_rank->value);
-  key += '|';
+  add(origin.rank ? origin.rank->value.value : -1);
+  add(origin.local_rank ? origin.local_rank->value : -1);
   if (origin.host) key += origin.host->value;
   key += '|';
-  if (origin.pid) add(*origin.pid);
-  key += '|';
+  add(origin.pid.value_or(-1));
   key += origin.writer;
 }
 
@@ -94,7 +93,7 @@ void Assembler::Begin(std::uint32_t input, const std::string& path, const InputF
   lines_ = bytes_ = parts_ = 0;
   parts_ahead_.clear();
   streams_.clear();
-  opened_ = nullptr;
+  bare_ = opened_ = nullptr;
   section_end_ = 0;
   kinds_.clear();
   file_rank_ = RankInName(path);
@@ -133,6 +132,33 @@ Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
   auto& stream = streams_[key_];
   if (!stream) stream = std::make_unique<Stream>();
   return *stream;
+}
+
+Assembler::Stream& Assembler::BareStream() {
+  if (bare_ == nullptr) {
+    Origin origin;
+    origin.rank = file_rank_;
+    origin.host = file_host_;
+    bare_ = &StreamOf(origin);
+  }
+  return *bare_;
+}
+
+/// The format whose line it is unread, as Format::silent says; nullptr: none.
+const Format* Assembler::SilentFormat(const BlockYield& yield, const KeptLine& line) const {
+  if (line.context || line.section || line.bulk || line.hit_count == 0) return nullptr;
+  const std::span<const std::uint32_t> hits(yield.hits.data() + line.hits, line.hit_count);
+  const auto format_of = [&](std::uint32_t id) {
+    return id >= first_mark_id_ ? Marks().formats[id - first_mark_id_] : nullptr;
+  };
+  const Format* const format = format_of(hits.front());
+  if (format == nullptr || format->silent.empty()) return nullptr;
+  const std::string_view text(yield.arena.data() + line.text, line.size);
+  const bool silent =
+      std::ranges::any_of(format->silent, [&](std::string_view head) { return text.starts_with(head); }) &&
+      std::ranges::all_of(hits, [&](std::uint32_t id) { return format_of(id) == format; }) &&
+      text.find("[rank") == std::string_view::npos;  // where another wrote into the line
+  return silent ? format : nullptr;
 }
 
 /// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says
@@ -186,15 +212,23 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
     (line.damaged ? read_.tally.damaged : read_.tally.plain) += line.bytes;
     return;
   }
+  if (const Format* const format = SilentFormat(yield, line)) {
+    BareStream().last = format;
+    AddKind(format);
+    (line.damaged ? read_.tally.damaged : read_.tally.claimed) += line.bytes;
+    return;
+  }
   std::string scratch;
   std::string_view text(yield.arena.data() + line.text, line.size);
   Peeled peeled = Peel(text, scratch);
   const Format& bulk = BulkFormat();
-  Record record{line.bulk ? bulk.fold->without_foreign_head(peeled.text) : peeled.text, std::move(peeled.origin),
-                peeled.at, where};
+  Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
-  bulk.fold->read_origin(record.text, record.origin);
+  if (!bulk.fold->read_origin(record.text, record.origin) && line.bulk) {
+    record.text = bulk.fold->without_foreign_head(record.text);
+    if (record.text.size() != peeled.text.size()) bulk.fold->read_origin(record.text, record.origin);
+  }
   const bool marked = (!line.context && !line.section) || line.bulk;
   Stream* const stream = marked ? &StreamOf(record.origin) : where.line <= section_end_ ? SectionOf(record) : nullptr;
   const bool claimed = stream != nullptr && Offer(*stream, record, yield, line);

@@ -69,8 +69,9 @@ struct Folding {
   std::unique_ptr<Folder> (*make)(Code code);
   /// A line from where its own head begins: what stands in front, a collector put there.
   std::string_view (*without_foreign_head)(std::string_view text);
-  /// Who wrote a line, by the head of this format that it may have, for whatever is made of the line.
-  void (*read_origin)(std::string_view text, Origin& origin);
+  /// Who wrote a line, by the head of this format that it may begin with, for whatever is made of the line. False: it
+  /// begins with none.
+  bool (*read_origin)(std::string_view text, Origin& origin);
 };
 
 }  // namespace inquest

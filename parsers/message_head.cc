@@ -16,6 +16,7 @@ constexpr std::array<string_view, 9> kLevels = {"INFO",     "WARNING", "WARN",  
 
 /// Size of a level word that stands alone at the front; 0 if there is none.
 std::size_t LevelSize(string_view text) {
+  if (text.empty() || !IsUpper(text[0])) return 0;
   for (string_view level : kLevels) {
     if (text.starts_with(level) && (text.size() == level.size() || !IsLetter(text[level.size()]))) return level.size();
   }

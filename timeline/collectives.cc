@@ -12,7 +12,7 @@ namespace inquest {
 namespace {
 
 /// A rank's status line follows its time-out within a few events of its own.
-constexpr EventIndex kStatusWithin = 64;
+constexpr EventIndex kStatusWithin = 1024;
 
 std::string GroupName(const GroupStatus& status) { return !status.pg_guid.empty() ? status.pg_guid : status.pg_id; }
 
@@ -35,8 +35,12 @@ std::uint32_t GroupIndex(Timeline& timeline, Numbers& numbers, const std::string
   return it->second;
 }
 
-/// Groups in which a rank says that its work of a number failed.
-using Failed = std::map<std::pair<GlobalRank, std::int64_t>, std::set<std::pair<std::string, std::string>>>;
+/// Groups, by name and description, in which a rank says that its work of a number failed: all, and by the line.
+struct FailedWork {
+  std::set<std::pair<std::string, std::string>> groups;
+  std::map<EventIndex, const std::pair<std::string, std::string>*> by_event;
+};
+using Failed = std::map<std::pair<GlobalRank, std::int64_t>, FailedWork>;
 
 Failed ReadStatuses(Timeline& timeline, Numbers& numbers) {
   Failed failed;
@@ -52,25 +56,23 @@ Failed ReadStatuses(Timeline& timeline, Numbers& numbers) {
     if (status->last_enqueued) member.last_enqueued = status->last_enqueued;
     if (status->last_completed) member.last_completed = status->last_completed;
     member.status_event = i;
-    if (status->failed_work) failed[{rank->value, *status->failed_work}].insert({GroupName(*status), status->pg_desc});
+    if (!status->failed_work) continue;
+    FailedWork& work = failed[{rank->value, *status->failed_work}];
+    work.by_event[i] = &*work.groups.insert({GroupName(*status), status->pg_desc}).first;
   }
   return failed;
 }
 
 /// The process group of a time-out: that of the same rank's status line about the same work, the nearest after it;
 /// where that stands in another file, the only one that the rank's lines name.
-std::pair<std::string, std::string> GroupOf(const Timeline& timeline, const Failed& failed, EventIndex at,
-                                            const Known<GlobalRank>& rank, const WorkTimedOut& work) {
-  for (EventIndex i = at; i < timeline.events.size() && i < at + kStatusWithin * 16; ++i) {
-    const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
-    if (status == nullptr || !status->failed_work || !work.work.seq || *status->failed_work != work.work.seq->value)
-      continue;
-    const auto who = Who(timeline, timeline.events[i], status->group_rank);
-    if (who && who->value == rank.value) return {GroupName(*status), status->pg_desc};
-  }
+std::pair<std::string, std::string> GroupOf(const Failed& failed, EventIndex at, const Known<GlobalRank>& rank,
+                                            const WorkTimedOut& work) {
   const auto known = work.work.seq ? failed.find({rank.value, work.work.seq->value}) : failed.end();
-  return known != failed.end() && known->second.size() == 1 ? *known->second.begin()
-                                                            : std::pair<std::string, std::string>();
+  if (known == failed.end()) return {};
+  const auto& [groups, by_event] = known->second;
+  const auto next = by_event.lower_bound(at);
+  if (next != by_event.end() && next->first < at + kStatusWithin) return *next->second;
+  return groups.size() == 1 ? *groups.begin() : std::pair<std::string, std::string>();
 }
 
 /// By group and number.
@@ -150,7 +152,7 @@ void MatchWork(Timeline& timeline) {
     if (work == nullptr) continue;
     const auto rank = Who(timeline, timeline.events[i], work->group_rank);
     if (!rank) continue;
-    const auto [name, desc] = GroupOf(timeline, failed, i, *rank, *work);
+    const auto [name, desc] = GroupOf(failed, i, *rank, *work);
     const std::optional<SeqId> seq = work->work.seq;
     if (name.empty() && waiting.contains({seq, rank->value, work->work.op}))
       continue;  // `what():` and "terminated with exception" repeat the first line

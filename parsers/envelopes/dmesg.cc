@@ -15,7 +15,7 @@ bool PeelFacility(Front& front) {
   static constexpr std::array<string_view, 8> kPriorities = {
       "emerg :", "alert :", "crit  :", "err   :", "warn  :", "notice:", "info  :", "debug :"};
   constexpr std::size_t kWidth = 7;
-  if (front.text.size() <= kWidth || !StartsWithAny(front.text, kFacilities) || front.text[kWidth - 1] != ':')
+  if (front.text.size() <= kWidth || front.text[kWidth - 1] != ':' || !StartsWithAny(front.text, kFacilities))
     return false;
   if (!StartsWithAny(front.text.substr(kWidth), kPriorities)) return false;
   front.text.remove_prefix(std::min(front.text.find_first_not_of(' ', 2 * kWidth), front.text.size()));

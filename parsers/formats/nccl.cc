@@ -349,13 +349,14 @@ std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text) {
                     .message = message.substr(0, message.find('\0'))};
 }
 
-void ReadNcclOrigin(std::string_view text, Origin& origin) {
-  if (text.substr(0, 256).find(" NCCL ") == kNone) return;
+bool ReadNcclOrigin(std::string_view text, Origin& origin) {
+  if (text.substr(0, 256).find(" NCCL ") == kNone) return false;
   const auto prefix = ParseNcclPrefix(text);
-  if (!prefix) return;
+  if (!prefix) return false;
   origin.host = Known<std::string>{std::string(prefix->host), Basis::kObserved, {}};
   origin.pid = prefix->pid;
   if (prefix->cuda_dev) origin.cuda_dev = prefix->cuda_dev;
+  return true;
 }
 
 // Of INFO lines only: an exception quotes warnings.

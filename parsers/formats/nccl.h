@@ -25,8 +25,8 @@ struct NcclPrefix {
 /// nullopt where any part of the prefix is not whole.
 std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text);
 
-/// NCCL's own prefix names host, pid and device.
-void ReadNcclOrigin(std::string_view text, Origin& origin);
+/// NCCL's own prefix names host, pid and device. False: the text does not begin with one.
+bool ReadNcclOrigin(std::string_view text, Origin& origin);
 
 /// An INFO line from where its prefix is whole: what stands in front, a collector put there. Else the text.
 std::string_view WithoutForeignHead(std::string_view text);
