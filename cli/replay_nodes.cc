@@ -276,7 +276,7 @@ CommandResult RunAsAgent(const ReplayOptions& options, const Launch& launch, con
                    .probe = probe,
                    .scratch = fs::temp_directory_path(error).string(),
                    .interrupted = interrupted,
-                   .owner = options.is_agent ? STDIN_FILENO : -1};
+                   .owner = options.is_agent ? std::optional(STDIN_FILENO) : std::nullopt};
   const AgentEnd end = RunAgent(setup);
   return {.status = end.status,
           .out = "",

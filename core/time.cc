@@ -201,7 +201,7 @@ std::optional<ParsedTime> ParsePacked(std::string_view text, std::size_t digits)
 
 std::optional<ParsedTime> ParseTime(std::string_view text) {
   if (text.size() < 8) return std::nullopt;
-  if (!IsDigit(text[0])) return text[0] >= 'A' && text[0] <= 'W' ? ParseNamed(text) : std::nullopt;
+  if (!IsDigit(text[0])) return text[0] >= 'A' && text[0] <= 'W' && text[3] == ' ' ? ParseNamed(text) : std::nullopt;
   if (text[2] == ':') return ParseBareClock(text);
   if (text[2] == '-') return ParseMonthDay(text);
   return ParseIso(text);

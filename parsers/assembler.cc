@@ -8,13 +8,12 @@
 #include <span>
 
 #include "parsers/envelope.h"
+#include "parsers/fold.h"
 #include "parsers/folder_hosts.h"
 #include "parsers/formats.h"
-#include "parsers/formats/nccl.h"
 
 namespace inquest {
 
-extern const Format kNccl;  // its calls are taken in batches
 namespace {
 
 /// Streams of one input; a hostile log that invents a writer a line must not cost memory for each.
@@ -59,22 +58,13 @@ std::optional<Known<GlobalRank>> RankAtEnd(const std::string& path) {
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kFileName, "number at the end of the file's name"};
 }
 
-/// NCCL's own prefix names host, pid and device, for whatever else is made of the line.
-void AddNcclOrigin(Record& record) {
-  if (record.text.substr(0, 256).find(" NCCL ") == std::string_view::npos) return;
-  const auto prefix = ParseNcclPrefix(record.text);
-  if (!prefix) return;
-  record.origin.host = Known<std::string>{std::string(prefix->host), Basis::kObserved, {}};
-  record.origin.pid = prefix->pid;
-  if (prefix->cuda_dev) record.origin.cuda_dev = prefix->cuda_dev;
-}
-
 void SetKey(const Origin& origin, std::string& key) {
   const auto add = [&](std::int64_t number) {
     std::array<char, 24> digits;
     key.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
     key += '|';
   };
+  // Who is not known stands in front of rank 0: in the order of their keys streams are finished.
   key.clear();
   add(origin.rank ? origin.rank->value.value : -1);
   add(origin.local_rank ? origin.local_rank->value : -1);
@@ -121,7 +111,7 @@ void Assembler::Begin(std::uint32_t input, const std::string& path, const InputF
   lines_ = bytes_ = parts_ = 0;
   parts_ahead_.clear();
   streams_.clear();
-  opened_ = nullptr;
+  bare_ = opened_ = nullptr;
   section_end_ = 0;
   kinds_.clear();
   file_rank_ = RankInName(path);
@@ -172,6 +162,33 @@ Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
   return *stream;
 }
 
+Assembler::Stream& Assembler::BareStream() {
+  if (bare_ == nullptr) {
+    Origin origin;
+    origin.rank = file_rank_;
+    origin.host = file_host_;
+    bare_ = &StreamOf(origin);
+  }
+  return *bare_;
+}
+
+/// The format whose line it is unread, as Format::silent says; nullptr: none.
+const Format* Assembler::SilentFormat(const BlockYield& yield, const KeptLine& line) const {
+  if (line.context || line.section || line.bulk || line.hit_count == 0) return nullptr;
+  const std::span<const std::uint32_t> hits(yield.hits.data() + line.hits, line.hit_count);
+  const auto format_of = [&](std::uint32_t id) {
+    return id >= first_mark_id_ ? Marks().formats[id - first_mark_id_] : nullptr;
+  };
+  const Format* const format = format_of(hits.front());
+  if (format == nullptr || format->silent.empty()) return nullptr;
+  const std::string_view text(yield.arena.data() + line.text, line.size);
+  const bool silent =
+      std::ranges::any_of(format->silent, [&](std::string_view head) { return text.starts_with(head); }) &&
+      std::ranges::all_of(hits, [&](std::uint32_t id) { return format_of(id) == format; }) &&
+      text.find("[rank") == std::string_view::npos;  // where another wrote into the line
+  return silent ? format : nullptr;
+}
+
 /// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says
 /// nothing of its writer can be the rest of whatever was written last: a terminal broke it.
 Assembler::Stream* Assembler::SectionOf(const Record& record) {
@@ -192,7 +209,7 @@ bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yi
     return id >= first_mark_id_ && Marks().formats[id - first_mark_id_] == format;
   };
   const auto marked = [&](const Format* format) {
-    return (line.nccl && format == &kNccl) ||
+    return (line.bulk && format->fold != nullptr) ||
            std::any_of(hits.begin(), hits.end(), [&](std::uint32_t id) { return is_mark_of(id, format); });
   };
   const auto offer = [&](const Format* format) {
@@ -223,14 +240,24 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
     (line.damaged ? read_.tally.damaged : read_.tally.plain) += line.bytes;
     return;
   }
+  if (const Format* const format = SilentFormat(yield, line)) {
+    BareStream().last = format;
+    AddKind(format);
+    (line.damaged ? read_.tally.damaged : read_.tally.claimed) += line.bytes;
+    return;
+  }
   std::string scratch;
   std::string_view text(yield.arena.data() + line.text, line.size);
   Peeled peeled = Peel(text, scratch);
-  Record record{line.nccl ? WithoutForeignHead(peeled.text) : peeled.text, std::move(peeled.origin), peeled.at, where};
+  const Format& bulk = BulkFormat();
+  Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
-  AddNcclOrigin(record);
-  const bool marked = (!line.context && !line.section) || line.nccl;
+  if (!bulk.fold->read_origin(record.text, record.origin) && line.bulk) {
+    record.text = bulk.fold->without_foreign_head(record.text);
+    if (record.text.size() != peeled.text.size()) bulk.fold->read_origin(record.text, record.origin);
+  }
+  const bool marked = (!line.context && !line.section) || line.bulk;
   Stream* const stream = marked ? &StreamOf(record.origin) : where.line <= section_end_ ? SectionOf(record) : nullptr;
   const bool claimed = stream != nullptr && Offer(*stream, record, yield, line);
   (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
@@ -240,7 +267,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
       std::none_of(first_hit, first_hit + line.hit_count, is_asked_for))
     return;
   LogMessage message;
-  message.component = line.nccl ? Component::kNccl : Component::kAny;
+  message.component = line.bulk ? bulk.component : Component::kAny;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {
     const std::uint32_t id = yield.hits[line.hits + i];
     if (id < first_mark_id_)
@@ -283,22 +310,10 @@ void Assembler::Consume(BlockYield yield) {
   if (yield.form != nullptr) read_.form = yield.form;
   TakeRemoved(yield.removed);
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
-  std::string scratch;
-  for (CallBatch::Process& process : yield.calls.processes) {
-    const std::string_view behind_host = process.last_text.starts_with(process.host)
-                                             ? std::string_view(process.last_text).substr(process.host.size())
-                                             : "";
-    if (behind_host.size() > 1 && behind_host[0] == ':' && behind_host[1] >= '0' && behind_host[1] <= '9')
-      continue;  // nothing in front of NCCL's prefix
-    const Peeled peeled = Peel(process.last_text, scratch);
-    process.rank = peeled.origin.rank;
-    process.local_rank = peeled.origin.local_rank;
-    process.last_at = peeled.at;
-    process.last_text = std::string(WithoutForeignHead(peeled.text));
-  }
   std::size_t flushed = 0;
   SourcePos base{input_, base_line, base_offset, parts_};
-  const auto& calls = yield.calls.calls;
+  const CallBatch& batch = yield.folded.calls;
+  const auto& calls = batch.calls;
   const auto flush = [&](std::uint32_t before_line) {
     const auto is_before = [](const CallBatch::Call& call, std::uint64_t line) { return call.line < line; };
     while (flushed < calls.size() && calls[flushed].line < before_line) {
@@ -308,28 +323,22 @@ void Assembler::Consume(BlockYield yield) {
           std::lower_bound(calls.begin() + static_cast<std::ptrdiff_t>(flushed), calls.end(), before, is_before) -
           calls.begin());
       base.parts = parts.count;
-      sink_.AddCalls(yield.calls, flushed, end, base);
+      sink_.AddCalls(batch, flushed, end, base);
       flushed = end;
     }
   };
   for (const KeptLine& line : yield.kept) {
-    if (line.nccl) flush(line.line);  // a communicator's birth and death decide whose calls are whose
+    if (line.bulk) flush(line.line);  // a communicator's birth and death decide whose calls are whose
     ConsumeLine(yield, line,
                 {input_, base_line + line.line, base_offset + line.offset, PartsAt(lines_ + line.line).count});
   }
   flush(~0u);
-  if (yield.calls.calls.empty() && !yield.calls.processes.empty()) sink_.AddCalls(yield.calls, 0, 0, base);
-  for (const BlockYield::Via& via : yield.vias) {
-    Record record;
-    const CallBatch::Process& process = yield.calls.processes[via.process];
-    record.where = {input_, base_line + via.line, base_offset, PartsAt(lines_ + via.line).count};
-    record.origin.host = Known<std::string>{process.host, Basis::kObserved, {}};
-    record.origin.pid = process.pid;
-    record.origin.cuda_dev = process.cuda_dev;
-    record.text = WithoutForeignHead(Peel(via.text, scratch).text);
-    sink_.Add(EventFrom(record, ChannelsVia{via.via, via.count}));
+  if (calls.empty() && !batch.processes.empty()) sink_.AddCalls(batch, 0, 0, base);
+  for (Folded::Sum& sum : yield.folded.sums) {
+    const SourcePos where{input_, base_line + sum.line, base_offset, PartsAt(lines_ + sum.line).count};
+    sink_.Add(EventFrom({sum.text, std::move(sum.origin), std::nullopt, where}, std::move(sum.what)));
   }
-  if (!yield.calls.calls.empty() || !yield.vias.empty()) AddKind(&kNccl);
+  if (!calls.empty() || !yield.folded.sums.empty()) AddKind(&BulkFormat());
   read_.tally.Add(yield.tally);
   lines_ += yield.tally.lines;
   bytes_ += yield.tally.bytes;

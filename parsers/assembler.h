@@ -42,8 +42,10 @@ class Assembler {
   Parts PartsAt(std::uint64_t line) const;
   void ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where);
   Stream* SectionOf(const Record& record);
+  const Format* SilentFormat(const BlockYield& yield, const KeptLine& line) const;
   bool Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line);
   Stream& StreamOf(const Origin& origin);
+  Stream& BareStream();
   void AddKind(const Format* format);
 
   std::uint32_t first_mark_id_;
@@ -57,6 +59,7 @@ class Assembler {
   std::unordered_map<std::string, std::unique_ptr<Stream>> streams_;
   std::string key_;                              ///< of the stream that is looked for
   std::vector<const Format*> kinds_;             ///< those that took something, each once
+  Stream* bare_ = nullptr;                       ///< of lines that do not say who wrote them
   Stream* opened_ = nullptr;                     ///< whose section began last
   std::uint64_t section_end_ = 0;                ///< the last line that any section reaches
   std::optional<Known<GlobalRank>> file_rank_;   ///< of `rank3.log`

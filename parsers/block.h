@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/call_batch.h"
 #include "core/code.h"
 #include "core/input_form.h"
 #include "parsers/container_log.h"
+#include "parsers/fold.h"
 #include "search/sieve.h"
 
 namespace inquest {
@@ -32,23 +32,15 @@ struct KeptLine {
   bool context = false;                   ///< kept only because it stands near another one, or near an end of the block
   bool sampled = false;                   ///< kept because every so many bytes of an input one line is
   bool section = false;                   ///< kept only because it may belong to a section that began above it
-  bool nccl = false;                      ///< has NCCL's prefix
+  bool bulk = false;                      ///< of the format that folds
   bool damaged = false;                   ///< control bytes, or longer than the cap and cut
 };
 
-/// One block, folded: the calls parsed, the lines kept, every byte accounted for. The tally's claimed, plain and
+/// One block: what was folded, the lines kept, every byte accounted for. The tally's claimed, plain and
 /// damaged leave out the kept lines: who consumes those decides.
 struct BlockYield {
   Tally tally;
-  CallBatch calls;
-  struct Via {
-    std::uint32_t process = 0;
-    std::string via;
-    std::uint64_t count = 0;
-    std::uint32_t line = 0;  ///< of the first
-    std::string text;        ///< of the first, cut at kCitedBytes
-  };
-  std::vector<Via> vias;
+  Folded folded;
   std::vector<KeptLine> kept;       ///< by line
   std::vector<std::uint32_t> hits;  ///< sieve ids
   std::string arena;

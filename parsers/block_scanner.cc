@@ -1,14 +1,12 @@
-// Scans one block: calls folded, the rest sieved, the few lines that matter copied out.
+// Scans one block: bulk formats folded, the rest sieved, the few lines that matter copied out.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
-#include <map>
 #include <unordered_map>
 
 #include "parsers/block.h"
-#include "parsers/calls.h"
 #include "parsers/escapes.h"
+#include "parsers/fold.h"
 #include "parsers/formats.h"
 #include "parsers/structure.h"
 
@@ -17,65 +15,13 @@ namespace {
 
 constexpr std::size_t kLastOnly = 8;  ///< hits kept of a rule that floods
 constexpr std::size_t kSpansInPlace = 8;
-constexpr std::size_t kLongestHead = 256;  ///< what may stand in front of `] NCCL INFO `
-constexpr std::size_t kShortestNccl = 24;
+constexpr std::size_t kLongestHead = 256;  ///< what may stand in front of a fold's mark
 constexpr std::size_t kLookedAtOnce = 16;
 constexpr std::size_t kFewestFound = 256,
-                      kMostFound = 64 * 1024;  ///< bytes that are cut before known calls are tried again
-
-/// What the first look at a line said.
-enum class Class : std::uint8_t { kPlain, kFolded, kNcclKnown, kNcclKept, kTorn };
+                      kMostFound = 64 * 1024;  ///< bytes that are cut before known lines are tried again
 
 /// Why a line is kept.
 enum class Reason : std::uint8_t { kNone, kSection, kContext, kOwn };
-
-bool StartsWith(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
-
-/// NCCL INFO messages that say who is who, or where a call failed. The others are known and say nothing.
-bool WorthKeeping(std::string_view message) {
-  static constexpr std::string_view kHeads[] = {"comm 0x",
-                                                "ncclComm",
-                                                "NCCL version",
-                                                "NCCL_",
-                                                "[Rank ",
-                                                "CommRevoke",
-                                                "Init timings",
-                                                "NET/IB : Using",
-                                                "NET/Socket : Using",
-                                                "NET : Using",
-                                                "Bootstrap : Using",
-                                                "Bootstrap: Using"};
-  for (const std::string_view head : kHeads)
-    if (StartsWith(message, head)) return head != "Init timings";
-  return message.substr(0, 80).find(" -> ") != std::string_view::npos;
-}
-
-/// `NET/IB/2(1)/GDRDMA` -> `NET/IB/GDRDMA`: the transport without its device.
-std::string NormaliseVia(std::string_view via) {
-  std::string out;
-  while (!via.empty()) {
-    const std::size_t slash = std::min(via.find('/'), via.size());
-    const std::string_view part = via.substr(0, slash);
-    if (!part.empty() && !(part[0] >= '0' && part[0] <= '9')) {
-      if (!out.empty()) out += '/';
-      out += part;
-    }
-    via.remove_prefix(std::min(slash + 1, via.size()));
-  }
-  return out;
-}
-
-/// `Channel 01/0 : 3[3] -> 8[0] via ...` is printed by the sender; a `[receive]` line is not.
-void NoteSender(std::string_view message, CallBatch::Process& process) {
-  const std::size_t at = message.find(" : ");
-  if (at == std::string_view::npos || message.find("[receive]") != std::string_view::npos) return;
-  const std::string_view rest = message.substr(at + 3, 16);
-  int rank = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
-  if (error != std::errc() || end == rest.data() + rest.size() || *end != '[') return;
-  // Ranks of several communicators differ; the first stands for the job's own, which is built first.
-  if (!process.sender) process.sender = GroupRank{rank};
-}
 
 /// Lines behind a mark's that its format wants to see.
 std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
@@ -87,21 +33,26 @@ std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
 }  // namespace
 
 // Most pieces of a log are plain and stay so. They are never visited one by one: what is done for a piece is done for
-// those that NCCL wrote, that the sieve hit, that are damaged, or that stand near one of them.
+// those of the bulk format, that the sieve hit, that are damaged, or that stand near one of them.
 struct BlockScanner::State {
-  State(const Sieve& s, Code code) : sieve(s), scanner(s.MakeScanner()), pieces(code), calls(code) {}
+  State(const Sieve& s, Code code)
+      : sieve(s),
+        scanner(s.MakeScanner()),
+        fold(*BulkFormat().fold),
+        pieces(fold.mark, code),
+        folder(fold.make(code)) {}
 
   const Sieve& sieve;
   std::unique_ptr<Sieve::Scanner> scanner;
+  const Folding& fold;
   Structure pieces;
-  CallFolder calls;
-  std::vector<Class> classes;                                  ///< by piece
+  std::unique_ptr<Folder> folder;
+  std::vector<LineClass> classes;                              ///< by piece
   std::vector<std::uint32_t> known_ends;                       ///< of lines that were folded by the run
-  std::vector<std::uint32_t> nccl;                             ///< pieces that NCCL wrote and that were not folded
+  std::vector<std::uint32_t> unfolded;                         ///< pieces of the bulk format that were not folded
   std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;  ///< of the block, [begin, end): what the sieve is to see
   std::uint32_t unsieved = 0;                                  ///< behind the last of these
   std::vector<Sieve::Hit> hits;
-  std::map<std::pair<std::uint32_t, std::string>, std::size_t> via_numbers;  ///< places in the yield's vias
   std::string rest;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rest_places;  ///< offset in rest -> offset in block
   struct LastOnly {
@@ -119,7 +70,6 @@ struct BlockScanner::State {
   void Classify(std::string_view block, BlockYield& yield, bool cut_head);
   std::size_t FoldKnown(std::string_view block, BlockYield& yield);
   void LeaveOut(std::size_t first, std::size_t last);
-  bool FoldVia(const CallFolder::Line& line, BlockYield& yield);
   void SieveRest(std::string_view block);
   void CollectWanted();
   void ChooseKept(bool goes_on);
@@ -128,35 +78,14 @@ struct BlockScanner::State {
   void Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head);
 };
 
-/// Counts a line of a connection. False: it is none.
-bool BlockScanner::State::FoldVia(const CallFolder::Line& line, BlockYield& yield) {
-  const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
-  if (!StartsWith(message, "Channel ") && !StartsWith(message, "Ring ") && !StartsWith(message, "Trees") &&
-      !StartsWith(message, "Tree "))
-    return false;
-  const std::size_t via_at = message.find(" via ");
-  if (via_at == std::string_view::npos) return true;
-  const auto process = calls.ProcessOf(line);
-  if (!process) return true;
-  NoteSender(message, calls.process(*process));
-  const std::string via = NormaliseVia(message.substr(via_at + 5));
-  const auto [known, is_new] = via_numbers.try_emplace({*process, via}, yield.vias.size());
-  if (!is_new) {
-    ++yield.vias[known->second].count;
-    return true;
-  }
-  yield.vias.push_back({*process, via, 1, line.number, std::string(line.text.substr(0, kCitedBytes))});
-  return true;
-}
-
-/// Folds lines from where the pieces end, as long as they are calls that were seen before; returns how many were.
+/// Folds lines from where the pieces end, as long as they were seen before; returns how many were.
 std::size_t BlockScanner::State::FoldKnown(std::string_view block, BlockYield& yield) {
   const std::size_t first = pieces.size();
   known_ends.clear();
-  calls.AddKnownLines(block, pieces.at(), pieces.lines(), static_cast<std::uint32_t>(first), known_ends);
+  folder->TakeKnown(block, pieces.at(), pieces.lines(), static_cast<std::uint32_t>(first), known_ends);
   if (known_ends.empty()) return 0;
   pieces.TakeLines(known_ends);
-  classes.resize(pieces.size(), Class::kFolded);
+  classes.resize(pieces.size(), LineClass::kFolded);
   yield.tally.claimed += pieces.at() - pieces.begin(first);
   LeaveOut(first, pieces.size() - 1);
   return known_ends.size();
@@ -170,50 +99,45 @@ void BlockScanner::State::LeaveOut(std::size_t first, std::size_t last) {
 
 void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bool cut_head) {
   classes.clear();
-  nccl.clear();
+  unfolded.clear();
   spans.clear();
   unsieved = 0;
-  const auto classify = [&](const CallFolder::Line& line) {
-    const CallLine call = calls.Add(line);
-    if (call == CallLine::kCall || (call == CallLine::kNotACall && FoldVia(line, yield))) {
-      yield.tally.claimed += Size(line.piece);
-      LeaveOut(line.piece, line.piece);
-      return Class::kFolded;
-    }
-    nccl.push_back(line.piece);
-    if (call == CallLine::kNotACall)
-      return WorthKeeping(line.text.substr(line.bracket + kNcclInfo.size())) ? Class::kNcclKept : Class::kNcclKnown;
-    LeaveOut(line.piece, line.piece);
-    return Class::kTorn;
-  };
-  // The first look at several lines, then the second. Lines are filled in place: copying what was just written stalls.
-  std::array<CallFolder::Line, kLookedAtOnce> lines;
+  // Several lines at once, filled in place: copying what was just written stalls.
+  std::array<Folder::Line, kLookedAtOnce> lines;
   std::size_t looked_at = 0;
   const auto take_looked_at = [&] {
-    for (std::size_t i = 0; i < looked_at; ++i) classes[lines[i].piece] = classify(lines[i]);
+    const std::span taken(lines.data(), looked_at);
+    folder->Take(taken);
+    for (const Folder::Line& line : taken) {
+      classes[line.piece] = line.what;
+      if (line.what == LineClass::kFolded)
+        yield.tally.claimed += Size(line.piece);
+      else
+        unfolded.push_back(line.piece);
+      if (line.what == LineClass::kFolded || line.what == LineClass::kTorn) LeaveOut(line.piece, line.piece);
+    }
     looked_at = 0;
   };
   std::uint32_t first_piece = cut_head ? 1 : 0;
   pieces.Begin(block);
-  // Among calls that were seen before there are few other lines; among other lines, few calls.
+  // Among lines that were seen before there are few others; among others, few that were.
   for (std::size_t stretch = kFewestFound; !pieces.done(); stretch = std::min(2 * stretch, kMostFound)) {
     if (pieces.size() >= first_piece && FoldKnown(block, yield) >= kLookedAtOnce) stretch = kFewestFound;
     pieces.Find(stretch);
-    classes.resize(pieces.size(), Class::kPlain);
-    for (const Structure::Bracket& bracket : pieces.brackets()) {
-      const std::string_view text = pieces.text(bracket.piece);
-      const std::uint32_t at = bracket.offset - pieces.begin(bracket.piece);
-      // In front of NCCL's prefix stand launchers' tags, not more; the first of a line counts.
-      if (bracket.piece < first_piece || at >= kLongestHead ||
-          text.size() < std::max(kShortestNccl, at + kNcclInfo.size()) || !IsNcclInfo(text.data() + at))
+    classes.resize(pieces.size(), LineClass::kPlain);
+    for (const Structure::Found& found : pieces.found()) {
+      const std::string_view text = pieces.text(found.piece);
+      const std::uint32_t at = found.offset - pieces.begin(found.piece);
+      // In front of the mark stand launchers' tags, not more; the first of a line counts.
+      if (found.piece < first_piece || at >= kLongestHead || text.size() < fold.shortest ||
+          !text.substr(at).starts_with(fold.mark))
         continue;
-      first_piece = bracket.piece + 1;
-      CallFolder::Line& line = lines[looked_at++];
+      first_piece = found.piece + 1;
+      Folder::Line& line = lines[looked_at++];
       line.text = text;
-      line.bracket = at;
-      line.number = pieces.line(bracket.piece);
-      line.piece = bracket.piece;
-      calls.Look(line);
+      line.mark = at;
+      line.number = pieces.line(found.piece);
+      line.piece = found.piece;
       if (looked_at == lines.size()) take_looked_at();
     }
     take_looked_at();
@@ -256,8 +180,8 @@ void BlockScanner::State::CollectWanted() {
     const std::uint32_t last = hit.end == 0 ? 0 : hit.end - 1;
     if (pieces.next(piece) <= last)
       piece = static_cast<std::uint32_t>(std::min(pieces.PieceAt(last), pieces.size() - 1));
-    // Lines that NCCL prints by the thousand are kept for a rule's sake, not for their mark.
-    if (classes[piece] == Class::kNcclKnown && hit.id >= sieve.first_mark_id()) continue;
+    // Lines that are printed by the thousand are kept for a rule's sake, not for their mark.
+    if (classes[piece] == LineClass::kKnown && hit.id >= sieve.first_mark_id()) continue;
     if (hit.id < sieve.first_mark_id() && sieve.keep_last_only(hit.id)) {
       LastOnly& last_hits = last_only[hit.id];
       if (last_hits.count > 0 && last_hits.pieces[(last_hits.count - 1) % kLastOnly] == piece) continue;
@@ -280,16 +204,16 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
     reasons[i] = reason;
   };
   for (const auto& [piece, id] : wanted) give(piece, Reason::kOwn);
-  for (const std::uint32_t i : nccl)
-    if (classes[i] == Class::kNcclKept) give(i, Reason::kOwn);
+  for (const std::uint32_t i : unfolded)
+    if (classes[i] == LineClass::kKept) give(i, Reason::kOwn);
   const auto context = [&](std::size_t i) {
-    const bool may_be = classes[i] == Class::kPlain || classes[i] == Class::kNcclKnown;
+    const bool may_be = classes[i] == LineClass::kPlain || classes[i] == LineClass::kKnown;
     if (may_be && reasons[i] == Reason::kNone && !pieces.text(i).empty())
       give(static_cast<std::uint32_t>(i), Reason::kContext);
   };
   const auto section = [&](std::size_t first, std::uint32_t end_line) {
     for (std::size_t i = first; i < pieces.size() && pieces.line(i) < end_line; ++i)
-      if (classes[i] == Class::kPlain && reasons[i] == Reason::kNone && !pieces.text(i).empty())
+      if (classes[i] == LineClass::kPlain && reasons[i] == Reason::kNone && !pieces.text(i).empty())
         give(static_cast<std::uint32_t>(i), Reason::kSection);
   };
   // Which of the lines near an end of the block stand near a telling one of the next, or at the input's end, knows who
@@ -359,14 +283,14 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
 std::vector<std::uint32_t> BlockScanner::State::Damaged(std::uint32_t block_size, bool cut_head) const {
   std::vector<std::uint32_t> out = pieces.odd();
   if (cut_head && pieces.size() > 0) out.push_back(0);
-  for (const std::uint32_t i : nccl)
-    if (classes[i] == Class::kTorn) out.push_back(i);
+  for (const std::uint32_t i : unfolded)
+    if (classes[i] == LineClass::kTorn) out.push_back(i);
   // A piece longer than the cap reaches over a multiple of it.
   for (std::size_t at = kLineCap; at < block_size; at += kLineCap) {
     const std::size_t i = std::min(pieces.PieceAt(static_cast<std::uint32_t>(at)), pieces.size() - 1);
     if (pieces.text(i).size() > kLineCap) out.push_back(static_cast<std::uint32_t>(i));
   }
-  std::erase_if(out, [this](std::uint32_t i) { return classes[i] == Class::kFolded; });
+  std::erase_if(out, [this](std::uint32_t i) { return classes[i] == LineClass::kFolded; });
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -399,14 +323,14 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
     kept.sampled = kept.context && std::ranges::binary_search(samples, i);
     kept.section = reasons[i] == Reason::kSection;
     kept.damaged = is_damaged(i);
-    kept.nccl = classes[i] == Class::kNcclKept || classes[i] == Class::kNcclKnown;
+    kept.bulk = classes[i] == LineClass::kKept || classes[i] == LineClass::kKnown;
     yield.kept.push_back(kept);
     kept_bytes += kept.bytes;
   }
   for (const std::uint32_t i : damaged)
     if (reasons[i] == Reason::kNone) yield.tally.damaged += Size(i);
-  for (const std::uint32_t i : nccl)
-    if (reasons[i] == Reason::kNone && classes[i] != Class::kTorn && !is_damaged(i)) yield.tally.claimed += Size(i);
+  for (const std::uint32_t i : unfolded)
+    if (reasons[i] == Reason::kNone && classes[i] != LineClass::kTorn && !is_damaged(i)) yield.tally.claimed += Size(i);
   yield.tally.plain = block_size - kept_bytes - yield.tally.damaged - yield.tally.claimed;
 }
 
@@ -419,8 +343,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, std::uint64
   const std::string_view raw = block;
   s.without_escapes.clear();
   const auto classify = [&] {
-    s.calls.Begin();
-    s.via_numbers.clear();
+    s.folder->Begin();
     s.Classify(block, yield, cut_head);
   };
   classify();
@@ -440,12 +363,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, std::uint64
   s.ChooseKept(offset > 0);
   s.Keep(static_cast<std::uint32_t>(block.size()), yield, cut_head);
 
-  yield.calls = s.calls.Take();
-  for (std::size_t i = 0; i < yield.calls.processes.size(); ++i) {
-    const std::uint32_t piece = s.calls.last_pieces()[i];
-    yield.calls.processes[i].last_line = s.pieces.line(piece);
-    yield.calls.processes[i].last_text = std::string(s.pieces.text(piece).substr(0, kCitedBytes));
-  }
+  yield.folded = s.folder->End(s.pieces);
   yield.tally.bytes = block.size();
   yield.tally.lines = s.pieces.lines();
   return yield;

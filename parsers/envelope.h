@@ -1,11 +1,7 @@
 // Peels what launchers and collectors put in front of a line: rank tags, pod times, host names, JSON wrappers.
-// Format:  `[default3]:` (torchrun --tee), `[rank3]: ` (Python's excepthook), `[rank3]:` (c10, peeled as well),
-//          `3: ` (srun -l), `[1,3]<stdout>:` (mpirun, both spellings, with and without time stamps), `host: ` (pdsh),
-//          `(RayTrainWorker pid=41, ip=10.3.0.17) ` (Ray), `2031-04-05T06:07:08.1Z ` (kubectl --timestamps),
-//          `2031-04-05T06:07:08.1Z stdout F ` (CRI), `{"log":"...","stream":...,"time":...}` (docker),
-//          `pod-name/0 [default1]:` (NeMo run, TorchX), `[pod/name/container] ` (kubectl --prefix), `trainer-1  | `
-//          (docker compose), `Apr  5 06:07:08 host python[41]: ` (syslog, journalctl), `{"MESSAGE":...}` (journalctl -o
-//          json), ANSI colour codes anywhere.
+// Format:  a file each in envelopes/; `{"log":"...","stream":...,"time":...}` (docker), `{"MESSAGE":...}` (journalctl
+// -o
+//          json) and ANSI colour codes anywhere.
 // Clock:   the collector's, UTC where it says so.        Not read: logging-module prefixes (only their time).
 #pragma once
 

@@ -1,6 +1,8 @@
 // The table of input formats, in the order in which a record is offered to them.
 #include "parsers/formats.h"
 
+#include <algorithm>
+
 namespace inquest {
 
 // Declared here alone, so that one more format compiles two files anew: its own, and this one.
@@ -32,6 +34,12 @@ const MarkTable& Marks() {
     return table;
   }();
   return kTable;
+}
+
+const Format& BulkFormat() {
+  static const Format& kBulk =
+      **std::ranges::find_if(Formats(), [](const Format* format) { return format->fold != nullptr; });
+  return kBulk;
 }
 
 }  // namespace inquest

@@ -14,4 +14,7 @@ struct MarkTable {
 };
 const MarkTable& Marks();
 
+/// The format that folds.
+const Format& BulkFormat();
+
 }  // namespace inquest

@@ -25,6 +25,8 @@ class Parser {
   virtual void Finish(EventSink&) {}
 };
 
+struct Folding;
+
 /// All that the program knows of a parser.
 struct Format {
   std::string_view name;
@@ -36,6 +38,11 @@ struct Format {
   /// Lines behind a marked one of ours that are offered as well: the rows of a table, the frames of a stack. At most
   /// kMostFollow.
   std::uint32_t follow = 0;
+  /// What lines of ours begin with that say nothing: bare of an envelope, and without a mark of another format, they
+  /// are claimed unread. Of a format that follows nothing.
+  std::span<const std::string_view> silent = {};
+  /// How lines that are too many to be events are folded (parsers/fold.h); of one format at most.
+  const Folding* fold = nullptr;
   std::unique_ptr<Parser> (*make)();
 };
 

@@ -158,8 +158,8 @@ void ProfilerTraceReader::TakeInfo(string_view object) {
 }
 
 std::uint32_t ProfilerTraceReader::GroupOf(string_view name, string_view desc, string_view ranks, std::int64_t size) {
-  const auto [it, is_new] = groups_.try_emplace({std::string(name), std::string(ranks)},
-                                                static_cast<std::uint32_t>(out_.groups.size()));
+  const auto [it, is_new] =
+      groups_.try_emplace({std::string(name), std::string(ranks)}, static_cast<std::uint32_t>(out_.groups.size()));
   if (is_new) {
     out_.groups.emplace_back();
     out_.groups.back().name = std::string(name);
@@ -212,7 +212,8 @@ void ProfilerTraceReader::TakeCall(string_view object) {
   }
   double at_us = 0;
   if ((*event)["ts"].get(at_us) != json::SUCCESS) at_us = static_cast<double>(NumberAt(*event, "ts").value_or(0));
-  if (at_us > 0 && at_us < static_cast<double>(kLatestNs / 1000)) call.created_ns = static_cast<std::int64_t>(at_us * 1000);
+  if (at_us > 0 && at_us < static_cast<double>(kLatestNs / 1000))
+    call.created_ns = static_cast<std::int64_t>(at_us * 1000);
   out_.calls.push_back(call);
   ids_.push_back(id.value_or(-1));
 }
@@ -223,7 +224,8 @@ CallTrace ProfilerTraceReader::Finish() {
     if (ended_ids_.empty() || ended_ids_.contains(ids_[i])) out_.calls[i].state = CallTrace::State::kCompleted;
   constexpr std::int64_t kYear2000 = 946684800000000000;
   for (CallTrace::Call& call : out_.calls)
-    if (call.created_ns < kYear2000) call.created_ns = call.created_ns > 0 && base_ns_ > 0 ? call.created_ns + base_ns_ : 0;
+    if (call.created_ns < kYear2000)
+      call.created_ns = call.created_ns > 0 && base_ns_ > 0 ? call.created_ns + base_ns_ : 0;
   std::ranges::stable_sort(out_.calls, {}, &CallTrace::Call::created_ns);
   if (!done_) out_.problem = "cut: its JSON does not end";
   return std::move(out_);

@@ -1,5 +1,6 @@
 // Traces of PyTorch's profiler: the collective calls that a rank made while it was watched.
-// Format:  Chrome's trace format as Kineto writes it (libkineto/src/output_json.cpp): one object, `distributedInfo` with
+// Format:  Chrome's trace format as Kineto writes it (libkineto/src/output_json.cpp): one object, `distributedInfo`
+// with
 //          rank and groups, and `traceEvents`, of which those called `record_param_comms` are calls, and kernels that
 //          carry a `Collective name` are their ends (torch/csrc/profiler/util.cpp names the keys)
 // Clock:   microseconds since the epoch, or since `baseTimeNanoseconds`, of the rank's host.

@@ -267,21 +267,23 @@ std::optional<Change> FindHeads(const std::vector<std::string>& sample) {
   const std::vector<std::string> lines = Filled(sample);
   if (lines.empty()) return std::nullopt;
   std::string scratch;
-  std::ptrdiff_t before = -1, most = -1;  // counted once a head fits
+  std::optional<std::ptrdiff_t> before;  // counted once a head fits
+  std::ptrdiff_t most = 0;
   std::optional<Change> best;
   for (const LineHead& head : PossibleHeads(lines)) {
     const HeadFit fit = FitOf(lines, head);
     if (fit == HeadFit::kNone) continue;
-    if (before < 0)
-      most = before =
-          std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return IsRead(line, scratch); });
+    if (!before) {
+      most = std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return IsRead(line, scratch); });
+      before = most;
+    }
     std::ptrdiff_t after = 0;
     for (const std::string& line : lines)
       if (const auto found = FindHead(line, head))
         after += IsRead(string_view(line).substr(found->size), scratch) ? 1 : 0;
     if ((after <= most || after < 1) &&
         (best || fit != HeadFit::kSure ||
-         (after < before && head.shape != LineHead::Shape::kNumber && head.shape != LineHead::Shape::kFileNumber)))
+         (after < *before && head.shape != LineHead::Shape::kNumber && head.shape != LineHead::Shape::kFileNumber)))
       continue;
     most = after;
     best = Change{.kind = Change::Kind::kHead};

@@ -1,4 +1,4 @@
-// Where a block's lines end, where NCCL's prefix may stand and where bytes are damaged, in one pass over the block.
+// Where a block's lines end, where a mark may stand and where bytes are damaged, in one pass over the block.
 #include "parsers/structure.h"
 
 #include <algorithm>
@@ -16,21 +16,20 @@ constexpr std::size_t kChunk = 64;
 constexpr std::size_t kStretch = 64 * kChunk;  ///< marked at once: what is looked at twice is in the first cache still
 constexpr std::uint64_t kEachByte = 0x0101010101010101U;
 
-/// Whether one of eight bytes may be below 0x20, or ']': no false no.
-bool MayTell(const char* at) {
+/// Whether one of eight bytes may be below 0x20, or `first`: no false no.
+bool MayTell(const char* at, char first) {
   std::uint64_t bytes = 0;
   std::memcpy(&bytes, at, sizeof bytes);
-  const std::uint64_t bracket = bytes ^ kEachByte * ']';
-  return ((((bytes - kEachByte * 0x20) & ~bytes) | ((bracket - kEachByte) & ~bracket)) & kEachByte * 0x80) != 0;
+  const std::uint64_t mark = bytes ^ kEachByte * static_cast<unsigned char>(first);
+  return ((((bytes - kEachByte * 0x20) & ~bytes) | ((mark - kEachByte) & ~mark)) & kEachByte * 0x80) != 0;
 }
-
-bool Tells(const char* at) { return static_cast<unsigned char>(*at) < 0x20 || (at[0] == ']' && at[2] == 'N'); }
 
 bool IsOdd(char byte) { return byte != '\t' && byte != '\b' && byte != '\f'; }
 
 }  // namespace
 
-Structure::Structure(Code code) : code_(Runnable(code)), marks_(kStretch + kChunk) {}
+Structure::Structure(std::string_view mark, Code code)
+    : code_(Runnable(code)), first_(mark[0]), third_(mark[2]), marks_(kStretch + kChunk) {}
 
 template <class T>
 void Structure::MakeRoom(std::vector<T>& list, std::size_t size) {
@@ -39,13 +38,14 @@ void Structure::MakeRoom(std::vector<T>& list, std::size_t size) {
 
 void Structure::Mark(std::size_t begin, std::size_t end) {
   for (const char* data = block_.data(); begin < end;) {
-    if (begin + 8 <= end && !MayTell(data + begin)) {
+    if (begin + 8 <= end && !MayTell(data + begin, first_)) {
       begin += 8;
       continue;
     }
     for (const std::size_t stop = std::min(begin + 8, end); begin < stop; ++begin) {
+      const char* at = data + begin;
       marks_[mark_count_] = static_cast<std::uint32_t>(begin);
-      mark_count_ += Tells(data + begin) ? 1 : 0;
+      mark_count_ += static_cast<unsigned char>(*at) < 0x20 || (at[0] == first_ && at[2] == third_) ? 1 : 0;
     }
   }
 }
@@ -57,12 +57,11 @@ __attribute__((target("avx2"))) inline __m256i Load(const char* at) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
 }
 
-__attribute__((target("avx2"))) inline std::uint32_t Telling(const char* at) {
+__attribute__((target("avx2"))) inline std::uint32_t Telling(const char* at, __m256i first, __m256i third) {
   const __m256i bytes = Load(at);
   const __m256i control = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes);
-  const __m256i bracket = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(']')),
-                                           _mm256_cmpeq_epi8(Load(at + 2), _mm256_set1_epi8('N')));
-  return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(control, bracket)));
+  const __m256i mark = _mm256_and_si256(_mm256_cmpeq_epi8(bytes, first), _mm256_cmpeq_epi8(Load(at + 2), third));
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(control, mark)));
 }
 
 }  // namespace
@@ -70,10 +69,12 @@ __attribute__((target("avx2"))) inline std::uint32_t Telling(const char* at) {
 // Where the next mark stands cannot be predicted, so two are written whether or not there are any, and only the count
 // says which are. Chunks with more are rare.
 __attribute__((target("avx2,bmi,popcnt"))) void Structure::MarkAvx2(std::size_t begin, std::size_t end) {
+  const __m256i first_byte = _mm256_set1_epi8(first_), third_byte = _mm256_set1_epi8(third_);
   std::uint32_t* mark = marks_.data();
   for (; begin + kChunk <= end; begin += kChunk) {
     const char* at = block_.data() + begin;
-    const std::uint64_t first = Telling(at) | static_cast<std::uint64_t>(Telling(at + 32)) << 32;
+    const std::uint64_t first = Telling(at, first_byte, third_byte) |
+                                static_cast<std::uint64_t>(Telling(at + 32, first_byte, third_byte)) << 32;
     const std::uint64_t second = first & (first - 1), third = second & (second - 1);
     const auto place = [begin](std::uint64_t bits) {
       return static_cast<std::uint32_t>(begin) + static_cast<std::uint32_t>(std::countr_zero(bits));
@@ -93,17 +94,17 @@ void Structure::MarkAvx2(std::size_t begin, std::size_t end) { Mark(begin, end);
 
 void Structure::TakeMarks() {
   MakeRoom(ends_, count_ + mark_count_ + 1);
-  MakeRoom(brackets_, bracket_count_ + mark_count_);
+  MakeRoom(found_, found_count_ + mark_count_);
   std::uint32_t* end = ends_.data() + count_;
-  Bracket* bracket = brackets_.data() + bracket_count_;
+  Found* found = found_.data() + found_count_;
   for (std::size_t i = 0; i < mark_count_; ++i) {
     const std::uint32_t at = marks_[i];
     const char byte = block_[at];
     const auto piece = static_cast<std::uint32_t>(end - ends_.data());
     if (byte == '\n') {
       *end++ = at;
-    } else if (byte == ']') {
-      *bracket++ = {at, piece};
+    } else if (byte == first_) {
+      *found++ = {at, piece};
     } else if (byte == '\r') {
       if (at + 1 < block_.size() && block_[at + 1] == '\n') continue;
       returns_.push_back(piece);
@@ -115,12 +116,12 @@ void Structure::TakeMarks() {
     }
   }
   count_ = static_cast<std::size_t>(end - ends_.data());
-  bracket_count_ = static_cast<std::size_t>(bracket - brackets_.data());
+  found_count_ = static_cast<std::size_t>(found - found_.data());
 }
 
 void Structure::Begin(std::string_view block) {
   block_ = block;
-  count_ = bracket_count_ = size_ = 0;
+  count_ = found_count_ = size_ = 0;
   last_next_ = 0;
   escaped_ = false;
   returns_.clear();
@@ -139,7 +140,7 @@ void Structure::TakeLines(std::span<const std::uint32_t> ends) {
 void Structure::Find(std::size_t bytes) {
   const std::size_t first = count_, stop = last_next_ + std::min(bytes, block_.size() - last_next_);
   std::size_t begin = last_next_;
-  bracket_count_ = 0;
+  found_count_ = 0;
   while (begin < block_.size() && (begin < stop || count_ == first)) {
     const std::size_t end = std::min(begin + kStretch, begin < stop ? stop : block_.size());
     mark_count_ = 0;
@@ -160,7 +161,7 @@ void Structure::Find(std::size_t bytes) {
     last_next_ = static_cast<std::uint32_t>(begin);
     return;
   }
-  while (bracket_count_ > 0 && brackets_[bracket_count_ - 1].offset >= last_next_) --bracket_count_;
+  while (found_count_ > 0 && found_[found_count_ - 1].offset >= last_next_) --found_count_;
   if (!odd_.empty() && odd_.back() == count_) odd_.pop_back();
 }
 

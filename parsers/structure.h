@@ -1,4 +1,4 @@
-// Where a block's lines end, where NCCL's prefix may stand and where bytes are damaged, in one pass over the block.
+// Where a block's lines end, where a mark may stand and where bytes are damaged, in one pass over the block.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace inquest {
 /// size() and the like speak of what is cut. Its memory is reused from block to block.
 class Structure {
  public:
-  explicit Structure(Code code = BestCode());
+  /// Looks for a mark by its first byte and its third.
+  explicit Structure(std::string_view mark, Code code = BestCode());
 
   /// The block must live as long as it is asked about, and be followed by kPadding readable bytes.
   void Begin(std::string_view block);
@@ -44,11 +45,11 @@ class Structure {
   /// The piece that holds the byte at `offset`.
   std::size_t PieceAt(std::uint32_t offset) const;
 
-  struct Bracket {
+  struct Found {
     std::uint32_t offset = 0, piece = 0;
   };
-  /// Places of `]` in what the last Find() cut, where `] NCCL INFO ` may stand, in order; most of them do.
-  std::span<const Bracket> brackets() const { return {brackets_.data(), bracket_count_}; }
+  /// Places in what the last Find() cut where the mark may stand, in order.
+  std::span<const Found> found() const { return {found_.data(), found_count_}; }
   /// Pieces that hold control bytes that no text has (NUL and its like, not tab, ESC, BS, FF), in order, each once.
   const std::vector<std::uint32_t>& odd() const { return odd_; }
   /// Whether there was an ESC in what is cut.
@@ -62,13 +63,14 @@ class Structure {
   static void MakeRoom(std::vector<T>& list, std::size_t size);
 
   Code code_;
+  char first_, third_;  ///< of the mark
   std::string_view block_;
   // Longer than what is in use, so that the fast path writes without asking whether there is room, or anything to
   // write.
   std::vector<std::uint32_t> marks_;  ///< of one stretch: places of bytes that are looked at one by one
   std::vector<std::uint32_t> ends_;   ///< of terminators: '\n', or '\r' that no '\n' follows
-  std::vector<Bracket> brackets_;
-  std::size_t mark_count_ = 0, count_ = 0, bracket_count_ = 0;  ///< in use
+  std::vector<Found> found_;
+  std::size_t mark_count_ = 0, count_ = 0, found_count_ = 0;  ///< in use
   std::size_t size_ = 0;
   std::uint32_t last_next_ = 0;
   bool escaped_ = false;

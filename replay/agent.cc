@@ -75,13 +75,16 @@ class Agent {
   std::string Master() const { return fmt::format("{}:{}", setup_.master, setup_.port); }
   void Send(const ToCoordinator& message) { channel_->Send(Encode(message)); }
 
+  /// As poll() wants it, which passes over -1.
+  int OwnerFd() const { return setup_.owner.value_or(-1); }
+
   /// Whether who started us wants an end.
   std::optional<AgentEnd> Left() const {
     if (setup_.interrupted && setup_.interrupted()) return AgentEnd{2, "interrupted"};
-    pollfd owner{setup_.owner, POLLIN, 0};
-    if (setup_.owner >= 0 && ::poll(&owner, 1, 0) > 0) {
+    pollfd owner{OwnerFd(), POLLIN, 0};
+    if (setup_.owner && ::poll(&owner, 1, 0) > 0) {
       char byte = 0;
-      if ((owner.revents & POLLIN) == 0 || ::read(setup_.owner, &byte, 1) <= 0)
+      if ((owner.revents & POLLIN) == 0 || ::read(*setup_.owner, &byte, 1) <= 0)
         return AgentEnd{3, "the inquest that started this one is gone"};
     }
     return std::nullopt;
@@ -137,7 +140,7 @@ class Agent {
   void Await() {
     pollfd ready[] = {{channel_->fd(), static_cast<short>(channel_->has_unsent() ? POLLIN | POLLOUT : POLLIN), 0},
                       {channel_->unsent() < kUnsentReports ? node_.fd() : -1, POLLIN, 0},
-                      {setup_.owner, POLLIN, 0}};
+                      {OwnerFd(), POLLIN, 0}};
     (void)::poll(ready, std::size(ready), static_cast<int>(kTick.count()));
   }
 

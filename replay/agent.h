@@ -24,7 +24,7 @@ struct AgentSetup {
   ProbeEngine probe;
   std::string scratch;  ///< an existing folder; what libraries log waits there for being sent, and is then removed
   std::function<bool()> interrupted = {};
-  int owner = -1;  ///< a descriptor at whose end the agent ends; -1: none
+  std::optional<int> owner = {};  ///< a descriptor at whose end the agent ends
 };
 
 struct AgentEnd {

@@ -55,12 +55,12 @@ class Search {
 
 Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
   Plan subset = plan;
-  const auto place_in = [&](int rank) {
+  const auto place_in = [&](int rank) -> std::optional<int> {
     const auto found = std::ranges::find(ranks, rank);
-    return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+    return found == ranks.end() ? std::nullopt : std::optional(static_cast<int>(found - ranks.begin()));
   };
   subset.ranks.value = static_cast<int>(ranks.size());
-  subset.root.value = std::max(place_in(plan.root.value), 0);
+  subset.root.value = place_in(plan.root.value).value_or(0);
   subset.places.clear();
   subset.shares.clear();
   subset.splits.clear();
@@ -84,7 +84,8 @@ Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
     if (local) place.options.try_emplace("device", std::to_string(*local));
     if (index < plan.splits.size()) subset.splits.push_back(plan.splits[index]);
   }
-  std::erase_if(subset.faults, [&](Fault& fault) { return (fault.rank = place_in(fault.rank)) < 0; });
+  std::erase_if(subset.faults, [&](const Fault& fault) { return !place_in(fault.rank); });
+  for (Fault& fault : subset.faults) fault.rank = *place_in(fault.rank);
   return subset;
 }
 

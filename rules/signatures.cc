@@ -239,8 +239,8 @@ class Rows {
  public:
   /// Whether this is such a line, behind at least two more.
   bool Take(const Event& event) {
-    std::string shape =
-        fmt::format("{}|{}|", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1);
+    const auto& rank = event.origin.rank;
+    std::string shape = fmt::format("{}|{}|", event.where.input, rank ? std::to_string(rank->value.value) : "");
     bool number = false, letter = false;
     for (const char c : std::string_view(event.text).substr(0, kCitedBytes)) {
       const bool digit = c >= '0' && c <= '9';
@@ -345,7 +345,7 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
     Finding finding;
     bool warned = true;
     Blame blame;
-    std::set<std::pair<std::uint32_t, int>> cited;
+    std::set<std::pair<std::uint32_t, std::optional<GlobalRank>>> cited;
   };
   std::map<std::uint32_t, Held> held;
   for (const LineMatch& match : evidence.matches) {
@@ -363,8 +363,10 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
     if (rule.blames == Rule::Blames::kCaptured) AddCaptured(match, h.blame);
     if (rule.blames == Rule::Blames::kHost && !joined) AddHost(evidence.timeline, match, h.blame);
     const auto rank = evidence.timeline.RankOf(evidence.timeline.events[match.event]);
-    const bool another_writer =
-        h.cited.insert({evidence.timeline.events[match.event].where.input, rank ? rank->value.value : -1}).second;
+    const bool another_writer = h.cited
+                                    .insert({evidence.timeline.events[match.event].where.input,
+                                             rank ? std::optional(rank->value) : std::nullopt})
+                                    .second;
     if ((another_writer || h.finding.citations.size() < 2) && h.finding.citations.size() < kCitedPerRule)
       h.finding.citations.push_back(
           Cite(evidence.timeline, match.event, rule.kind == Rule::Kind::kSymptom ? "symptom" : "cause"));

@@ -53,7 +53,8 @@ std::string WriterHost(const Event& event) { return event.origin.host ? event.or
 /// What a message says, whatever stands in front of it. Empty: too common to be told from another.
 std::string Meaning(const Event& event) {
   if (const auto* xid = std::get_if<XidReported>(&event.what))
-    return fmt::format("xid|{}|{}|{}|{}", xid->xid, xid->bus_id, xid->pid.value_or(-1), xid->detail);
+    return fmt::format("xid|{}|{}|{}|{}", xid->xid, xid->bus_id, xid->pid ? std::to_string(*xid->pid) : "",
+                       xid->detail);
   if (const auto* sxid = std::get_if<SxidReported>(&event.what))
     return fmt::format("sxid|{}|{}|{}", sxid->sxid, sxid->device, sxid->detail);
   if (const auto* fault = std::get_if<DriverFault>(&event.what))

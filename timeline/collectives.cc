@@ -12,7 +12,7 @@ namespace inquest {
 namespace {
 
 /// A rank's status line follows its time-out within a few events of its own.
-constexpr EventIndex kStatusWithin = 64;
+constexpr EventIndex kStatusWithin = 1024;
 
 std::string GroupName(const GroupStatus& status) { return !status.pg_guid.empty() ? status.pg_guid : status.pg_id; }
 
@@ -35,8 +35,12 @@ std::uint32_t GroupIndex(Timeline& timeline, Numbers& numbers, const std::string
   return it->second;
 }
 
-/// Groups in which a rank says that its work of a number failed.
-using Failed = std::map<std::pair<GlobalRank, std::int64_t>, std::set<std::pair<std::string, std::string>>>;
+/// Groups, by name and description, in which a rank says that its work of a number failed: all, and by the line.
+struct FailedWork {
+  std::set<std::pair<std::string, std::string>> groups;
+  std::map<EventIndex, const std::pair<std::string, std::string>*> by_event;
+};
+using Failed = std::map<std::pair<GlobalRank, std::int64_t>, FailedWork>;
 
 Failed ReadStatuses(Timeline& timeline, Numbers& numbers) {
   Failed failed;
@@ -52,25 +56,23 @@ Failed ReadStatuses(Timeline& timeline, Numbers& numbers) {
     if (status->last_enqueued) member.last_enqueued = status->last_enqueued;
     if (status->last_completed) member.last_completed = status->last_completed;
     member.status_event = i;
-    if (status->failed_work) failed[{rank->value, *status->failed_work}].insert({GroupName(*status), status->pg_desc});
+    if (!status->failed_work) continue;
+    FailedWork& work = failed[{rank->value, *status->failed_work}];
+    work.by_event[i] = &*work.groups.insert({GroupName(*status), status->pg_desc}).first;
   }
   return failed;
 }
 
 /// The process group of a time-out: that of the same rank's status line about the same work, the nearest after it;
 /// where that stands in another file, the only one that the rank's lines name.
-std::pair<std::string, std::string> GroupOf(const Timeline& timeline, const Failed& failed, EventIndex at,
-                                            const Known<GlobalRank>& rank, const WorkTimedOut& work) {
-  for (EventIndex i = at; i < timeline.events.size() && i < at + kStatusWithin * 16; ++i) {
-    const auto* status = std::get_if<GroupStatus>(&timeline.events[i].what);
-    if (status == nullptr || !status->failed_work || !work.work.seq || *status->failed_work != work.work.seq->value)
-      continue;
-    const auto who = Who(timeline, timeline.events[i], status->group_rank);
-    if (who && who->value == rank.value) return {GroupName(*status), status->pg_desc};
-  }
+std::pair<std::string, std::string> GroupOf(const Failed& failed, EventIndex at, const Known<GlobalRank>& rank,
+                                            const WorkTimedOut& work) {
   const auto known = work.work.seq ? failed.find({rank.value, work.work.seq->value}) : failed.end();
-  return known != failed.end() && known->second.size() == 1 ? *known->second.begin()
-                                                            : std::pair<std::string, std::string>();
+  if (known == failed.end()) return {};
+  const auto& [groups, by_event] = known->second;
+  const auto next = by_event.lower_bound(at);
+  if (next != by_event.end() && next->first < at + kStatusWithin) return *next->second;
+  return groups.size() == 1 ? *groups.begin() : std::pair<std::string, std::string>();
 }
 
 /// Who is in a group, and how far each had come, as the ranks' own recorders have it. Two groups of one name with other
@@ -112,15 +114,16 @@ std::optional<Wait> WaitOf(const Timeline& timeline, const Failed& failed, Event
   if (work == nullptr) return std::nullopt;
   const auto rank = Who(timeline, event, work->group_rank);
   if (!rank) return std::nullopt;
-  auto [name, desc] = GroupOf(timeline, failed, at, *rank, *work);
+  auto [name, desc] = GroupOf(failed, at, *rank, *work);
   return Wait{*rank, *work, std::move(name), std::move(desc)};
 }
 
-using Rows = std::map<std::tuple<std::uint32_t, std::int64_t>, CollectiveRow>;
+/// By group and number.
+using Rows = std::map<std::tuple<std::uint32_t, std::optional<SeqId>>, CollectiveRow>;
 
 /// A waiter whose group no line names waits with those of the one named group that waits in the same operation.
 void JoinUnnamed(const Timeline& timeline, Rows& rows) {
-  std::multimap<std::int64_t, CollectiveRow*> named;
+  std::multimap<std::optional<SeqId>, CollectiveRow*> named;
   for (auto& [key, row] : rows)
     if (!timeline.groups[row.group].name.empty()) named.emplace(std::get<1>(key), &row);
   for (auto& [key, row] : rows) {
@@ -158,9 +161,13 @@ CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known
 
 /// The fields that most waiters printed; ties go to who timed out first.
 WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
-  std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::pair<int, const WorkFields*>> votes;
+  using Fields = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>>;
+  const auto fields_of = [](const CollectiveRow::Waiter& waiter) {
+    return Fields(waiter.work.op, waiter.work.numel_in, waiter.work.numel_out);
+  };
+  std::map<Fields, std::pair<int, const WorkFields*>> votes;
   for (const auto& waiter : waiters) {
-    auto& vote = votes[{waiter.work.op, waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1)}];
+    auto& vote = votes[fields_of(waiter)];
     if (vote.first++ == 0) vote.second = &waiter.work;
   }
   std::vector<const CollectiveRow::Waiter*> by_event;
@@ -168,8 +175,7 @@ WorkFields Majority(const std::vector<CollectiveRow::Waiter>& waiters) {
   std::sort(by_event.begin(), by_event.end(), [](const auto* a, const auto* b) { return a->event < b->event; });
   const std::pair<int, const WorkFields*>* best = nullptr;
   for (const auto* waiter : by_event) {
-    const auto& vote =
-        votes[{waiter->work.op, waiter->work.numel_in.value_or(-1), waiter->work.numel_out.value_or(-1)}];
+    const auto& vote = votes[fields_of(*waiter)];
     if (best == nullptr || vote.first > best->first) best = &vote;
   }
   return best != nullptr ? *best->second : WorkFields{};
@@ -181,7 +187,7 @@ void MatchWork(Timeline& timeline) {
   Numbers numbers;
   const Failed failed = ReadStatuses(timeline, numbers);
   Rows rows;
-  std::set<std::tuple<std::int64_t, GlobalRank, std::string>> waiting;  ///< number, rank and operation
+  std::set<std::tuple<std::optional<SeqId>, GlobalRank, std::string>> waiting;  ///< number, rank and operation
   std::map<Rows::key_type, std::set<GlobalRank>> waiters_of;
   std::vector<Rows::key_type> order;
   ReadRecorded(timeline, numbers);
@@ -189,7 +195,7 @@ void MatchWork(Timeline& timeline) {
     const auto wait = WaitOf(timeline, failed, i);
     if (!wait) continue;
     const auto& [rank, work, name, desc] = *wait;
-    const std::int64_t seq = work.work.seq ? work.work.seq->value : -1;
+    const std::optional<SeqId> seq = work.work.seq;
     if (name.empty() && waiting.contains({seq, rank.value, work.work.op}))
       continue;  // `what():` and "terminated with exception" repeat the first line
     const std::tuple key(GroupIndex(timeline, numbers, name, desc), seq);
@@ -211,7 +217,7 @@ void MatchWork(Timeline& timeline) {
     row.recorded = std::ranges::all_of(row.waiters, [&](const CollectiveRow::Waiter& waiter) {
       return std::holds_alternative<CallRecorded>(timeline.events[waiter.event].what);
     });
-    row.whole = !timeline.waits_left_out.MayHold(static_cast<std::size_t>(std::get<1>(key))) &&
+    row.whole = !timeline.waits_left_out.MayHold(HashOfWait(std::get<1>(key))) &&
                 !timeline.left_out.contains(HeartbeatLost::kKind);
     timeline.collectives.push_back(std::move(row));
   }

@@ -34,9 +34,9 @@ const CommunicatorRow* JobWide(const Timeline& timeline) {
 int AgentsChildren(const Timeline& timeline) {
   std::set<std::int64_t> pids;
   std::set<std::uint32_t> inputs;
-  int highest = -1;
+  int ranks = 0;  // that spoke, if they are numbered from 0
   for (const Event& event : timeline.events) {
-    if (event.origin.rank) highest = std::max(highest, event.origin.rank->value.value);
+    if (event.origin.rank) ranks = std::max(ranks, event.origin.rank->value.value + 1);
     std::optional<std::int64_t> pid;
     if (const auto* sent = std::get_if<SignalSent>(&event.what)) pid = sent->pid;
     if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->reporter == "torchelastic")
@@ -45,7 +45,7 @@ int AgentsChildren(const Timeline& timeline) {
     pids.insert(*pid);
     inputs.insert(event.where.input);
   }
-  return inputs.size() == 1 && highest < static_cast<int>(pids.size()) ? static_cast<int>(pids.size()) : 0;
+  return inputs.size() == 1 && ranks <= static_cast<int>(pids.size()) ? static_cast<int>(pids.size()) : 0;
 }
 
 void FindWorldSize(Timeline& timeline) {

@@ -29,11 +29,11 @@ std::uint64_t SameKey(const Event& event) {
     return (key ^ value) * 0x9e3779b97f4a7c15U ^ (key >> 29);
   };
   std::uint64_t key = KeyOf(event.what);
-  key = mix(key, static_cast<std::uint64_t>(event.origin.pid.value_or(-1)));
+  key = mix(key, std::hash<std::optional<std::int64_t>>()(event.origin.pid));
   // How ranks are connected is told by both ends and in each file.
   if (!std::holds_alternative<ChannelsVia>(event.what)) {
     key = mix(key, event.where.input + 1);
-    key = mix(key, static_cast<std::uint64_t>(event.origin.rank ? event.origin.rank->value.value : -1));
+    key = mix(key, event.origin.rank ? static_cast<std::uint64_t>(event.origin.rank->value.value) + 1 : 0);
   }
   // One file may hold the states of several hosts.
   if (IsOfHost(event.what) && event.origin.host) key = mix(key, std::hash<std::string>()(event.origin.host->value));
@@ -41,9 +41,10 @@ std::uint64_t SameKey(const Event& event) {
 }
 
 std::string WriterKey(const Event& event) {
-  return fmt::format("{}|{}|{}|{}|{}", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1,
-                     event.origin.local_rank ? event.origin.local_rank->value : -1, event.origin.pid.value_or(-1),
-                     event.origin.writer);
+  const Origin& from = event.origin;
+  return fmt::format("{}|{}|{}|{}|{}", event.where.input, from.rank ? std::to_string(from.rank->value.value) : "",
+                     from.local_rank ? std::to_string(from.local_rank->value) : "",
+                     from.pid ? std::to_string(*from.pid) : "", from.writer);
 }
 
 bool IsContext(const Event& event) {
@@ -51,11 +52,12 @@ bool IsContext(const Event& event) {
   return message != nullptr && message->hits.empty();
 }
 
-/// The number of the operation in which an event says that a rank waits.
-std::optional<std::int64_t> WaitsIn(const Event& event) {
-  if (const auto* work = std::get_if<WorkTimedOut>(&event.what)) return work->work.seq ? work->work.seq->value : -1;
+/// By what hash the operation is known in which an event says that a rank waits.
+std::optional<std::size_t> WaitsIn(const Event& event) {
+  if (const auto* work = std::get_if<WorkTimedOut>(&event.what)) return HashOfWait(work->work.seq);
   const auto* status = std::get_if<GroupStatus>(&event.what);
-  return status != nullptr ? status->failed_work : std::nullopt;
+  if (status == nullptr || !status->failed_work) return std::nullopt;
+  return HashOfWait(SeqId{*status->failed_work});
 }
 
 bool LackTells(const Event& event) {
@@ -213,7 +215,7 @@ void KeptEvents::Thin() {
     if (mark.repeat) shelf.repeat_bytes -= mark.bytes;
     --shelf.events;
     ++shelf.left_out;
-    if (const auto seq = WaitsIn(events_[i]); seq && !mark.repeat) waits_left_out_.Add(static_cast<std::size_t>(*seq));
+    if (const auto key = WaitsIn(events_[i]); key && !mark.repeat) waits_left_out_.Add(*key);
     bytes_ -= mark.bytes;
     if (same != nullptr && --same->count == 0) repeats_.Erase(mark.key);
   }

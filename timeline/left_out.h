@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "core/ids.h"
 
 namespace inquest {
 
@@ -28,5 +31,10 @@ class Forgotten {
   static constexpr std::size_t kBits = (1 << 23) - 15;
   std::vector<bool> bits_;
 };
+
+/// Of the operation of a time-out: its number, where it was printed.
+inline std::size_t HashOfWait(std::optional<SeqId> seq) {
+  return std::hash<std::optional<std::int64_t>>()(seq ? std::optional(seq->value) : std::nullopt);
+}
 
 }  // namespace inquest

@@ -37,9 +37,9 @@ class Drawing {
     const auto process = timeline_.ProcessOf(event);
     Key key;
     if (rank)
-      key = {0, rank->value.value, 0, {}};
+      key = {0, rank->value.value, {}, {}};
     else
-      key = {1, static_cast<std::int64_t>(event.where.input), event.origin.pid.value_or(-1), event.origin.writer};
+      key = {1, static_cast<std::int64_t>(event.where.input), event.origin.pid, event.origin.writer};
     const auto [it, is_new] = numbers_.try_emplace(std::move(key), lines_.size());
     if (is_new) {
       Lifeline line;
@@ -91,7 +91,7 @@ class Drawing {
   }
 
  private:
-  using Key = std::tuple<int, std::int64_t, std::int64_t, std::string>;
+  using Key = std::tuple<int, std::int64_t, std::optional<std::int64_t>, std::string>;
   const Timeline& timeline_;
   std::map<Key, std::size_t> numbers_;
   std::vector<Lifeline> lines_;

@@ -176,7 +176,7 @@ struct Timeline {
   std::shared_ptr<const Recorded> recorded = NoRecords();  ///< never null; empty: no rank's recorder was given
   std::optional<Known<int>> world_size;
   LeftOut left_out;
-  Forgotten waits_left_out;                                  ///< sequence numbers of time-outs, by their hash
+  Forgotten waits_left_out;                                  ///< operations of time-outs, by HashOfWait
   std::map<std::string, std::vector<std::string>> versions;  ///< "nccl" -> {"2.21.5"}, "cuda", "driver", "pytorch"
 
   /// The process of an event's writer; of a kernel's line, the process that it speaks of.

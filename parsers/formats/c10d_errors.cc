@@ -53,6 +53,9 @@ constexpr std::string_view kMarks[] = {
 };
 constexpr std::span kClaimed = std::span(kMarks).subspan(6);
 
+/// An abort prints them by the thousand.
+constexpr std::string_view kSilent[] = {"frame #", "Exception raised from "};
+
 /// What a message that is read holds, and what makes a line ours.
 const WordSet& Words() {
   static const WordSet kWords = [] {
@@ -205,6 +208,7 @@ extern const Format kC10dErrors{.name = "pytorch-c10d",
                                 .framing = Framing::kLines,
                                 .component = Component::kC10,
                                 .marks = kMarks,
+                                .silent = kSilent,
                                 .make = &Make<C10dErrorsParser>};
 
 }  // namespace inquest

@@ -36,8 +36,8 @@ class OomReader {
  private:
   bool Add(const Record& record, const KernelHead& head, KernelKill kill, EventSink& out);
 
-  std::int64_t last_ = -1;
-  std::string cgroup_path_;  ///< of the next kill
+  std::optional<std::int64_t> last_;  ///< pid of the event before
+  std::string cgroup_path_;           ///< of the next kill
 };
 
 /// A crash, or a page that the memory lost.
@@ -77,7 +77,7 @@ class CperReader {
 
  private:
   std::optional<Event> held_;
-  std::int64_t number_ = -1;
+  std::optional<std::int64_t> number_;
   std::optional<PcieError::Severity> severity_;
   bool of_pcie_ = false;  ///< the section that is read
 };

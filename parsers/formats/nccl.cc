@@ -349,6 +349,16 @@ std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text) {
                     .message = message.substr(0, message.find('\0'))};
 }
 
+bool ReadNcclOrigin(std::string_view text, Origin& origin) {
+  if (text.substr(0, 256).find(" NCCL ") == kNone) return false;
+  const auto prefix = ParseNcclPrefix(text);
+  if (!prefix) return false;
+  origin.host = Known<std::string>{std::string(prefix->host), Basis::kObserved, {}};
+  origin.pid = prefix->pid;
+  if (prefix->cuda_dev) origin.cuda_dev = prefix->cuda_dev;
+  return true;
+}
+
 // Of INFO lines only: an exception quotes warnings.
 std::string_view WithoutForeignHead(std::string_view text) {
   constexpr std::size_t kLongestHead = 256;
@@ -380,6 +390,7 @@ extern const Format kNccl{.name = "nccl",
                           .framing = Framing::kLines,
                           .component = Component::kNccl,
                           .marks = kMarks,
+                          .fold = &kNcclFold,
                           .make = &Make<NcclParser>};
 
 }  // namespace inquest

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/event.h"
+#include "parsers/fold.h"
 
 namespace inquest {
 
@@ -24,6 +25,9 @@ struct NcclPrefix {
 /// nullopt where any part of the prefix is not whole.
 std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text);
 
+/// NCCL's own prefix names host, pid and device. False: the text does not begin with one.
+bool ReadNcclOrigin(std::string_view text, Origin& origin);
+
 /// An INFO line from where its prefix is whole: what stands in front, a collector put there. Else the text.
 std::string_view WithoutForeignHead(std::string_view text);
 
@@ -33,5 +37,8 @@ std::optional<std::string> ParseBusId(std::string_view text);
 
 /// `Bootstrap : Using eth0:10.3.0.17<0>`, `NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.3.0.17<0>`.
 std::optional<NetworkUsed> ReadNetwork(std::string_view message);
+
+/// Of its calls and connections, by folds/nccl.cc.
+extern const Folding kNcclFold;
 
 }  // namespace inquest

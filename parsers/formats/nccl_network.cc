@@ -3,23 +3,44 @@
 #include "parsers/formats/nccl.h"
 
 namespace inquest {
+namespace {
+
+struct Head {
+  NetworkUsed::Use use;
+  std::size_t size;
+};
+
+/// `Bootstrap : Using `, `NET/IB: Using `, `NET : Using interface `: what is said before anything is read of it.
+std::optional<Head> ReadHead(std::string_view message) {
+  using Use = NetworkUsed::Use;
+  static constexpr std::pair<std::string_view, Use> kHeads[] = {{"Bootstrap : Using ", Use::kBootstrap},
+                                                                {"Bootstrap: Using ", Use::kBootstrap},
+                                                                {"NET/IB : Using ", Use::kRdma},
+                                                                {"NET/IB: Using ", Use::kRdma},
+                                                                {"NET/Socket : Using ", Use::kSocket},
+                                                                {"NET/Socket: Using ", Use::kSocket},
+                                                                {"NET : Using interface ", Use::kBootstrap}};
+  for (const auto& [words, use] : kHeads)
+    if (message.starts_with(words)) return Head{use, words.size()};
+  return std::nullopt;
+}
+
+}  // namespace
 
 // Up to 2.3 each interface has a line of its own, and the first is the one that bootstraps. Ports that were joined to
 // one device stand in braces: `[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}`.
 std::optional<NetworkUsed> ReadNetwork(std::string_view message) {
-  static const Pattern kHead(R"(^(?:(Bootstrap|NET/IB|NET/Socket) ?: Using |NET : Using interface ))");
   static const Pattern kPort(R"(^[^;]*?\]=?\{?(?:\[\d+\])? ?([\w.-]{1,64}:\d{1,3})/(?:IB|RoCE))");
   static const Pattern kInterface(R"(^(?:[^;]*?\[\d+\]| *)([^\s:<\[\]]{1,32}):([0-9A-Fa-f.:]+)(?:%\S*?)?<\d+>)");
   static const Pattern kOutOfBand(R"(; OOB [^\s:]{1,32}:([0-9A-Fa-f.:]+)(?:%\S*?)?<\d+>)");
   constexpr std::size_t kMostDevices = 64;
-  const auto head = kHead.Search(message);
+  const auto head = ReadHead(message);
   if (!head) return std::nullopt;
   NetworkUsed used;
-  if (head->text(1) == "NET/IB") used.use = NetworkUsed::Use::kRdma;
-  if (head->text(1) == "NET/Socket") used.use = NetworkUsed::Use::kSocket;
+  used.use = head->use;
   if (const auto out_of_band = kOutOfBand.Search(message)) used.address = std::string(out_of_band->text(1));
   const Pattern& device = used.use == NetworkUsed::Use::kRdma ? kPort : kInterface;
-  std::string_view rest = message.substr(head->text(0).size());
+  std::string_view rest = message.substr(head->size);
   while (used.devices.size() < kMostDevices) {
     const auto match = device.Search(rest);
     if (!match) break;

@@ -204,9 +204,12 @@ class NcclRasJsonParser final : public Parser {
     return true;
   }
 
-  static JsonRank ReadRank(const Json& json) {
-    return {static_cast<int>(NumberAt(json, "rank", -1) & 0xffffff), TextAt(json, "host"), NumberAt(json, "pid", 0),
-            static_cast<int>(NumberAt(json, "nvml_dev", 0) & 0xfff)};
+  /// nullopt: no rank is named.
+  static std::optional<JsonRank> ReadRank(const Json& json) {
+    std::int64_t rank = 0;
+    if (json["rank"].get(rank) != simdjson::SUCCESS || !IsRank(rank)) return std::nullopt;
+    return JsonRank{static_cast<int>(rank), TextAt(json, "host"), NumberAt(json, "pid", 0),
+                    static_cast<int>(NumberAt(json, "nvml_dev", 0) & 0xfff)};
   }
 
   static void Add(const Record& record, const RankProgress& progress, const JsonRank& rank, const std::string& what,
@@ -241,21 +244,22 @@ class NcclRasJsonParser final : public Parser {
         progress.state = TrueAt(status, "considered_dead") ? State::kDead
                          : TrueAt(status, "unresponsive")  ? State::kUnresponsive
                                                            : State::kNotReported;
-        Add(record, progress, ReadRank(rank), progress.state == State::kDead ? "is considered dead" : "did not report",
-            out);
+        if (const auto who = ReadRank(rank))
+          Add(record, progress, *who, progress.state == State::kDead ? "is considered dead" : "did not report", out);
       }
   }
 
   static void ReadStatus(const Record& record, RankProgress progress, const Json& rank,
                          std::map<std::string, std::map<std::int64_t, std::vector<JsonRank>>>& counts, EventSink& out) {
-    const JsonRank who = ReadRank(rank);
+    const auto who = ReadRank(rank);
+    if (!who) return;
     constexpr std::int64_t kSuccess = 0, kInProgress = 7;
     Json status;
     if (rank["status"].get(status) == simdjson::SUCCESS) {
       const std::int64_t init = NumberAt(status, "init_state", 0), async = NumberAt(status, "async_error", 0);
       progress.state = init != kSuccess && init != kInProgress ? State::kInitError : State::kAsyncError;
       if (progress.state == State::kInitError || (async != kSuccess && async != kInProgress))
-        Add(record, progress, who,
+        Add(record, progress, *who,
             "reported error " + std::to_string(progress.state == State::kInitError ? init : async), out);
     }
     simdjson::dom::object by_op;
@@ -263,7 +267,7 @@ class NcclRasJsonParser final : public Parser {
     for (const auto field : by_op) {
       std::int64_t count = 0;
       if (field.value.get(count) == simdjson::SUCCESS && counts.size() < 64)
-        counts[std::string(field.key)][count].push_back(who);
+        counts[std::string(field.key)][count].push_back(*who);
     }
   }
 

@@ -119,11 +119,15 @@ class NvidiaCsvParser final : public Parser {
   }
 
   bool ConsumeProcess(const std::vector<string_view>& cells, const Record& record, EventSink& out) {
-    GpuProcess process{.id = {}, .pid = -1, .type = "C", .name = {}, .memory_mib = {}};
+    GpuProcess process{.id = {}, .type = "C", .name = {}, .memory_mib = {}};
+    bool has_pid = false;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const std::string& name = columns_[i].name;
       const auto number = GpuNumber(cells[i]);
-      if (name == "pid" && number && *number >= 0 && *number < 1e10) process.pid = static_cast<std::int64_t>(*number);
+      if (name == "pid" && number && *number >= 0 && *number < 1e10) {
+        process.pid = static_cast<std::int64_t>(*number);
+        has_pid = true;
+      }
       if (name == "process_name" || name == "name") process.name = cells[i];
       if (name == "gpu_uuid") process.id.uuid = cells[i];
       if (name == "gpu_bus_id") process.id.bus_id = ParseBusId(cells[i]).value_or(std::string());
@@ -131,7 +135,7 @@ class NvidiaCsvParser final : public Parser {
         process.memory_mib = static_cast<std::int64_t>(*number);
       if (name == "max_memory_usage") return true;  // of accounting: processes that are gone
     }
-    if (process.pid < 0) return false;
+    if (!has_pid) return false;
     out.Add(EventFrom(record, std::move(process)));
     return true;
   }

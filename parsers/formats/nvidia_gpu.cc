@@ -335,7 +335,8 @@ void GpuReport::Drop() {
 
 void GpuReport::Flush(EventSink& out) {
   if (!gpu_) return;
-  std::string key = fmt::format("{}|{}|{}", gpu_->id.index.value_or(-1), gpu_->id.bus_id, gpu_->id.uuid);
+  const GpuId& id = gpu_->id;
+  std::string key = fmt::format("{}|{}|{}", id.index ? std::to_string(*id.index) : "", id.bus_id, id.uuid);
   if (seen_.size() < kMostGpus || seen_.count(key) != 0) {
     seen_.insert(std::move(key));
     for (Event& condition : conditions_) {

@@ -43,7 +43,8 @@ class NvidiaMonitorParser final : public Parser {
   bool ConsumeRow(const std::vector<string_view>& words, const Record& record, EventSink& out) {
     const bool of_process = std::find(columns_.begin(), columns_.end(), "pid") != columns_.end();
     if (of_process ? words.size() < columns_.size() : words.size() != columns_.size()) return false;
-    GpuProcess process{.id = {}, .pid = -1, .type = {}, .name = {}, .memory_mib = {}};
+    GpuProcess process;
+    std::optional<std::int64_t> pid;
     GpuSnapshot gpu;
     bool double_bit = false, too_hot = false;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -53,7 +54,7 @@ class NvidiaMonitorParser final : public Parser {
       if (name == "command") process.name = words[i];
       if (!number || *number < 0 || *number > 1e10) continue;
       const auto whole = static_cast<std::int64_t>(*number);
-      if (name == "pid") process.pid = whole;
+      if (name == "pid") pid = whole;
       if (*number > 1e9) continue;
       const int value = static_cast<int>(*number);
       if (name == "gpu") gpu.id.index = value;
@@ -66,7 +67,8 @@ class NvidiaMonitorParser final : public Parser {
     }
     if (!gpu.id.index) return false;
     if (of_process) {
-      if (process.pid < 0) return true;  // a GPU without a process
+      if (!pid) return true;  // a GPU without a process
+      process.pid = *pid;
       process.id = gpu.id;
       out.Add(EventFrom(record, std::move(process)));
       return true;

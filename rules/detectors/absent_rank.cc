@@ -125,7 +125,7 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told
   AddGap(row, expected);
   // A rank that had enqueued the operation and not completed it is in it, whether or not its watchdog spoke.
   for (const auto& [rank, member] : group.members)
-    if (row.work.seq && member.last_enqueued.value_or(-1) >= row.work.seq->value && member.last_completed &&
+    if (row.work.seq && member.last_enqueued && *member.last_enqueued >= row.work.seq->value && member.last_completed &&
         *member.last_completed < row.work.seq->value)
       out.waiting.Add(rank.value);
   // A rank that timed out in another operation of the group was not absent; that is another detector's case. One whose

@@ -65,10 +65,9 @@ std::map<std::string, EventIndex> Latest(const Timeline& timeline, std::string_v
     const auto* variable = std::get_if<EnvironmentSet>(&event.what);
     if (variable == nullptr || variable->name != name) continue;
     const auto host = JobHostOf(timeline, hosts, event);
-    if (!host && !event.origin.rank) continue;  // of nobody that is known
-    const std::string who = host && !host->empty()
-                                ? *host
-                                : fmt::format("rank {}", event.origin.rank ? event.origin.rank->value.value : -1);
+    const bool named = host && !host->empty();
+    if (!named && !event.origin.rank) continue;  // of nobody that is known
+    const std::string who = named ? *host : fmt::format("rank {}", event.origin.rank->value.value);
     const auto [known, is_new] = latest.emplace(who, i);
     if (!is_new && std::get<EnvironmentSet>(timeline.events[known->second].what).value != variable->value)
       several.insert(who);

@@ -111,12 +111,12 @@ Found FoundOf(const Evidence& evidence, std::vector<Break> breaks) {
   found.times = breaks.size();
   const auto& first = std::get<PcieError>(timeline.events[breaks.front().event].what);
   const std::string detail = first.detail.empty() ? std::string() : fmt::format(" ({})", first.detail);
-  std::set<std::pair<std::string, int>> blamed;
+  std::set<std::pair<std::string, std::optional<GlobalRank>>> blamed;
   for (const Break& broken : breaks) {
     if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, broken.event, "cause"));
     Culprit culprit =
         Blame(timeline, broken, fmt::format("its PCIe link broke: {}{}", NameOf(timeline, broken), detail));
-    const auto key = std::pair(culprit.host.value_or(""), culprit.rank ? culprit.rank->value : -1);
+    const auto key = std::pair(culprit.host.value_or(""), culprit.rank);
     const bool covered = !culprit.rank && std::any_of(blamed.begin(), blamed.end(),
                                                       [&](const auto& other) { return other.first == key.first; });
     if ((culprit.host || culprit.rank) && !covered && blamed.insert(key).second)

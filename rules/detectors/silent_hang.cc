@@ -44,16 +44,16 @@ bool AnythingElse(const Evidence& evidence) {
 /// A GPU of the job stands idle while another one spins: its rank is not in the collective, so the path is not the
 /// question.
 bool OneStandsIdle(const Timeline& timeline) {
-  std::map<int, int> utilization;
-  std::set<int> used;
+  std::map<std::optional<int>, int> utilization;
+  std::set<std::optional<int>> used;
   for (const Event& event : timeline.events) {
     if (const auto* gpu = std::get_if<GpuSnapshot>(&event.what); gpu != nullptr && gpu->utilization_percent)
-      utilization[gpu->id.index.value_or(-1)] = *gpu->utilization_percent;
+      utilization[gpu->id.index] = *gpu->utilization_percent;
     if (const auto* process = std::get_if<GpuProcess>(&event.what); process != nullptr && process->type == "C")
-      used.insert(process->id.index.value_or(-1));
+      used.insert(process->id.index);
   }
   bool idle = false, spins = false;
-  for (const int gpu : used) {
+  for (const std::optional<int> gpu : used) {
     if (utilization.count(gpu) == 0) continue;
     idle = idle || utilization[gpu] < thresholds::kIdlePercent;
     spins = spins || utilization[gpu] >= thresholds::kSpinsPercent;

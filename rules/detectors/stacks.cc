@@ -36,7 +36,7 @@ std::map<std::string, Seen> Latest(const Timeline& timeline) {
     const auto rank = timeline.RankOf(event);
     const std::string who = rank ? fmt::format("rank {}", rank->value.value)
                                  : fmt::format("{}|{}|{}", event.where.input, timeline.HostOf(event).value_or(""),
-                                               event.origin.pid.value_or(-1));
+                                               event.origin.pid ? std::to_string(*event.origin.pid) : "");
     out[who] = {i, {stack->at, i, std::nullopt, std::nullopt, "its stack: " + stack->frame}};
   }
   return out;

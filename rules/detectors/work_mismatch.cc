@@ -43,16 +43,15 @@ std::string Describe(const WorkFields& work) {
 using Sides = std::vector<std::vector<const CollectiveRow::Waiter*>>;
 
 Sides Split(const CollectiveRow& row) {
-  std::map<std::string, std::vector<const CollectiveRow::Waiter*>> by_what;
+  using Sizes = std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>>;
+  std::map<std::pair<std::string, Sizes>, std::vector<const CollectiveRow::Waiter*>> by_what;
   const bool sized = std::any_of(row.waiters.begin(), row.waiters.end(),
                                  [](const auto& waiter) { return waiter.work.numel_in.has_value(); });
   for (const auto& waiter : row.waiters) {
     if (PairOp(waiter.work.op)) continue;
     if (waiter.work.op.empty() || (sized && !waiter.work.numel_in)) continue;  // its line is torn
-    std::string key = waiter.work.op;
-    if (SizesMustAgree(waiter.work.op))
-      key += fmt::format("|{}|{}", waiter.work.numel_in.value_or(-1), waiter.work.numel_out.value_or(-1));
-    by_what[key].push_back(&waiter);
+    const bool agree = SizesMustAgree(waiter.work.op);
+    by_what[{waiter.work.op, agree ? Sizes(waiter.work.numel_in, waiter.work.numel_out) : Sizes()}].push_back(&waiter);
   }
   Sides sides;
   for (auto& [key, side] : by_what) sides.push_back(std::move(side));
@@ -113,10 +112,11 @@ void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
     }
 }
 
-std::int64_t Elements(const std::vector<std::int64_t>& shape) {
+/// nullopt: more than there can be.
+std::optional<std::int64_t> Elements(const std::vector<std::int64_t>& shape) {
   std::int64_t product = 1;
   for (const std::int64_t side : shape)
-    if (__builtin_mul_overflow(product, side, &product)) return -1;
+    if (__builtin_mul_overflow(product, side, &product) || product < 0) return std::nullopt;
   return product;
 }
 
@@ -164,7 +164,7 @@ void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
     CollectiveRef ref;
     ref.op = mismatch->a.op;
     if (mismatch->a.seq) ref.seq = mismatch->a.seq->value;
-    if (mismatch->a.shape && Elements(*mismatch->a.shape) >= 0) ref.numel_in = Elements(*mismatch->a.shape);
+    if (mismatch->a.shape) ref.numel_in = Elements(*mismatch->a.shape);
     if (!mismatch->a.dtype.empty()) ref.dtype = mismatch->a.dtype;
     found.collective = std::move(ref);
     for (const GlobalRank rank : MinorityOf(timeline)) found.culprits.push_back(BlameRank(timeline, rank, ""));

@@ -34,10 +34,10 @@ std::string TextOf(const BlockYield& yield, const KeptLine& line) { return yield
 /// `alder04:41234 [3] 55d0c2a41e70/16 #2a AllReduce 1048576 7 0 0`, one a line.
 std::string ShowCalls(const BlockYield& yield) {
   std::string out;
-  for (const CallBatch::Call& call : yield.calls.calls) {
-    const CallBatch::Comm& comm = yield.calls.comms.at(call.comm);
-    const CallBatch::Process& process = yield.calls.processes.at(comm.process);
-    const CallDescriptor& what = yield.calls.descriptors.at(call.descriptor);
+  for (const CallBatch::Call& call : yield.folded.calls.calls) {
+    const CallBatch::Comm& comm = yield.folded.calls.comms.at(call.comm);
+    const CallBatch::Process& process = yield.folded.calls.processes.at(comm.process);
+    const CallDescriptor& what = yield.folded.calls.descriptors.at(call.descriptor);
     out += fmt::format("{}{}:{} [{}] {:x}/{} #{:x} {} {} {} {} {}", out.empty() ? "" : "\n", process.host, process.pid,
                        process.cuda_dev, comm.pointer, comm.nranks, call.op_count, what.op, what.count, what.datatype,
                        what.redop, what.root);
@@ -45,20 +45,22 @@ std::string ShowCalls(const BlockYield& yield) {
   return out;
 }
 
+const ChannelsVia& ViaOf(const Folded::Sum& sum) { return std::get<ChannelsVia>(sum.what); }
+
 /// Everything that a yield says.
 std::string Show(const BlockYield& yield) {
   const Tally& t = yield.tally;
   std::string out = fmt::format("{} bytes {} lines {} claimed {} plain {} damaged\n{}\n", t.bytes, t.lines, t.claimed,
                                 t.plain, t.damaged, ShowCalls(yield));
-  for (const CallBatch::Call& call : yield.calls.calls) out += fmt::format("{} ", call.line);
-  for (const CallBatch::Process& p : yield.calls.processes)
+  for (const CallBatch::Call& call : yield.folded.calls.calls) out += fmt::format("{} ", call.line);
+  for (const CallBatch::Process& p : yield.folded.calls.processes)
     out += fmt::format("{}:{} [{}] {} {} {}\n", p.host, p.pid, p.cuda_dev, p.sender ? p.sender->value : -1, p.last_line,
                        p.last_text);
-  for (const BlockYield::Via& via : yield.vias)
-    out += fmt::format("{} {} x{} at {}: {}\n", via.process, via.via, via.count, via.line, via.text);
+  for (const Folded::Sum& sum : yield.folded.sums)
+    out += fmt::format("{} x{} at {}: {}\n", ViaOf(sum).via, ViaOf(sum).count, sum.line, sum.text);
   for (const KeptLine& k : yield.kept) {
     out += fmt::format("{}+{} {} bytes{}{}{}:", k.line, k.offset, k.bytes, k.context ? " context" : "",
-                       k.nccl ? " nccl" : "", k.damaged ? " damaged" : "");
+                       k.bulk ? " bulk" : "", k.damaged ? " damaged" : "");
     for (std::uint32_t i = 0; i < k.hit_count; ++i) out += fmt::format(" {}", yield.hits.at(k.hits + i));
     out += " " + TextOf(yield, k) + "\n";
   }
@@ -144,13 +146,13 @@ TEST_CASE("block: calls are folded by process, communicator and what they ask fo
     job.CallAll(pair, {.op = "Broadcast", .count = 4});
   }
   const BlockYield yield = ScanBlock(job.Interleaved());
-  CHECK(yield.calls.calls.size() == 60);
-  CHECK(yield.calls.processes.size() == 4);
-  CHECK(yield.calls.comms.size() == 6);
-  CHECK(yield.calls.descriptors.size() == 2);
-  for (std::uint32_t i = 0; i < 60; ++i) CHECK(yield.calls.calls[i].line == i);
-  CHECK(yield.calls.processes[3].last_line == 57);
-  CHECK(yield.calls.processes[3].last_text == job.Lines()[57]);
+  CHECK(yield.folded.calls.calls.size() == 60);
+  CHECK(yield.folded.calls.processes.size() == 4);
+  CHECK(yield.folded.calls.comms.size() == 6);
+  CHECK(yield.folded.calls.descriptors.size() == 2);
+  for (std::uint32_t i = 0; i < 60; ++i) CHECK(yield.folded.calls.calls[i].line == i);
+  CHECK(yield.folded.calls.processes[3].last_line == 57);
+  CHECK(yield.folded.calls.processes[3].last_text == job.Lines()[57]);
 }
 
 TEST_CASE("block: lines that a call line could be taken for", "[block]") {
@@ -178,7 +180,7 @@ TEST_CASE("block: a torn call line is damaged and gives no call", "[block]") {
     for (const std::string& behind : {std::string("\n"), std::string(), std::string("\nAllReduce: opCount 2a\n")}) {
       CAPTURE(torn, behind);
       const BlockYield yield = ScanBlock(torn + behind);
-      CHECK(yield.calls.calls.size() == (cut >= whole ? 1 : 0));
+      CHECK(yield.folded.calls.calls.size() == (cut >= whole ? 1 : 0));
       const std::uint64_t damaged = yield.tally.damaged;
       CHECK(damaged == (cut >= telling && cut < whole ? torn.size() + (behind.empty() ? 0 : 1) : 0));
       CHECK(Accounted(yield) == yield.tally.bytes);
@@ -191,7 +193,7 @@ TEST_CASE("block: two writers in one line give no call", "[block]") {
     for (const std::string& torn : {kCall.substr(0, cut) + kCall, kCall.substr(0, cut) + kTelling}) {
       CAPTURE(torn);
       const BlockYield yield = ScanBlock(torn + "\n" + kCall + "\n");
-      CHECK(yield.calls.calls.size() == 1);
+      CHECK(yield.folded.calls.calls.size() == 1);
       CHECK(yield.tally.damaged == torn.size() + 1);
     }
   }
@@ -301,15 +303,15 @@ TEST_CASE("block: where a line's prefix is found does not depend on the line bef
   const std::string before = std::string(torn.size() - 20, '-') + std::string(20, '.') + kCall + "\n";
   const BlockYield alone = ScanBlock(torn + kCall + "\n"), after = ScanBlock(before + torn + kCall + "\n");
   CHECK(ShowCalls(alone).empty());
-  CHECK(after.calls.calls.size() == 1);
+  CHECK(after.folded.calls.calls.size() == 1);
 }
 
 TEST_CASE("block: the device of a process is that of its first line in the block", "[block]") {
   const auto line = [](int device) {
     return fmt::format("alder04:41234:41777 [{}] NCCL INFO AllReduce: opCount 2a{}\n", device, kTail);
   };
-  CHECK(ScanBlock(line(5) + line(0)).calls.processes.at(0).cuda_dev == 5);
-  CHECK(ScanBlock(line(5) + line(0)).calls.processes.size() == 1);
+  CHECK(ScanBlock(line(5) + line(0)).folded.calls.processes.at(0).cuda_dev == 5);
+  CHECK(ScanBlock(line(5) + line(0)).folded.calls.processes.size() == 1);
 }
 
 TEST_CASE("block: line ends", "[block]") {
@@ -364,17 +366,18 @@ TEST_CASE("block: the lines of connections are folded by process and transport",
   job.PrintNccl(1, "Channel 01/0 : 2[2] -> 1[1] [receive] via NET/IB/0/GDRDMA");
   job.PrintNccl(1, "Trees [0] 2/-1/-1->1->0 [1] 2/-1/-1->1->0");
   const BlockYield yield = ScanBlock(job.Interleaved());
-  REQUIRE(yield.vias.size() == 4);
-  CHECK(yield.vias[0].via == "P2P/IPC");
-  CHECK(yield.vias[0].count == 4);
-  CHECK(yield.vias[0].line == 0);
-  CHECK(yield.vias[0].text == job.Lines()[0]);
-  CHECK(yield.vias[3].via == "NET/IB/GDRDMA");
-  CHECK(yield.vias[3].count == 4);
-  CHECK(yield.vias[3].line == 12);
-  REQUIRE(yield.calls.processes.size() == 3);
-  CHECK(yield.calls.processes[0].sender == GroupRank{1});
-  CHECK(yield.calls.processes[2].sender == GroupRank{0});
+  const auto& sums = yield.folded.sums;
+  REQUIRE(sums.size() == 4);
+  CHECK(ViaOf(sums[0]).via == "P2P/IPC");
+  CHECK(ViaOf(sums[0]).count == 4);
+  CHECK(sums[0].line == 0);
+  CHECK(sums[0].text == job.Lines()[0]);
+  CHECK(ViaOf(sums[3]).via == "NET/IB/GDRDMA");
+  CHECK(ViaOf(sums[3]).count == 4);
+  CHECK(sums[3].line == 12);
+  REQUIRE(yield.folded.calls.processes.size() == 3);
+  CHECK(yield.folded.calls.processes[0].sender == GroupRank{1});
+  CHECK(yield.folded.calls.processes[2].sender == GroupRank{0});
   CHECK(yield.tally.claimed == yield.tally.bytes);
 }
 
@@ -404,7 +407,7 @@ TEST_CASE("block: NCCL's own lines are kept where they say who is who", "[block]
   const BlockYield yield = ScanBlock(text);
   CHECK(static_cast<std::size_t>(std::count_if(yield.kept.begin(), yield.kept.end(),
                                                [](const KeptLine& k) { return !k.context; })) == telling);
-  CHECK(std::all_of(yield.kept.begin(), yield.kept.end(), [](const KeptLine& k) { return k.nccl; }));
+  CHECK(std::all_of(yield.kept.begin(), yield.kept.end(), [](const KeptLine& k) { return k.bulk; }));
   CHECK(yield.kept.size() < telling + 40);
   CHECK(yield.tally.plain == 0);
   CHECK(Accounted(yield) == text.size());
@@ -439,7 +442,7 @@ TEST_CASE("block: control bytes damage a line, colours and tabs do not", "[block
 TEST_CASE("block: NUL garbage in front of a call, behind it and in it", "[block]") {
   const std::string hole(1000, '\0');
   CHECK(ShowCalls(ScanBlock(hole + "\n" + kCall + "\n" + hole)) == ShowCalls(ScanBlock(kCall)));
-  CHECK(ScanBlock(kCall + hole + "\n").calls.calls.empty());
+  CHECK(ScanBlock(kCall + hole + "\n").folded.calls.calls.empty());
   for (std::size_t at = kHead.size(); at < kCall.size(); ++at) {
     std::string line = kCall;
     line[at] = '\0';
@@ -470,7 +473,7 @@ TEST_CASE("block: the rest of a line that was cut is damaged, whatever it looks 
     CAPTURE(rest);
     const BlockYield yield = ScanBlock(rest + "\n" + kTelling + "\n", true);
     CHECK(yield.tally.damaged == rest.size() + 1);
-    CHECK(yield.calls.calls.empty());
+    CHECK(yield.folded.calls.calls.empty());
     CHECK(ShowKept(yield) == kTelling + " ");
     CHECK(yield.kept.at(0).line == 1);
     CHECK(Accounted(yield) == yield.tally.bytes);

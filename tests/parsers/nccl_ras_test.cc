@@ -93,6 +93,7 @@ TEST_CASE("nccl ras: JSON", "[nccl-ras]") {
                                    "{\"rank\": 3, \"host\": \"10.3.0.1\", \"pid\": 103, \"cuda_dev\": 3, \"nvml_dev\": "
                                    "3, \"status\": {\"unresponsive\": true, \"considered_dead\": true}}")) ==
         "rank 3 dead in 0x8f3d gpu 3 pid 103 on 10.3.0.1");
+  CHECK(ShowAll(kNcclRasJson, Json(JsonRank(0, 11), "{\"status\": {\"considered_dead\": true}}")) == "");  // of nobody
   CHECK(ParseText(kNcclRasJson, "{\"communicators\": 3, \"collective_counts\": {}}").claimed.empty());
 }
 

@@ -70,8 +70,8 @@ std::string Found(Structure& structure, std::string_view block, std::mt19937* ra
     }
     structure.Find(random != nullptr ? (*random)() % 300 : block.size());
     // Places that only may be NCCL's are no promise.
-    for (const Structure::Bracket& bracket : structure.brackets())
-      if (block.substr(bracket.offset, 3) == "] N") brackets.emplace_back(bracket.offset, bracket.piece);
+    for (const Structure::Found& found : structure.found())
+      if (block.substr(found.offset, 3) == "] N") brackets.emplace_back(found.offset, found.piece);
   }
   std::vector<std::string> pieces;
   std::vector<std::size_t> lines, odd(structure.odd().begin(), structure.odd().end());
@@ -98,7 +98,7 @@ TEST_CASE("structure: fast and portable code read what a plain loop reads", "[bl
                                         "text without an end ",
                                         "\t\b\f\x1b\n\x01\x7f\x80\xff\r",
                                         "x"};
-  Structure best, portable(Code::kPortable);
+  Structure best("] N"), portable("] N", Code::kPortable);
   for (int round = 0; round < 600; ++round) {
     const std::string_view alphabet = alphabets[random() % std::size(alphabets)];
     const std::size_t size = random() % (round % 10 == 0 ? 20000 : 400);

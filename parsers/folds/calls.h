@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/call_batch.h"
-#include "core/code.h"
+#include "parsers/fold.h"
 
 namespace inquest {
 
@@ -34,6 +34,9 @@ inline bool IsNcclInfo(const char* text) {
   return ((head[0] ^ head[1]) | (tail[0] ^ tail[1])) == 0;
 }
 
+/// What it says behind its prefix.
+inline std::string_view MessageOf(const Folder::Line& line) { return line.text.substr(line.mark + kNcclInfo.size()); }
+
 enum class CallLine : std::uint8_t { kNotACall, kCall, kTorn };
 
 /// Folds one block's calls into a CallBatch. What was once seen is remembered from block to block: a training loop
@@ -44,27 +47,17 @@ class CallFolder {
  public:
   explicit CallFolder(Code code = BestCode());
   ~CallFolder();
-  /// A line that NCCL wrote, as the first look shows it. Only this folder's code reads the rest of it.
-  struct Line {
-    std::string_view text;
-    std::uint32_t bracket = 0;  ///< where kNcclInfo stands
-    std::uint32_t number = 0;   ///< in the block
-    std::uint32_t piece = 0;    ///< is given back by last_pieces()
-
-    std::uint32_t speaker_hash = 0;
-    bool usual = false;  ///< long enough to be looked up
-    std::string_view message() const { return text.substr(bracket + kNcclInfo.size()); }
-  };
+  /// A line that NCCL wrote. Its piece is given back by last_pieces(); its hash is that of the speaker, 0 where the
+  /// line is too short to be looked up.
+  using Line = Folder::Line;
   /// Starts a block.
   void Begin();
   /// The first look. A few lines are best looked at before the first of them is added: what will be asked for then is
   /// fetched in the meantime.
   void Look(Line& line) const;
-  /// Adds the lines of a block from `at` on, as long as they are calls that were seen before, but for opCount and the
-  /// buffers: whole lines without control bytes. Appends where the '\n' of each stands. `number`, `piece`: of the
-  /// first.
-  void AddKnownLines(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
-                     std::vector<std::uint32_t>& ends);
+  /// Folder's, of calls that were seen before, but for opCount and the buffers.
+  void TakeKnown(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+                 std::vector<std::uint32_t>& ends);
   CallLine Add(const Line& line);
   /// The process of this block that wrote a line, also where it is no call.
   std::optional<std::uint32_t> ProcessOf(const Line& line);
@@ -124,12 +117,12 @@ class CallFolder {
   bool IsKnownHead(std::string_view text);
   bool IsKnownSpeaker(const Line& line);
   template <class Code>
-  void AddKnownLinesBy(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+  void TakeKnownBy(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+                   std::vector<std::uint32_t>& ends);
+  void TakeKnownAvx512(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
                        std::vector<std::uint32_t>& ends);
-  void AddKnownLinesAvx512(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
-                           std::vector<std::uint32_t>& ends);
-  void AddKnownLinesAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
-                         std::vector<std::uint32_t>& ends);
+  void TakeKnownAvx2(std::string_view block, std::size_t at, std::uint32_t number, std::uint32_t piece,
+                     std::vector<std::uint32_t>& ends);
   CallLine AddSlowly(const Line& line);
   /// nullopt: no prefix stands there.
   std::optional<std::uint32_t> ThreadOf(const Line& line);

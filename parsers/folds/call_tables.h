@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "parsers/call_bytes.h"
-#include "parsers/calls.h"
+#include "parsers/folds/call_bytes.h"
+#include "parsers/folds/calls.h"
 
 namespace inquest {
 

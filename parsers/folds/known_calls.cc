@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
-#include "parsers/call_bytes.h"
-#include "parsers/call_tables.h"
-#include "parsers/calls.h"
+#include "parsers/folds/call_bytes.h"
+#include "parsers/folds/call_tables.h"
+#include "parsers/folds/calls.h"
 
 namespace inquest {
 namespace {
@@ -14,18 +14,18 @@ namespace {
 }  // namespace
 
 [[gnu::always_inline]] inline void CallFolder::LookAt(Line& line) const {
-  const char* message = line.text.data() + line.bracket + kNcclInfo.size();
+  const char* message = line.text.data() + line.mark + kNcclInfo.size();
   const char* end = line.text.data() + line.text.size();
-  line.usual = end - message >= static_cast<std::ptrdiff_t>(2 * kWide) && line.bracket >= 16;
-  if (!line.usual) return;
+  line.hash = 0;
+  if (end - message < static_cast<std::ptrdiff_t>(2 * kWide) || line.mark < 16) return;
   // Thread and device, the last digits of the communicator, those of the stream.
-  line.speaker_hash = HighBits(Load64(line.text.data() + line.bracket - 8) * kFactors[0] +
-                               Load64(end - 42) * kFactors[1] + Load64(end - 8) * kFactors[2]);
+  line.hash = HighBits(Load64(line.text.data() + line.mark - 8) * kFactors[0] + Load64(end - 42) * kFactors[1] +
+                       Load64(end - 8) * kFactors[2]);
 }
 
 void CallFolder::Look(Line& line) const {
   LookAt(line);
-  speaker_places_.Fetch(line.speaker_hash);
+  speaker_places_.Fetch(line.hash);
 }
 
 template <class Code>
@@ -43,28 +43,28 @@ template <class Code>
 
 template <class Code>
 [[gnu::always_inline]] inline CallFolder::Speaker* CallFolder::SpeakerOf(const Line& line) {
-  const char* prefix_end = line.text.data() + line.bracket;
+  const char* prefix_end = line.text.data() + line.mark;
   const char* end = line.text.data() + line.text.size();
-  const std::size_t message_size = line.message().size();
-  for (std::size_t at = speaker_places_.Begin(line.speaker_hash);
-       const std::uint32_t number = speaker_places_.Next(at, line.speaker_hash);) {
+  const std::size_t message_size = MessageOf(line).size();
+  for (std::size_t at = speaker_places_.Begin(line.hash);
+       const std::uint32_t number = speaker_places_.Next(at, line.hash);) {
     Speaker& speaker = speakers_[number - 1];
     const std::size_t prefix_size = speaker.prefix_size;
-    if (speaker.size > message_size || prefix_size > line.bracket) continue;
+    if (speaker.size > message_size || prefix_size > line.mark) continue;
     if (!Code::SameTail(speaker.text, end - speaker.size, speaker.size) ||
         !Code::SamePrefix(speaker.prefix, prefix_end - prefix_size, prefix_size))
       continue;
-    if (prefix_size == line.bracket || !IsHostByte(*(prefix_end - prefix_size - 1))) return &speaker;
+    if (prefix_size == line.mark || !IsHostByte(*(prefix_end - prefix_size - 1))) return &speaker;
   }
   return nullptr;
 }
 
 template <class Code>
 [[gnu::always_inline]] inline CallFolder::Known CallFolder::Find(const Line& line) {
-  if (!line.usual) return {};
+  if (line.hash == 0) return {};
   Speaker* speaker = SpeakerOf<Code>(line);
   if (speaker == nullptr) return {};
-  return {speaker, HeadOf<Code>(line.message().substr(0, line.message().size() - speaker->size))};
+  return {speaker, HeadOf<Code>(MessageOf(line).substr(0, MessageOf(line).size() - speaker->size))};
 }
 
 bool CallFolder::IsKnownHead(std::string_view text) { return HeadOf<Portable>(text) != nullptr; }
@@ -83,9 +83,8 @@ __attribute__((target("avx2"))) CallFolder::Known CallFolder::FindAvx2(const Lin
 // holds a line's end, what may differ in a head is no control byte, and in front of a thread's prefix stands nothing,
 // or what was looked at.
 template <class Code>
-[[gnu::always_inline]] inline void CallFolder::AddKnownLinesBy(std::string_view block, std::size_t at,
-                                                               std::uint32_t number, std::uint32_t piece,
-                                                               std::vector<std::uint32_t>& ends) {
+[[gnu::always_inline]] inline void CallFolder::TakeKnownBy(std::string_view block, std::size_t at, std::uint32_t number,
+                                                           std::uint32_t piece, std::vector<std::uint32_t>& ends) {
   std::array<CallBatch::Call, kTogether> calls;
   std::array<std::uint32_t, kTogether> their_ends;
   std::size_t added = 0;
@@ -111,12 +110,12 @@ template <class Code>
     const char* end = message + size;
     Line line;
     line.text = {text, static_cast<std::size_t>(end - text) - (end[-1] == '\r' ? 1 : 0)};
-    line.bracket = static_cast<std::uint32_t>(bracket);
+    line.mark = static_cast<std::uint32_t>(bracket);
     LookAt(line);
-    if (!line.usual) break;
+    if (line.hash == 0) break;
     Speaker* speaker = SpeakerOf<Code>(line);
     if (speaker == nullptr || (guessed && speaker->prefix_size != bracket && Code::BracketIn(text) != bracket)) break;
-    Head* head = HeadOf<Code>(line.message().substr(0, line.message().size() - speaker->size));
+    Head* head = HeadOf<Code>(MessageOf(line).substr(0, MessageOf(line).size() - speaker->size));
     if (head == nullptr) break;
     line.piece = piece + static_cast<std::uint32_t>(added);
     Meet(*speaker, *head, line);
@@ -129,14 +128,14 @@ template <class Code>
   flush();
 }
 
-__attribute__((target("avx2,bmi"))) void CallFolder::AddKnownLinesAvx2(std::string_view block, std::size_t at,
-                                                                       std::uint32_t number, std::uint32_t piece,
-                                                                       std::vector<std::uint32_t>& ends) {
-  AddKnownLinesBy<Avx2>(block, at, number, piece, ends);
+__attribute__((target("avx2,bmi"))) void CallFolder::TakeKnownAvx2(std::string_view block, std::size_t at,
+                                                                   std::uint32_t number, std::uint32_t piece,
+                                                                   std::vector<std::uint32_t>& ends) {
+  TakeKnownBy<Avx2>(block, at, number, piece, ends);
 }
-INQUEST_AVX512 void CallFolder::AddKnownLinesAvx512(std::string_view block, std::size_t at, std::uint32_t number,
-                                                    std::uint32_t piece, std::vector<std::uint32_t>& ends) {
-  AddKnownLinesBy<Avx512>(block, at, number, piece, ends);
+INQUEST_AVX512 void CallFolder::TakeKnownAvx512(std::string_view block, std::size_t at, std::uint32_t number,
+                                                std::uint32_t piece, std::vector<std::uint32_t>& ends) {
+  TakeKnownBy<Avx512>(block, at, number, piece, ends);
 }
 #endif
 
@@ -150,17 +149,17 @@ CallLine CallFolder::Add(const Line& line) {
   if (known.head == nullptr) return AddSlowly(line);
   Meet(*known.speaker, *known.head, line);
   batch_.calls.push_back({known.speaker->number, known.head->number,
-                          Portable::HexOf(line.message().data() + known.head->digits_at, known.head->digits),
+                          Portable::HexOf(MessageOf(line).data() + known.head->digits_at, known.head->digits),
                           line.number});
   return CallLine::kCall;
 }
 
-void CallFolder::AddKnownLines([[maybe_unused]] std::string_view block, [[maybe_unused]] std::size_t at,
-                               [[maybe_unused]] std::uint32_t number, [[maybe_unused]] std::uint32_t piece,
-                               [[maybe_unused]] std::vector<std::uint32_t>& ends) {
+void CallFolder::TakeKnown([[maybe_unused]] std::string_view block, [[maybe_unused]] std::size_t at,
+                           [[maybe_unused]] std::uint32_t number, [[maybe_unused]] std::uint32_t piece,
+                           [[maybe_unused]] std::vector<std::uint32_t>& ends) {
 #if defined(__x86_64__)
-  if (code_ == Code::kAvx512) return AddKnownLinesAvx512(block, at, number, piece, ends);
-  if (code_ == Code::kAvx2) AddKnownLinesAvx2(block, at, number, piece, ends);
+  if (code_ == Code::kAvx512) return TakeKnownAvx512(block, at, number, piece, ends);
+  if (code_ == Code::kAvx2) TakeKnownAvx2(block, at, number, piece, ends);
 #endif
 }
 

@@ -1,5 +1,5 @@
 // NCCL's lines of NCCL_DEBUG_SUBSYS=COLL, parsed and folded at the speed of memory.
-#include "parsers/calls.h"
+#include "parsers/folds/calls.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "parsers/call_bytes.h"
-#include "parsers/call_tables.h"
+#include "parsers/folds/call_bytes.h"
+#include "parsers/folds/call_tables.h"
 
 namespace inquest {
 namespace {
@@ -150,7 +150,7 @@ void CallFolder::Enter(Writer& writer, const char* bracket) {
 }
 
 void CallFolder::Wrote(Writer& writer, const Line& line) {
-  if (writer.stamp != stamp_) Enter(writer, line.text.data() + line.bracket);
+  if (writer.stamp != stamp_) Enter(writer, line.text.data() + line.mark);
   writer.last_piece = line.piece;
 }
 
@@ -175,7 +175,7 @@ std::optional<std::uint32_t> CallFolder::ProcessOf(const Line& line) {
 }
 
 std::optional<std::uint32_t> CallFolder::ThreadOf(const Line& line) {
-  const auto prefix = ReadPrefix(line.text.substr(0, line.bracket));
+  const auto prefix = ReadPrefix(line.text.substr(0, line.mark));
   if (!prefix) return std::nullopt;
   const auto [it, is_new] =
       thread_by_prefix_.try_emplace(std::string(prefix->text), static_cast<std::uint32_t>(threads_.size()));
@@ -267,14 +267,14 @@ void CallFolder::RememberSpeaker(const Line& line, std::string_view tail, const 
                   .comm = comm,
                   .prefix_size = static_cast<std::uint8_t>(thread.size),
                   .size = static_cast<std::uint8_t>(tail.size())};
-  line.text.copy(speaker.prefix, thread.size, line.bracket - thread.size);
+  line.text.copy(speaker.prefix, thread.size, line.mark - thread.size);
   tail.copy(speaker.text, kMostTail);
   speakers_.push_back(speaker);
-  speaker_places_.Add(line.speaker_hash, static_cast<std::uint32_t>(speakers_.size()));
+  speaker_places_.Add(line.hash, static_cast<std::uint32_t>(speakers_.size()));
 }
 
 CallLine CallFolder::AddSlowly(const Line& line) {
-  const std::string_view message = line.text.substr(line.bracket + kNcclInfo.size());
+  const std::string_view message = MessageOf(line);
   const std::size_t op_size = message.substr(0, kOpBytes).find(':');
   if (op_size == std::string_view::npos || op_size < 4 || message.substr(op_size, 10) != ": opCount ")
     return CallLine::kNotACall;
@@ -287,7 +287,7 @@ CallLine CallFolder::AddSlowly(const Line& line) {
   const std::uint32_t comm = CommOf(writer, fields), descriptor = DescriptorOf(message.substr(0, op_size), fields);
   batch_.calls.push_back({NumberOf(comms_[comm]), NumberOf(descriptors_[descriptor]),
                           static_cast<std::uint32_t>(fields.op_count), line.number});
-  if (!line.usual || threads_[*thread].size == 0) return CallLine::kCall;
+  if (line.hash == 0 || threads_[*thread].size == 0) return CallLine::kCall;
   const std::string_view head = message.substr(0, fields.tail), tail = message.substr(fields.tail);
   if (!IsKnownHead(head)) RememberHead(head, fields, descriptor);
   if (tail.size() >= kWide && tail.size() <= kMostTail && !IsKnownSpeaker(line))

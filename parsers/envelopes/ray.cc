@@ -1,0 +1,45 @@
+// `(RayTrainWorker pid=41234, ip=10.3.0.17) ` (Ray), `(EngineCore_DP0 pid=311) ` (vLLM).
+#include "parsers/envelopes/front.h"
+
+namespace inquest {
+namespace {
+
+using std::string_view;
+
+/// vLLM names its workers `VllmWorker rank=1 `, later `Worker_TP1 `, with the other dimensions only where there are
+/// any.
+std::optional<Known<GlobalRank>> RankOfWorker(string_view name) {
+  const bool rank = name.starts_with("VllmWorker rank=");
+  if (!rank && !name.starts_with("Worker_TP")) return std::nullopt;
+  name.remove_prefix(name.find_first_of("=P") + 1);
+  const std::size_t digits = CountDigits(name);
+  const auto number = Number<std::int32_t>(name.substr(0, digits));
+  if (!number || (name.substr(digits) != " " && !name.substr(digits).starts_with("_EP"))) return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{*number}, Basis::kEnvelope, {}};
+}
+
+bool PeelRay(Front& front) {
+  const std::size_t at = front.text.substr(0, 128).find("pid=");
+  if (at == kNowhere || (front.text[at - 1] != ' ' && at != 1)) return false;
+  const std::size_t digits = CountDigits(front.text.substr(at + 4));
+  const auto pid = Number<std::int64_t>(front.text.substr(at + 4, digits));
+  string_view rest = front.text.substr(at + 4 + digits), ip;
+  if (rest.starts_with(", ip=")) {
+    ip = rest.substr(5, rest.find(')') == kNowhere ? 0 : rest.find(')') - 5);
+    rest.remove_prefix(5 + ip.size());
+  }
+  if (!pid || !rest.starts_with(')')) return false;
+  if (!front.origin.pid) front.origin.pid = pid;
+  if (!ip.empty()) front.SetHost(ip);
+  if (at > 1) front.AddWriter(front.text.substr(1, at - 2));
+  if (!front.origin.rank) front.origin.rank = RankOfWorker(front.text.substr(1, at - 1));
+  front.text = rest.substr(1);
+  if (front.text.starts_with(' ')) front.text.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+extern const Envelope kRay{.first = '(', .peel = &PeelRay};
+
+}  // namespace inquest

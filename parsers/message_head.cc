@@ -1,0 +1,158 @@
+// What stands at the head of a message because its own writer printed it: a time, a level, who is speaking.
+#include "parsers/message_head.h"
+
+#include <algorithm>
+#include <array>
+
+#include "parsers/envelopes/front.h"
+
+namespace inquest {
+namespace {
+
+using std::string_view;
+
+constexpr std::array<string_view, 9> kLevels = {"INFO",     "WARNING", "WARN",   "ERROR", "DEBUG",
+                                                "CRITICAL", "FATAL",   "NOTICE", "TRACE"};
+
+/// Size of a level word that stands alone at the front; 0 if there is none.
+std::size_t LevelSize(string_view text) {
+  if (text.empty() || !IsUpper(text[0])) return 0;
+  for (string_view level : kLevels) {
+    if (text.starts_with(level) && (text.size() == level.size() || !IsLetter(text[level.size()]))) return level.size();
+  }
+  return 0;
+}
+
+std::optional<Timestamp> TimeOf(const std::optional<ParsedTime>& parsed) {
+  return parsed ? std::optional(parsed->time) : std::nullopt;
+}
+
+bool IsSeverity(char c) { return string_view("IWEFDCV").find(c) != kNowhere; }
+
+/// `[E219 04:05:06.1 ` from behind its bracket.
+std::optional<Timestamp> C10Time(string_view text) {
+  return text.size() > 4 && IsSeverity(text[0]) && IsDigit(text[1]) ? TimeOf(ParseC10Time(text.substr(1)))
+                                                                    : std::nullopt;
+}
+
+std::optional<Timestamp> BracketTime(string_view text) {
+  if (const auto time = C10Time(text)) return time;
+  if (const auto time = TimeOf(ParseTime(text))) return time;
+  const std::size_t level = LevelSize(text);
+  if (level == 0 || text.substr(level, 1) != "|") return std::nullopt;
+  if (const auto time = TimeOf(ParseTime(text.substr(level + 1)))) return time;  // [INFO|2031-04-05 06:07:08]
+  const std::size_t close = text.find("] ");  // [INFO|trainer.py:2078] 2031-04-05 ...
+  return close != kNowhere ? TimeOf(ParseTime(text.substr(close + 2))) : std::nullopt;
+}
+
+/// `[2031-02-25 08:45:12 TP3] `, `[2031-02-25 08:45:12 TP3 EP3] `: SGLang's, whose only dimension that is.
+std::optional<Known<GlobalRank>> SglangRank(string_view text) {
+  constexpr std::size_t kTime = sizeof("[2031-02-25 08:45:12 ") - 1;
+  if (text.size() < kTime + 4 || !text.starts_with("[2") || text.substr(kTime - 1, 3) != " TP") return std::nullopt;
+  const std::size_t digits = CountDigits(text.substr(kTime + 2));
+  const string_view rest = text.substr(kTime + 2 + digits);
+  const auto rank = Number<std::int32_t>(text.substr(kTime + 2, digits));
+  if (!rank || (!rest.starts_with("] ") && !rest.starts_with(" EP"))) return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{*rank}, Basis::kDerived,
+                           "tensor-parallel rank at the head of the line, in a job without others"};
+}
+
+// Programs put their own `rank 3: `, `[rank 3] `, `Rank 3/8: ` in front; it stays in the text.
+std::optional<Known<GlobalRank>> OwnRank(string_view text) {
+  std::size_t at = text.starts_with("[") ? 1 : 0;
+  const bool bracket = at == 1;
+  if (const auto rank = SglangRank(text)) return rank;
+  if (!text.substr(at).starts_with("rank") && !text.substr(at).starts_with("Rank") &&
+      !text.substr(at).starts_with("RANK"))
+    return std::nullopt;
+  at += 4;
+  if (at < text.size() && (text[at] == ' ' || text[at] == '=' || text[at] == '_' || text[at] == ':')) ++at;
+  int rank = 0;
+  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), rank);
+  if (error != std::errc() || rank < 0 || end == text.data() + text.size()) return std::nullopt;
+  const bool closed = bracket ? *end == ']' || *end == '/' : *end == ':' || *end == '/' || *end == ']';
+  if (!closed) return std::nullopt;
+  return Known<GlobalRank>{GlobalRank{rank}, Basis::kDerived, "the program's own words at the head of the line"};
+}
+
+/// UCX heads its lines with `[host:pid:thread]`, behind a time in seconds; the tag stays in the text.
+void ReadUcxTag(string_view text, Origin& origin) {
+  if (text.starts_with('[') && text.size() > 12 && CountDigits(text.substr(1)) == 10 && text[11] == '.') {
+    const std::size_t close = text.find("] [");
+    if (close == kNowhere || close > 24) return;
+    text.remove_prefix(close + 2);
+  }
+  const std::size_t colon = text.substr(0, 68).find(':');
+  if (!text.starts_with('[') || colon == kNowhere) return;
+  const string_view host = text.substr(1, colon - 1);
+  const std::size_t digits = CountDigits(text.substr(colon + 1));
+  string_view rest = text.substr(colon + 1 + digits);
+  if (rest.starts_with(' ')) rest.remove_prefix(1);
+  const bool is_host = !host.empty() && IsLetter(host[0]) && std::all_of(host.begin(), host.end(), IsHostChar);
+  const auto pid = Number<std::int64_t>(text.substr(colon + 1, digits));
+  if (!is_host || digits < 2 || !pid || !rest.starts_with(':') || rest.size() < 3 || !IsDigit(rest[1])) return;
+  origin.host = Known<std::string>{std::string(host), Basis::kEnvelope, {}};
+  if (!origin.pid) origin.pid = pid;
+}
+
+}  // namespace
+
+std::optional<Timestamp> OwnTime(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  if (text[0] == '[') {
+    if (const auto time = BracketTime(text.substr(1))) return time;
+  } else if (IsSeverity(text[0]) && CountDigits(text.substr(1)) == 4) {
+    if (const auto time = TimeOf(ParseGlogTime(text.substr(1)))) return time;
+  } else if (const std::size_t level = LevelSize(text)) {
+    const std::size_t begin = text.find_first_not_of(" :", level);
+    if (const auto time = begin != kNowhere ? TimeOf(ParseTime(text.substr(begin))) : std::nullopt) return time;
+  } else if (const auto time = TimeOf(ParseTime(text)); time && time->date != Timestamp::Date::kNone) {
+    return time;  // a bare clock at the head is as likely a duration
+  }
+  for (std::size_t at = text.find('['); at != kNowhere; at = text.find('[', at + 1)) {
+    if (const auto time = C10Time(text.substr(at + 1))) return time;
+  }
+  return std::nullopt;
+}
+
+bool IsExceptionHead(std::string_view text) {
+  static constexpr std::array<string_view, 6> kEndings = {"Error", "Exception", "Interrupt", "Exit", "Warning", "Pool"};
+  const string_view name = text.substr(0, text.find_first_of(": "));
+  return IsLetter(name.empty() ? ' ' : name[0]) && std::all_of(name.begin(), name.end(), IsHostChar) &&
+         std::any_of(kEndings.begin(), kEndings.end(), [&](string_view ending) { return name.ends_with(ending); });
+}
+
+bool LooksLikeLog(std::string_view text) {
+  static constexpr std::array<string_view, 14> kHeads = {"Traceback (",
+                                                         "During handling of",
+                                                         "The above exception",
+                                                         "terminate called",
+                                                         "frame #",
+                                                         "Fatal Python error",
+                                                         "Exception raised from",
+                                                         "srun: ",
+                                                         "slurmstepd: ",
+                                                         "NCCL version ",
+                                                         "Segmentation fault",
+                                                         "Process ",
+                                                         "Killed",
+                                                         "Epoch"};
+  if (StartsWithAny(text, kHeads) || IsExceptionHead(text) || LevelSize(text) > 0) return true;
+  if (text.find(" NCCL INFO ") != kNowhere || text.find(" NCCL WARN ") != kNowhere || OwnTime(text)) return true;
+  const std::size_t inner = text.find_first_not_of(' ');
+  if (inner != kNowhere && inner > 0)
+    return inner % 2 == 0 && text.find(' ', inner) != kNowhere;  // a traceback's lines
+  return text[0] == '[' && text.find("] ") != kNowhere;
+}
+
+bool ContinuesLogging(std::string_view rest) {
+  return rest.starts_with("- ") || rest.starts_with("| ") || LevelSize(rest) > 0 ||
+         (rest.starts_with('[') && LevelSize(rest.substr(1)) > 0);
+}
+
+void ReadOwnWords(std::string_view text, Origin& origin) {
+  if (!origin.rank) origin.rank = OwnRank(text);
+  if (!origin.host) ReadUcxTag(text, origin);
+}
+
+}  // namespace inquest
