@@ -249,22 +249,26 @@ bool IsWork(const Told& told) {
 /// called.
 class Rows {
  public:
+  static constexpr std::size_t kColumns = 3;  ///< of a table of numbers alone
   /// Whether this is such a line, behind at least two more.
   bool Take(const Event& event) {
     std::string shape =
         fmt::format("{}|{}|", event.where.input, event.origin.rank ? event.origin.rank->value.value : -1);
-    bool number = false, letter = false;
+    bool number = false, letter = false, apart = true;
+    std::size_t columns = 0;
     for (const char c : std::string_view(event.text).substr(0, kCitedBytes)) {
       const bool digit = c >= '0' && c <= '9';
       number = number || digit;
       letter = letter || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      columns += digit && apart ? 1 : 0;
+      apart = c == ' ' || c == '\t';
       if (!digit && c != '.' && c != ' ')
         shape += c;
       else if (digit && shape.back() != '0')
         shape += '0';
     }
     Seen& seen = seen_[shape];
-    if (!number || (!letter && shape.size() < 8) || seen.text == event.text) return false;
+    if (!number || (!letter && shape.size() < 8 && columns < kColumns) || seen.text == event.text) return false;
     seen.text = event.text;
     return ++seen.times > 2;
   }

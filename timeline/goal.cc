@@ -35,10 +35,10 @@ std::vector<Counter> CountersIn(std::string_view text) {
   for (auto match = kCounter.Search(rest); match; match = kCounter.Search(rest)) {
     const char unit = match->text(1).front();
     if (!match->has(3))  // a share of an epoch, rounded
-      out.push_back(Counter{unit == 'e' || unit == 'E' ? Unit::kEpoch : Unit::kStep,
-                     static_cast<std::uint64_t>(match->number(2).value_or(0)),
-                     match->has(4) ? std::optional(static_cast<std::uint64_t>(match->number(4).value_or(0)))
-                                   : std::nullopt});
+      out.push_back(Counter{
+          unit == 'e' || unit == 'E' ? Unit::kEpoch : Unit::kStep,
+          static_cast<std::uint64_t>(match->number(2).value_or(0)),
+          match->has(4) ? std::optional(static_cast<std::uint64_t>(match->number(4).value_or(0))) : std::nullopt});
     rest.remove_prefix(static_cast<std::size_t>(match->text(2).data() - rest.data()) + match->text(2).size());
   }
   return out;
@@ -129,7 +129,8 @@ std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const R
 }  // namespace
 
 // The last three values are as far apart from each other, as many rows tell the last as the one before, and as much
-// follows it (a test, a checkpoint) as followed that one: so the program was through with it. A counter that begins at 0 ends one below its goal; that it does has to be said.
+// follows it (a test, a checkpoint) as followed that one: so the program was through with it. A counter that begins at
+// 0 ends one below its goal; that it does has to be said.
 AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span<const EventIndex> counted) {
   AtGoal out;
   if (counted.empty()) return out;
@@ -150,8 +151,7 @@ AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span
     if (last.at <= before.at || before.at - third.at != stride || last.count < before.count) continue;
     const bool reached =
         last.at == *goal || (unit == Unit::kEpoch && goals.from_zero && stride == 1 && last.at + 1 == *goal);
-    if (reached &&
-        timeline.inputs[input].lines >= last.last_line + LinesBehind(timeline, input, before, last, unit))
+    if (reached && timeline.inputs[input].lines >= last.last_line + LinesBehind(timeline, input, before, last, unit))
       out.row = last.last;
   }
   return out;
