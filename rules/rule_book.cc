@@ -41,9 +41,9 @@ constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu",  "reset-switc
 constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
-constexpr std::string_view kPhaseKinds[] = {"bar",        "data-preparation", "checkpoint", "compile", "done",
-                                            "evaluation", "grumble",          "joining",    "loading", "progress",
-                                            "recovered",  "restart",          "serving",    "start",   "training"};
+constexpr std::string_view kPhaseKinds[] = {
+    "bar",     "data-preparation", "checkpoint", "compile",   "done",    "evaluation", "goal",  "grumble",
+    "joining", "loading",          "progress",   "recovered", "restart", "serving",    "start", "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer",
                                         "set-up",  "stop",      "transport", "wrong-path"};

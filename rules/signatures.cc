@@ -227,6 +227,18 @@ Told ToldBy(const Rule& rule, EventIndex event) {
           .decisive = rule.kind == Rule::Kind::kSignature && rule.strength == Strength::kDecisive};
 }
 
+/// The number at which the program is to end, or to begin, by the groups that the line gives.
+std::optional<Told> GoalOf(const LineMatch& line) {
+  for (const auto& [name, value] : line.groups)
+    for (const std::string_view kind : {"epochs", "steps", "from"})
+      if (name.starts_with(kind) && !Numbers(value).empty())
+        return Told{.event = line.event,
+                    .what = Told::What::kGoal,
+                    .kind = kind,
+                    .number = static_cast<std::uint64_t>(Numbers(value).front())};
+  return std::nullopt;
+}
+
 /// Work that a rank can be late at; that some counter moved says only that the job lived.
 bool IsWork(const Told& told) {
   return told.what == Told::What::kWork && told.kind != "progress" && told.kind != "bar" && told.kind != "rows" &&
@@ -237,22 +249,26 @@ bool IsWork(const Told& told) {
 /// called.
 class Rows {
  public:
+  static constexpr std::size_t kColumns = 3;  ///< of a table of numbers alone
   /// Whether this is such a line, behind at least two more.
   bool Take(const Event& event) {
     const auto& rank = event.origin.rank;
     std::string shape = fmt::format("{}|{}|", event.where.input, rank ? std::to_string(rank->value.value) : "");
-    bool number = false, letter = false;
+    bool number = false, letter = false, apart = true;
+    std::size_t columns = 0;
     for (const char c : std::string_view(event.text).substr(0, kCitedBytes)) {
       const bool digit = c >= '0' && c <= '9';
       number = number || digit;
       letter = letter || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      columns += digit && apart ? 1 : 0;
+      apart = c == ' ' || c == '\t';
       if (!digit && c != '.' && c != ' ')
         shape += c;
       else if (digit && shape.back() != '0')
         shape += '0';
     }
     Seen& seen = seen_[shape];
-    if (!number || (!letter && shape.size() < 8) || seen.text == event.text) return false;
+    if (!number || (!letter && shape.size() < 8 && columns < kColumns) || seen.text == event.text) return false;
     seen.text = event.text;
     return ++seen.times > 2;
   }
@@ -287,14 +303,16 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
-    bool plain = message->hits.empty();
+    // What is said of a goal says nothing of how it went.
+    bool plain =
+        std::ranges::all_of(message->hits, [&](std::uint32_t hit) { return book.rules[hit].phase_kind == "goal"; });
     // What is asked for everywhere is seen by the sieve; at the end of an input its end is asked of all.
     const SourcePos& where = timeline.events[i].where;
     const bool last_words = where.input >= timeline.inputs.size() ||
                             where.line + where.parts + kLastWords > timeline.inputs[where.input].lines;
     asked = message->hits;
-    const std::vector<std::uint32_t>& more = message->hits.empty() ? last_lines : last_words_of_all;
-    if (message->hits.empty() || last_words) asked.insert(asked.end(), more.begin(), more.end());
+    const std::vector<std::uint32_t>& more = plain ? last_lines : last_words_of_all;
+    if (plain || last_words) asked.insert(asked.end(), more.begin(), more.end());
     const std::string_view text = MessageOf(timeline.events[i]);
     const std::string lower = asked.size() > message->hits.size() ? Lower(text.substr(0, kLowered)) : std::string();
     for (std::size_t number = 0; number < asked.size(); ++number) {
@@ -309,6 +327,11 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       if (by_errno[rule] && IsOfTransport(text)) continue;
       const std::optional<bool> at_end = AllAtEnd(line.groups);
       if (at_end == false && held.kind == Rule::Kind::kEnding) continue;
+      if (held.phase_kind == "goal") {
+        if (const auto goal = GoalOf(line)) told.push_back(*goal);
+        matches.push_back(std::move(line));
+        continue;
+      }
       plain = false;
       if (held.kind == Rule::Kind::kPhase) {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};

@@ -12,7 +12,10 @@ bool InSieve(const Rule& rule) {
   return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") && rule.scope.empty();
 }
 
-bool KeepLastOnly(const Rule& rule) { return rule.kind == Rule::Kind::kPhase || rule.kind == Rule::Kind::kEnding; }
+/// Where a job is to end is said once, at its start.
+bool KeepLastOnly(const Rule& rule) {
+  return (rule.kind == Rule::Kind::kPhase && rule.phase_kind != "goal") || rule.kind == Rule::Kind::kEnding;
+}
 
 }  // namespace
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "timeline/goal.h"
+
 namespace inquest {
 namespace {
 
@@ -16,6 +18,8 @@ constexpr std::uint64_t kLongAfter = 100;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
 constexpr std::uint64_t kLinesOfAJob = 12;
+
+constexpr std::string_view kAtGoal = "goal";  ///< an ending: a counter came to where it was to end
 
 bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
 
@@ -132,9 +136,10 @@ bool EndsAChild(const ExceptionRaised& raised) {
   });
 }
 
+// A launcher that does not say how a process ended says that it ended badly: `aborted`, `exiting improperly`.
 bool IsBadExit(const What& what) {
   const auto* exit = std::get_if<ProcessExit>(&what);
-  return exit != nullptr && (exit->signal || exit->exit_code.value_or(0) != 0);
+  return exit != nullptr && (exit->signal || exit->exit_code != 0);
 }
 
 bool IsDeath(const What& what) {
@@ -310,7 +315,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const std::span<const EventIndex> counted = CountedIn(where.input);
     const bool stepped = !counted.empty() && counted.front() < line.event;
     const bool worked = writer.at_work && timeline_->events[*writer.at_work].where.line < where.line;
-    const bool of_anyone = line.kind == "shell" || line.kind == "scores";
+    const bool only_last = line.kind == "scores" || line.kind == kAtGoal;
+    const bool of_anyone = line.kind == "shell" || only_last;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     if (of_anyone ? !stepped : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
     // Who was last seen setting up a communicator did not come to its work.
@@ -319,7 +325,8 @@ void Course::ReadEndings(std::span<const Told> told) {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
-      if (std::ranges::any_of(counted, [&](EventIndex step) {
+      if (line.kind == kAtGoal && last != own.end()) continue;
+      if (line.kind != kAtGoal && std::ranges::any_of(counted, [&](EventIndex step) {
             return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
           }))
         continue;
@@ -327,7 +334,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     }
     if (SteppedOn(line.event, kStepsThatUndo)) continue;
     endings_.push_back(line.event);
-    only_scores_ = only_scores_ && line.kind == "scores";
+    only_scores_ = only_scores_ && only_last;
   }
 }
 
@@ -335,7 +342,16 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   ReadWork(told);
   ReadSigns(told);
   DateTrouble();
-  ReadEndings(told);
+  // Where several write, all that count came there.
+  std::vector<Told> ends(told.begin(), told.end());
+  bool all = true;
+  for (const auto& [input, counted] : counted_) {
+    const AtGoal at = RowAtGoal(timeline, told, counted);
+    if (at.row) ends.push_back({.event = *at.row, .what = Told::What::kEnding, .kind = kAtGoal});
+    all = all && (at.row || !at.counts);
+  }
+  if (!all) ends.resize(told.size());
+  ReadEndings(ends);
 }
 
 }  // namespace inquest

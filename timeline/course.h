@@ -23,15 +23,17 @@ struct Told {
     kComplaint,
     kGrumble,
     kStart,
-    kRestart
-  };  ///< a grumble: words of trouble that no rule knows
+    kRestart,
+    kGoal
+  };  ///< a grumble: words of trouble that no rule knows; a goal: a number at which the program is to end
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
                           ///< `leaving`, `shell`, `scores`; else the rule
   std::optional<int> percent = {};
-  bool heavy = true;      ///< of a complaint: more than a hint
-  bool decisive = false;  ///< of a complaint: it suffices alone
+  std::uint64_t number = 0;  ///< of a goal, whose kind is `epochs`, `steps` or `from`
+  bool heavy = true;         ///< of a complaint: more than a hint
+  bool decisive = false;     ///< of a complaint: it suffices alone
 };
 
 // The course of a job. A sign of failure is what does not happen to a job that is well: an operation that timed out, a
@@ -40,7 +42,8 @@ struct Told {
 // or more, after a complaint did not die of it, whoever complained, since ranks that train together stop together. An
 // ending is the word of one process about itself. It acquits the job where nothing is left that was not undone, where
 // the input it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`,
-// proves the shell, and counts only behind counted work, where nobody grumbled since.
+// proves the shell, and counts only behind counted work, where nobody grumbled since. So does a last row that counts
+// what the configuration gave as the end.
 class Course {
  public:
   Course(const Timeline& timeline, std::span<const Told> told);
@@ -59,7 +62,7 @@ class Course {
   /// The endings that count, in order; empty: nobody said that it ended well.
   const std::vector<EventIndex>& endings() const { return endings_; }
   bool ended_well() const { return !endings_.empty() && !failed(); }
-  /// All that speaks for a good end are scores with nothing behind.
+  /// All that speaks for a good end are scores, or a counter at its goal, with nothing behind.
   bool only_scores() const { return only_scores_; }
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
   /// ignored it, or a thread died of it and its process printed on.
@@ -101,7 +104,7 @@ class Course {
 bool EndsAThread(const ExceptionRaised& raised);
 bool EndsAChild(const ExceptionRaised& raised);
 
-/// A process that ended by a signal, or with a status that is not 0.
+/// A process that ended by a signal, or with a status that is not 0, or badly in a way that is not said.
 bool IsBadExit(const What& what);
 
 /// Whether the event itself says that a process of the job is past help: a time-out, a bad end, a stop from outside.

@@ -26,9 +26,9 @@ bool Contains(std::string_view text, std::string_view part) { return text.find(p
 
 constexpr int kMostTasks = 4096;
 
-/// The numbers of `0-3,8`; at most kMostTasks of them.
+/// The numbers of `0-3,8` or `0, 8`; at most kMostTasks of them.
 std::vector<int> ReadTasks(std::string_view list) {
-  static const Pattern kRange(R"(^,?(\d{1,7})(?:-(\d{1,7}))?)");
+  static const Pattern kRange(R"(^,? ?(\d{1,7})(?:-(\d{1,7}))?)");
   std::vector<int> tasks;
   while (const auto range = kRange.Search(list)) {
     const auto first = static_cast<int>(*range->number(1));
@@ -191,11 +191,21 @@ bool ConsumeDeepSpeed(const Record& record, EventSink& out) {
 
 bool ConsumeOthers(const Record& record, EventSink& out) {
   static const Pattern kHorovod(R"(Process (\d+) exit with status code (-?\d+))");
+  static const Pattern kPaddle(R"(Out of all \d+ trainers, the trainer process with rank=\[([\d, ]+)\] was aborted)");
   static const Pattern kSsh(R"((?:(\S+): )?ssh exited with exit code (\d+))");
   if (const auto match = kHorovod.Search(record.text); match && match->number(2)) {
     ProcessExit exit = ExitWithCode(*match->number(2), "horovod");
     exit.rank = RankOf<GlobalRank>(*match, 1);
     out.Add(EventFrom(record, std::move(exit)));
+    return true;
+  }
+  if (const auto match = kPaddle.Search(record.text)) {
+    for (const int rank : ReadTasks(match->text(1))) {
+      ProcessExit exit;  // how it ended is not said
+      exit.reporter = "paddle";
+      exit.rank = GlobalRank{rank};
+      out.Add(EventFrom(record, std::move(exit)));
+    }
     return true;
   }
   if (const auto match = kSsh.Search(record.text); match && match->number(2)) {
@@ -227,6 +237,7 @@ constexpr Sentence kSentences[] = {
     {"vllm", " died, exit code: ", R"(\bWorker \S+ pid (\d+) died, exit code: (-?\d+))", 0, 1, 2},
     {"text-generation-inference", "was signaled to shutdown with signal ",
      R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
+    {"paddle", "Container rank ", R"(\bContainer rank (\d+) status failed cmd .{0,900}\bcode (-?\d+)\b)", 1, 0, 2},
     {"jsrun", "One or more process",
      R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
 };
@@ -397,6 +408,8 @@ constexpr std::string_view kMarks[] = {
     " died, exit code: ",
     "was signaled to shutdown with signal ",
     "One or more process",
+    "Container rank ",
+    " trainers, the trainer process with rank=",
 };
 
 }  // namespace

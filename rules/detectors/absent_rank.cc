@@ -30,15 +30,6 @@ using Found = FoundIn<kFindings>;
 /// on, and times out in something later or not at all.
 bool OneWay(const CollectiveRow& row) { return row.work.op == "BROADCAST" || row.work.op == "REDUCE"; }
 
-/// It timed out itself in an earlier operation of the kind that the others could leave behind.
-bool StuckInEarlier(const Timeline& timeline, const CollectiveRow& row, GlobalRank rank) {
-  return std::any_of(timeline.collectives.begin(), timeline.collectives.end(), [&](const CollectiveRow& other) {
-    return &other != &row && other.group == row.group && OneWay(other) &&
-           std::any_of(other.waiters.begin(), other.waiters.end(),
-                       [&](const auto& waiter) { return waiter.rank == rank; });
-  });
-}
-
 /// How many ranks may be claimed, by a size or by the number of one, where so many spoke. What is beyond is the word of
 /// a line alone: none of them is missed, and none is blamed.
 std::int64_t Supported(std::uint64_t spoken) { return 1024 + 64 * static_cast<std::int64_t>(spoken); }
@@ -234,13 +225,13 @@ std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& 
 }
 
 // A rank whose last enqueued work of the group is below the one that failed never entered it, whatever else it printed.
-std::optional<Found> FromStatus(const Timeline& timeline, const CollectiveRow& row) {
+// One that timed out in an earlier operation itself was not absent: its count differs from the others'.
+std::optional<Found> FromStatus(const Timeline& timeline, const CollectiveRow& row, const RankSet& waited) {
   if (!row.work.seq) return std::nullopt;
   Members members;
   for (const auto& waiter : row.waiters) members.waiting.Add(waiter.rank.value);
   for (const auto& [rank, member] : timeline.groups[row.group].members)
-    if (member.last_enqueued && *member.last_enqueued < row.work.seq->value && !members.waiting.contains(rank.value) &&
-        !StuckInEarlier(timeline, row, rank))
+    if (member.last_enqueued && *member.last_enqueued < row.work.seq->value && !waited.contains(rank.value))
       members.absent.Add(rank.value);
   if (members.absent.empty() || members.absent.size() >= members.waiting.size() + 1) return std::nullopt;
   Found found({"rank-behind", "counted"});
@@ -270,7 +261,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     // What the absent rank was at says more than that it was absent.
     if (auto phase = FromPhase(evidence, row, members, told); phase && !members.absent.empty())
       out.push_back(std::move(*phase));
-    else if (auto behind = FromStatus(evidence.timeline, row))
+    else if (auto behind = FromStatus(evidence.timeline, row, told.waited[row.group]))
       out.push_back(std::move(*behind));
     else if (auto absence = FromAbsence(evidence, row, members))
       out.push_back(std::move(*absence));

@@ -18,7 +18,7 @@ namespace {
 
 constexpr FindingRow kFindings[] = {
     {"work-mismatch", "group-named group-guessed", "first-ranks first-call other-ranks other-call"},
-    {"work-order-mismatch", "across-numbers", "early late"},
+    {"work-order-mismatch", "across-numbers across-sizes", "early late"},
     {"fingerprint-mismatch", "compared", "rank call other-rank other-call"},
 };
 using Found = FoundIn<kFindings>;
@@ -27,6 +27,9 @@ bool SizesMustAgree(const std::string& op) {
   return op == "ALLREDUCE" || op == "BROADCAST" || op == "REDUCE" || op == "_ALLGATHER_BASE" ||
          op == "_REDUCE_SCATTER_BASE" || op == "ALLGATHER" || op == "REDUCE_SCATTER" || op == "BARRIER";
 }
+
+/// Nobody is through with it before all came.
+bool EndsForAll(const std::string& op) { return SizesMustAgree(op) && op != "BROADCAST" && op != "REDUCE"; }
 
 bool PairOp(const std::string& op) {
   return op == "SEND" || op == "RECV" || op == "RECVANYSOURCE" || op == "COALESCED" || op == "UNKNOWN";
@@ -90,16 +93,22 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
   return found;
 }
 
-// A rank that timed out further on had left the earlier operation behind, or never shared it.
+// A rank that timed out further on had left the earlier operation behind, or never shared it: an operation of all ranks
+// ends for none before all came, so their counts fell apart. Where they are one apart, a transport that failed late can
+// have let some go on, and two of one size would have met, whatever their numbers.
 void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
   for (const CollectiveRow& early : timeline.collectives)
     for (const CollectiveRow& late : timeline.collectives) {
       if (&early == &late || (early.recorded && late.recorded) || early.group != late.group || !early.work.seq ||
           !late.work.seq || early.work.seq->value >= late.work.seq->value)
         continue;
-      if (early.work.op == late.work.op || PairOp(early.work.op) || PairOp(late.work.op)) continue;
+      if (PairOp(early.work.op) || PairOp(late.work.op)) continue;
+      const bool one_kind = early.work.op == late.work.op;
+      const bool next = early.work.seq->value + 1 == late.work.seq->value;
+      if (one_kind && (!EndsForAll(early.work.op) || (next && early.work.numel_in == late.work.numel_in))) continue;
       if (timeline.groups[early.group].name.empty() && timeline.groups[early.group].desc.empty()) continue;
       Found found({"work-order-mismatch", "across-numbers"});
+      if (one_kind && next) found.Grade({"work-order-mismatch", "across-sizes"});
       found.Say("early", Describe(early.work));
       found.Say("late", Describe(late.work));
       found.collective = RefOf(timeline, early);

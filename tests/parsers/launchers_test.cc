@@ -48,6 +48,20 @@ TEST_CASE("launchers: tasks of srun", "[launchers]") {
   });
 }
 
+TEST_CASE("launchers: Paddle names ranks, and how they ended only sometimes", "[launchers]") {
+  Check({
+      {"ABORT!!! Out of all 4 trainers, the trainer process with rank=[3] was aborted. Please check its log.",
+       "paddle: rank=3"},
+      {"ERROR 2031-04-05 06:07:08,123 launch_utils.py:545] ABORT!!! Out of all 2 trainers, the trainer process with "
+       "rank=[0, 1] was aborted. Please check its log.",
+       "paddle: rank=0; paddle: rank=1"},
+      {"Container rank 0 status failed cmd ['/usr/bin/python3', '-u', 'train.py'] code -6 log log/default.x.0.log ",
+       "paddle: rank=0 signal=6"},
+      {"Container rank 0 status running cmd ['/usr/bin/python3', '-u', 'train.py'] code None log log/default.x.0.log ",
+       ""},
+  });
+}
+
 TEST_CASE("launchers: tasks are ranks where one host has several", "[launchers]") {
   Check({
       {"srun: error: n17: tasks 0-1,3: Terminated",

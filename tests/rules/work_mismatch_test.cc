@@ -103,6 +103,26 @@ TEST_CASE("work mismatch: one rank waits in a later operation of the same group"
   CHECK(CulpritRanks(judged.verdict) == std::set<int>{4});
 }
 
+TEST_CASE("work mismatch: every rank waits, and their numbers differ", "[detectors]") {
+  const auto judge = [](std::int64_t apart, std::int64_t size) {
+    SynthJob job({.ranks = 6, .hosts = 2});
+    for (const int rank : job.AllRanks()) {
+      SynthWork work;
+      if (rank == 4) work.seq = work.seq - apart, work.numel_in = size;
+      job.TimeOut(rank, work);
+      job.Status(rank, {.failed = work.seq, .enqueued = work.seq, .completed = work.seq - 1});
+    }
+    return JudgeText(job.Interleaved()).verdict;
+  };
+  const std::int64_t same = SynthWork{}.numel_in;
+  for (const Verdict& verdict : {judge(3, same), judge(1, 7)}) {
+    CHECK(verdict.cause == "collective-mismatch");
+    CHECK(CulpritRanks(verdict) == std::set<int>{4});
+  }
+  // One apart and of one size: those that went on may have lost it to the transport.
+  CHECK(judge(1, same).cause == "unknown");
+}
+
 TEST_CASE("work mismatch: PyTorch compared the calls before they were made", "[detectors]") {
   const auto print = [](int seq, const char* op, int size) {
     return fmt::format(

@@ -1,0 +1,160 @@
+// Whether what a program counted came to the number at which its configuration says that it ends.
+#include "timeline/goal.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/pattern.h"
+
+namespace inquest {
+namespace {
+
+enum class Unit : std::uint8_t { kEpoch, kStep };
+
+/// A counter in a row, and the number that stands behind its slash.
+struct Counter {
+  Unit unit = Unit::kEpoch;
+  std::uint64_t at = 0;
+  std::optional<std::uint64_t> of;
+};
+
+/// Rows of one value: of every rank one, where all print.
+struct Rows {
+  std::uint64_t at = 0, first_line = 0, last_line = 0, count = 0;
+  EventIndex last = 0;
+};
+
+std::vector<Counter> CountersIn(std::string_view text) {
+  static const Pattern kCounter(
+      R"re((?i)\b(epoch|(?:global.?)?step|iter(?:ation)?|update)s?\b['"]?[\s:=#\[(]{0,12}(\d{1,12})(\.\d+)?(?:\s*(?:/|\bof\b)\s*(\d{1,12}))?)re");
+  constexpr std::size_t kRead = 240;
+  std::vector<Counter> out;
+  std::string_view rest = text.substr(0, kRead);
+  for (auto match = kCounter.Search(rest); match; match = kCounter.Search(rest)) {
+    const char unit = match->text(1).front();
+    if (!match->has(3))  // a share of an epoch, rounded
+      out.push_back(Counter{
+          unit == 'e' || unit == 'E' ? Unit::kEpoch : Unit::kStep,
+          static_cast<std::uint64_t>(match->number(2).value_or(0)),
+          match->has(4) ? std::optional(static_cast<std::uint64_t>(match->number(4).value_or(0))) : std::nullopt});
+    rest.remove_prefix(static_cast<std::size_t>(match->text(2).data() - rest.data()) + match->text(2).size());
+  }
+  return out;
+}
+
+/// What the row counts in the unit; nullopt: nothing, or a part of it that is not full, or it tells no result.
+std::optional<std::uint64_t> CountOf(std::string_view text, Unit unit) {
+  static const Pattern kResult(R"(\d\.\d)");
+  if (!kResult.Matches(text)) return std::nullopt;
+  std::optional<std::uint64_t> out;
+  for (const Counter& counter : CountersIn(text)) {
+    if (counter.unit == unit && !out)
+      out = counter.at;
+    else if (counter.of && counter.at != *counter.of)
+      return std::nullopt;
+  }
+  return out;
+}
+
+/// The numbers that the configuration gives, where it gives one only: rows that count epochs in a configuration's words
+/// give many.
+struct Goals {
+  std::optional<std::uint64_t> epochs, steps;
+  bool from_zero = false;
+};
+
+Goals GoalsIn(std::span<const Told> told) {
+  std::set<std::uint64_t> epochs, steps, from;
+  for (const Told& line : told) {
+    if (line.what != Told::What::kGoal) continue;
+    (line.kind == "epochs" ? epochs : line.kind == "steps" ? steps : from).insert(line.number);
+  }
+  epochs.erase(0);
+  steps.erase(0);
+  Goals out;
+  if (epochs.size() == 1) out.epochs = *epochs.begin();
+  if (steps.size() == 1) out.steps = *steps.begin();
+  out.from_zero = from.size() == 1 && from.contains(0);
+  return out;
+}
+
+/// What else is counted behind a row may speak of it: the checkpoint of the epoch, a bar that is full.
+bool SpeaksOf(std::string_view text, Unit unit, std::uint64_t at) {
+  const std::vector<Counter> counters = CountersIn(text);
+  const auto is_unit = [&](const Counter& counter) { return counter.unit == unit; };
+  return std::ranges::any_of(counters, is_unit) &&
+         std::ranges::all_of(counters, [&](const Counter& counter) { return !is_unit(counter) || counter.at == at; });
+}
+
+/// Rows of the unit at the end of the counted lines, by value, the last three values; none, if something else was
+/// counted behind them. `full`: bars that are.
+std::vector<Rows> LastRows(const Timeline& timeline, std::span<const EventIndex> counted,
+                           const std::set<EventIndex>& full, Unit unit) {
+  constexpr std::size_t kValues = 3;
+  std::vector<Rows> out;  // the last value first
+  for (auto it = counted.rbegin(); it != counted.rend(); ++it) {
+    const auto at = CountOf(MessageOf(timeline.events[*it]), unit);
+    if (!at) continue;
+    const std::uint64_t line = timeline.events[*it].where.line;
+    if (out.empty() || out.back().at != *at) {
+      if (out.size() == kValues) break;
+      out.push_back({*at, line, line, 0, *it});
+    }
+    out.back().first_line = line;
+    ++out.back().count;
+  }
+  if (out.empty()) return out;
+  const auto behind = std::ranges::upper_bound(counted, out.front().last);
+  const bool only_it = std::all_of(behind, counted.end(), [&](EventIndex event) {
+    return full.contains(event) || SpeaksOf(MessageOf(timeline.events[event]), unit, out.front().at);
+  });
+  return only_it ? out : std::vector<Rows>();
+}
+
+/// Lines between two values that belong to the first of them: those behind it, but for the head of the next.
+std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const Rows& first, const Rows& next,
+                          Unit unit) {
+  std::uint64_t lines = next.first_line - first.last_line - 1;
+  for (EventIndex i = next.last + 1; i-- > 0 && lines > 0;) {
+    const Event& event = timeline.events[i];
+    if (event.where.input != input || event.where.line >= next.first_line) continue;
+    if (event.where.line <= first.last_line || !SpeaksOf(MessageOf(event), unit, next.at)) break;
+    --lines;
+  }
+  return lines;
+}
+
+}  // namespace
+
+// The last three values are as far apart from each other, as many rows tell the last as the one before, and as much
+// follows it (a test, a checkpoint) as followed that one: so the program was through with it. A counter that begins at
+// 0 ends one below its goal; that it does has to be said.
+AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span<const EventIndex> counted) {
+  AtGoal out;
+  if (counted.empty()) return out;
+  const std::uint32_t input = timeline.events[counted.front()].where.input;
+  if (input >= timeline.inputs.size()) return out;
+  const Goals goals = GoalsIn(told);
+  if (!goals.epochs && !goals.steps) return out;
+  std::set<EventIndex> full;
+  for (const Told& line : told)
+    if (line.percent == 100) full.insert(line.event);
+  for (const auto& [unit, goal] : {std::pair(Unit::kEpoch, goals.epochs), std::pair(Unit::kStep, goals.steps)}) {
+    if (!goal) continue;
+    const std::vector<Rows> rows = LastRows(timeline, counted, full, unit);
+    if (!rows.empty()) out.counts = true;
+    if (rows.size() < 3) continue;
+    const Rows &last = rows[0], &before = rows[1], &third = rows[2];
+    const std::uint64_t stride = last.at - before.at;
+    if (last.at <= before.at || before.at - third.at != stride || last.count < before.count) continue;
+    const bool reached =
+        last.at == *goal || (unit == Unit::kEpoch && goals.from_zero && stride == 1 && last.at + 1 == *goal);
+    if (reached && timeline.inputs[input].lines >= last.last_line + LinesBehind(timeline, input, before, last, unit))
+      out.row = last.last;
+  }
+  return out;
+}
+
+}  // namespace inquest
