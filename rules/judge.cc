@@ -15,6 +15,7 @@
 #include "rules/detectors.h"
 #include "rules/evidence.h"
 #include "rules/thresholds.h"
+#include "timeline/agreement.h"
 #include "timeline/attempts.h"
 #include "timeline/two_jobs.h"
 
@@ -767,6 +768,27 @@ void HoldJobsApart(const Timeline& timeline, Verdict& verdict) {
   }
 }
 
+/// Where log and dumps say other things of one operation, the reader must know it.
+void TellContradictions(const Timeline& timeline, Verdict& verdict) {
+  constexpr std::size_t kTold = 2;
+  const Agreement agreement = HoldTogether(timeline);
+  for (std::size_t i = 0; i < std::min(agreement.contradictions.size(), kTold); ++i) {
+    const Contradiction& one = agreement.contradictions[i];
+    const std::string place = fmt::format("{}:{}", timeline.inputs[timeline.events[one.event].where.input].path,
+                                          timeline.events[one.event].where.InputLine());
+    std::string how = "its dump was made days before or after";
+    if (one.how == Contradiction::How::kEndsBefore)
+      how = fmt::format("its dump ends with #{} of group {}", one.last, one.group);
+    if (one.how == Contradiction::How::kHadEnded) how = "in its dump that had ended";
+    verdict.warnings.push_back(fmt::format("Log and dump disagree: rank {} gave up on #{} ({}), and {}.",
+                                           one.rank.value, one.seq, place, how));
+  }
+  if (agreement.of_another_run())
+    verdict.warnings.push_back(
+        "The dumps seem to be of another run, whose files were not overwritten: nothing is concluded from them. Give "
+        "those that this run wrote.");
+}
+
 Verdict DecideOne(const Evidence& evidence) {
   std::vector<Finding> findings = MatchSignatures(evidence);
   for (const Detector* detector : Detectors()) {
@@ -786,6 +808,7 @@ Verdict DecideOne(const Evidence& evidence) {
 Verdict DecideWhole(const Evidence& evidence) {
   Verdict verdict = DecideOne(evidence);
   HoldJobsApart(evidence.timeline, verdict);
+  TellContradictions(evidence.timeline, verdict);
   verdict.collect_next = StillToCollect(evidence.timeline, verdict.culprits, std::move(verdict.collect_next));
   if (verdict.collect_next.size() > kMostToCollect) verdict.collect_next.resize(kMostToCollect);
   verdict.lifelines = DrawLifelines(evidence.timeline, evidence.told);

@@ -282,6 +282,7 @@ Timeline WithoutEvents(const Timeline& timeline) {
           .groups = {},
           .collectives = {},
           .recorded = NoRecords(),
+          .recorded_fits = true,
           .world_size = timeline.world_size,
           .left_out = timeline.left_out,
           .waits_left_out = timeline.waits_left_out,

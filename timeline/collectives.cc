@@ -8,6 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "timeline/agreement.h"
+
 namespace inquest {
 namespace {
 
@@ -78,6 +80,7 @@ std::pair<std::string, std::string> GroupOf(const Failed& failed, EventIndex at,
 /// Who is in a group, and how far each had come, as the ranks' own recorders have it. Two groups of one name with other
 /// members are one here, and nothing is known of it.
 void ReadRecorded(Timeline& timeline, Numbers& numbers) {
+  if (!timeline.recorded_fits) return;
   std::map<std::string_view, int> names;
   for (const RecordedGroup& group : timeline.recorded->groups) ++names[group.name];
   for (const RecordedGroup& recorded : timeline.recorded->groups) {
@@ -104,7 +107,8 @@ std::optional<Wait> WaitOf(const Timeline& timeline, const Failed& failed, Event
   const Event& event = timeline.events[at];
   if (const auto* call = std::get_if<CallRecorded>(&event.what)) {
     const auto rank = timeline.RankOf(event);
-    if (call->ended || call->pairwise || !rank || !timeline.recorded->Hung()) return std::nullopt;
+    if (call->ended || call->pairwise || !rank || !timeline.recorded_fits || !timeline.recorded->Hung())
+      return std::nullopt;
     return Wait{*rank,
                 {.how = WorkTimedOut::How::kQuoted, .group_rank = {}, .work = call->work, .ran_ms = {}},
                 call->pg_name,
@@ -190,6 +194,7 @@ void MatchWork(Timeline& timeline) {
   std::set<std::tuple<std::optional<SeqId>, GlobalRank, std::string>> waiting;  ///< number, rank and operation
   std::map<Rows::key_type, std::set<GlobalRank>> waiters_of;
   std::vector<Rows::key_type> order;
+  timeline.recorded_fits = !HoldTogether(timeline).of_another_run();
   ReadRecorded(timeline, numbers);
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto wait = WaitOf(timeline, failed, i);

@@ -174,6 +174,7 @@ struct Timeline {
   std::vector<GroupRow> groups;
   std::vector<CollectiveRow> collectives;                  ///< earliest first where the clocks say so, else by line
   std::shared_ptr<const Recorded> recorded = NoRecords();  ///< never null; empty: no rank's recorder was given
+  bool recorded_fits = true;                               ///< no more speaks against those recorders than for them
   std::optional<Known<int>> world_size;
   LeftOut left_out;
   Forgotten waits_left_out;                                  ///< operations of time-outs, by HashOfWait

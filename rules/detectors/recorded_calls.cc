@@ -318,7 +318,7 @@ class Recorders {
 };
 
 std::vector<Relation> Run(const Evidence& evidence) {
-  if (evidence.timeline.recorded->empty()) return {};
+  if (evidence.timeline.recorded->empty() || !evidence.timeline.recorded_fits) return {};
   return Recorders(evidence).Run();
 }
 
