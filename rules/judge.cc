@@ -541,6 +541,7 @@ std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
 }
 
 void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Verdict& verdict) {
+  failed = failed || (timeline.recorded->gave_up && timeline.recorded_fits);
   verdict.outcome = Outcome::kUndecided;
   verdict.cause = "unknown";
   verdict.confidence = 0;

@@ -28,8 +28,8 @@ struct Agreement {
 };
 
 // A watchdog that gives up names a number of a group; the dump that it then writes holds that number, and not as ended.
-// A dump that ends before it, or in which it ended, was written by somebody else, or long before. Dumps that are two days
-// away from the log are, too, whatever zones the clocks are in.
+// A dump that ends before it, or in which it ended, was written by somebody else, or long before. Dumps that are two
+// days away from the log are, too, whatever zones the clocks are in.
 Agreement HoldTogether(const Timeline& timeline);
 
 }  // namespace inquest
