@@ -149,17 +149,6 @@ void Waits(Page& page, const Recorded& recorded, const WaitGraph& waits) {
 
 }  // namespace
 
-std::string InWords(const Recorded& recorded, const WaitNode& node) {
-  const RecordedGroup& group = recorded.groups[node.group];
-  const RecordedCall& call = recorded.Find(GlobalRank{node.ranks.front()})->open.front();
-  if (!node.pairwise)
-    return fmt::format("{} #{} of group {}", InWords(recorded.forms[call.form]), node.seq, group.InWords());
-  return fmt::format(
-      "{}{} in group {}", InWords(recorded.forms[call.form]),
-      call.peer ? fmt::format(" {} rank {}", call.to == CallTrace::Peer::kTo ? "to" : "from", call.peer->value) : "",
-      group.InWords());
-}
-
 std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits, std::uint32_t number) {
   const RecordedGroup& group = recorded.groups[number];
   const std::map<int, std::uint32_t> nodes = NodeByRank(waits);

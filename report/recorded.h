@@ -25,8 +25,6 @@ struct RecordedRow {
 
 /// Of each group in which anything was recorded; those that are behind first, then by the lowest rank.
 std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits, std::uint32_t group);
-/// `all_reduce of 1 x Float #61 of group 0 (default_pg)`; of a pair, `send of 8 x Half to rank 4 in group 3 (pp)`.
-std::string InWords(const Recorded& recorded, const WaitNode& node);
 
 /// The verdict in two lines, a table a group, and who waits for whom.
 void RenderRecorded(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink);

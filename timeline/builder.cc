@@ -129,10 +129,10 @@ void TimelineBuilder::AddCalls(const CallBatch& batch, std::size_t begin, std::s
 void TimelineBuilder::AddTrace(const CallTrace& trace, const Origin& origin, const SourcePos& where) {
   const auto& rank = trace.rank ? trace.rank : origin.rank;
   if (!rank || !IsRank(rank->value.value)) return state_->traces.AddNameless();
-  state_->traces.Add(trace, rank->value, where);
+  if (!state_->traces.Add(trace, rank->value, where)) return;
   Origin writer = origin;
   writer.rank = rank;
-  for (Event& event : EventsOf(trace, writer, where)) Add(std::move(event));
+  for (Event& event : state_->traces.EventsOf(rank->value, writer)) Add(std::move(event));
 }
 
 Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {

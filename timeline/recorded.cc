@@ -58,6 +58,15 @@ std::string InWords(const CallForm& form) {
   return text;
 }
 
+std::string LineOf(const Recorded& recorded, const RecordedCall& call) {
+  std::string out = fmt::format("{} #{} of group {}: {}", InWords(recorded.forms[call.form]), call.seq,
+                                recorded.groups[call.group].InWords(), Name(call.state));
+  if (call.peer) out += fmt::format(", {} rank {}", call.to == CallTrace::Peer::kTo ? "to" : "from", call.peer->value);
+  if (call.gave_up) out += ", given up";
+  if (!call.site.empty()) out += "; " + call.site;
+  return out;
+}
+
 // OpType as the watchdog prints it (torch/csrc/distributed/c10d/Work.cpp), beside the titles under which the same calls
 // are recorded (ProcessGroupNCCL.cpp).
 std::string WorkName(const std::string& op) {

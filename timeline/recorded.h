@@ -99,6 +99,8 @@ struct Recorded {
 
 /// `all_reduce of 1048576 x Float`, `reduce_scatter of 8388608 into 1048576 x BFloat16`.
 std::string InWords(const CallForm& form);
+/// `all_reduce of 1 x Float #61 of group 0 (default_pg): scheduled, given up; train_step at train.py:88`.
+std::string LineOf(const Recorded& recorded, const RecordedCall& call);
 /// The watchdog's name of a recorded operation: `ALLREDUCE` of `all_reduce`.
 std::string WorkName(const std::string& op);
 

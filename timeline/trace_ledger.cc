@@ -72,22 +72,9 @@ std::vector<bool> OpenCalls(const CallTrace& trace) {
   return open;
 }
 
-std::string LineOf(const CallTrace& trace, const CallTrace::Call& call, bool ended) {
-  const CallTrace::Group& group = trace.groups[call.group];
-  std::string out = fmt::format("{} #{} of group {}{}: {}", InWords(trace.forms[call.form]), call.seq, group.name,
-                                group.desc.empty() ? "" : fmt::format(" ({})", group.desc),
-                                ended ? Name(State::kCompleted) : Name(call.state));
-  if (call.to != CallTrace::Peer::kNone)
-    out += fmt::format(", {} number {} of the group", call.to == CallTrace::Peer::kTo ? "to" : "from", call.peer);
-  if (call.gave_up) out += ", given up";
-  if (!trace.sites[call.site].empty()) out += "; " + trace.sites[call.site];
-  if (out.size() > kCitedBytes) out.resize(kCitedBytes);
-  return out;
-}
-
-Event EventOf(const CallTrace& trace, const CallTrace::Call& call, bool ended, const Origin& writer, SourcePos where) {
-  const CallTrace::Group& group = trace.groups[call.group];
-  const CallForm& form = trace.forms[call.form];
+Event EventOf(const Recorded& recorded, const RecordedCall& call, bool ended, const Origin& writer) {
+  const RecordedGroup& group = recorded.groups[call.group];
+  const CallForm& form = recorded.forms[call.form];
   CallRecorded what{.pg_name = group.name,
                     .pg_desc = group.desc,
                     .work = {},
@@ -98,12 +85,11 @@ Event EventOf(const CallTrace& trace, const CallTrace::Call& call, bool ended, c
   what.work.op = WorkName(form.op);
   if (!form.inputs.empty()) what.work.numel_in = Elements(form.inputs);
   if (!form.outputs.empty()) what.work.numel_out = Elements(form.outputs);
-  if (trace.timeout_ms > 0) what.work.timeout_ms = trace.timeout_ms;
+  if (recorded.timeout_ms > 0) what.work.timeout_ms = recorded.timeout_ms;
   Event event;
-  where.line = call.place;
-  event.where = where;
+  event.where = call.where;
   event.origin = writer;
-  event.text = LineOf(trace, call, ended);
+  event.text = LineOf(recorded, call).substr(0, kCitedBytes);
   event.what = std::move(what);
   if (call.created_ns > 0) {
     Timestamp time;
@@ -117,15 +103,15 @@ Event EventOf(const CallTrace& trace, const CallTrace::Call& call, bool ended, c
 
 }  // namespace
 
-std::vector<Event> EventsOf(const CallTrace& trace, const Origin& writer, const SourcePos& where) {
+std::vector<Event> TraceLedger::EventsOf(GlobalRank rank, const Origin& writer) const {
   constexpr std::size_t kMost = 16;
-  const std::vector<bool> open = OpenCalls(trace);
-  std::set<Lane> lanes;
+  const RecordedRank& row = ranks_.at(rank);
+  std::set<std::pair<std::uint32_t, std::optional<GlobalRank>>> lanes;
   std::vector<Event> out;
-  for (std::size_t i = 0; i < trace.calls.size() && out.size() < kMost; ++i)
-    if (open[i] && lanes.insert(LaneOf(trace.calls[i])).second)
-      out.push_back(EventOf(trace, trace.calls[i], false, writer, where));
-  if (out.empty() && !trace.calls.empty()) out.push_back(EventOf(trace, trace.calls.back(), true, writer, where));
+  for (const RecordedCall& call : row.open)
+    if (out.size() < kMost && lanes.insert({call.group, call.peer}).second)
+      out.push_back(EventOf(out_, call, false, writer));
+  if (out.empty() && row.last) out.push_back(EventOf(out_, *row.last, true, writer));
   return out;
 }
 
@@ -215,11 +201,11 @@ void TraceLedger::Compare(std::uint32_t group, RecordedMember& member, std::int6
   member.deviation = RecordedMember::Deviation{seq, call.form, std::nullopt, where, sites_[call.site]};
 }
 
-void TraceLedger::Add(const CallTrace& trace, GlobalRank rank, const SourcePos& where) {
+bool TraceLedger::Add(const CallTrace& trace, GlobalRank rank, const SourcePos& where) {
   const auto [reader, is_new] = ranks_.try_emplace(rank);
   if (!is_new) {
     ++not_compared_;  // an older dump of it, or a newer: which of them is of this run nobody says
-    return;
+    return false;
   }
   if (out_.version.empty()) out_.version = trace.version;
   RecordedRank& row = reader->second;
@@ -300,6 +286,7 @@ void TraceLedger::Add(const CallTrace& trace, GlobalRank rank, const SourcePos& 
     if (newest) row.last = std::move(kept);
   }
   for (std::size_t local = 0; local < pending.size(); ++local) flush(local);
+  return true;
 }
 
 /// The sides of a group's first difference. Who deviates later agreed there with whoever was read first.

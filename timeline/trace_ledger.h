@@ -19,7 +19,11 @@ namespace inquest {
 class TraceLedger {
  public:
   /// `where` is the place of the dump's first entry, but for its line.
-  void Add(const CallTrace& trace, GlobalRank rank, const SourcePos& where);
+  /// False: a dump of that rank is there.
+  bool Add(const CallTrace& trace, GlobalRank rank, const SourcePos& where);
+  /// The calls of a rank that are worth a line each: the first of every group, and with every peer, that had not ended;
+  /// where there is none, the last.
+  std::vector<Event> EventsOf(GlobalRank rank, const Origin& writer) const;
   void AddNameless() { ++out_.nameless; }
   /// What of it could not be compared, for want of memory, is added to `left_out`. Spent afterwards.
   Recorded Take(LeftOut& left_out);
@@ -61,9 +65,5 @@ class TraceLedger {
   std::size_t slots_ = 0;
   std::uint64_t not_compared_ = 0;
 };
-
-/// The calls of a trace that are worth a line each: the first of every group, and between every two ranks, that had not
-/// ended; where there is none, the last.
-std::vector<Event> EventsOf(const CallTrace& trace, const Origin& writer, const SourcePos& where);
 
 }  // namespace inquest

@@ -1,6 +1,8 @@
 // Who waits for whom, as the ranks' own recorders have it: over all process groups, down to where it began.
 #include "timeline/wait_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -206,6 +208,17 @@ class Builder {
 };
 
 }  // namespace
+
+std::string InWords(const Recorded& recorded, const WaitNode& node) {
+  const RecordedGroup& group = recorded.groups[node.group];
+  const RecordedCall& call = recorded.Find(GlobalRank{node.ranks.front()})->open.front();
+  if (!node.pairwise)
+    return fmt::format("{} #{} of group {}", InWords(recorded.forms[call.form]), node.seq, group.InWords());
+  return fmt::format(
+      "{}{} in group {}", InWords(recorded.forms[call.form]),
+      call.peer ? fmt::format(" {} rank {}", call.to == CallTrace::Peer::kTo ? "to" : "from", call.peer->value) : "",
+      group.InWords());
+}
 
 WaitGraph WaitsOf(const Recorded& recorded) { return Builder(recorded).Run(); }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/rank_set.h"
@@ -52,5 +53,7 @@ struct WaitGraph {
 };
 
 WaitGraph WaitsOf(const Recorded& recorded);
+/// `all_reduce of 1 x Float #61 of group 0 (default_pg)`; of a pair, `send of 8 x Half to rank 4 in group 3 (pp)`.
+std::string InWords(const Recorded& recorded, const WaitNode& node);
 
 }  // namespace inquest

@@ -48,16 +48,6 @@ class Recorders {
 
   const RecordedCall& FrontOf(int rank) const { return recorded_.Find(GlobalRank{rank})->open.front(); }
 
-  std::string CallInWords(const WaitNode& node) const {
-    const RecordedCall& call = FrontOf(node.ranks.front());
-    const RecordedGroup& group = recorded_.groups[node.group];
-    if (!node.pairwise)
-      return fmt::format("{} #{} of group {}", InWords(recorded_.forms[call.form]), node.seq, group.InWords());
-    return fmt::format("{} {} rank {} in group {}", InWords(recorded_.forms[call.form]),
-                       call.to == CallTrace::Peer::kTo ? "to" : "from", call.peer ? call.peer->value : -1,
-                       group.InWords());
-  }
-
   Citation CiteCall(GlobalRank rank, const SourcePos& where, std::string text, std::string role) const {
     Citation out;
     const auto event = std::ranges::lower_bound(timeline_.events, where, {}, &Event::where);
@@ -70,17 +60,7 @@ class Recorders {
   }
 
   Citation CiteRecorded(GlobalRank rank, const RecordedCall& call, std::string role) const {
-    return CiteCall(rank, call.where, LineOf(call), std::move(role));
-  }
-
-  std::string LineOf(const RecordedCall& call) const {
-    std::string out = fmt::format("{} #{} of group {}: {}", InWords(recorded_.forms[call.form]), call.seq,
-                                  recorded_.groups[call.group].InWords(), Name(call.state));
-    if (call.peer)
-      out += fmt::format(", {} rank {}", call.to == CallTrace::Peer::kTo ? "to" : "from", call.peer->value);
-    if (call.gave_up) out += ", given up";
-    if (!call.site.empty()) out += "; " + call.site;
-    return out;
+    return CiteCall(rank, call.where, LineOf(recorded_, call), std::move(role));
   }
 
   CollectiveRef RefOf(const WaitNode& node) const {
@@ -210,7 +190,7 @@ class Recorders {
     if (sure_ == Sure::kGaveUp) found.Grade({"recorded-rank-behind", "gave-up"});
     if (sure_ == Sure::kLongAgo) found.Grade({"recorded-rank-behind", "long-ago"});
     found.Say("ranks", RanksInWords(idle));
-    found.Say("call", CallInWords(node));
+    found.Say("call", InWords(recorded_, node));
     found.Say("waiting", Wait(node.ranks));
     found.Say("chain", Chain(root, node));
     const RecordedRank* first = recorded_.Find(GlobalRank{idle.front()});
@@ -247,7 +227,7 @@ class Recorders {
     if (node.unknown.size() * 2 >= node.ranks.size() + 1) return std::nullopt;  // most of the job was not given
     Found found({"recorded-dump-missing", "only-they"});
     found.Say("ranks", RanksWithin(node.unknown));
-    found.Say("call", CallInWords(node));
+    found.Say("call", InWords(recorded_, node));
     found.collective = RefOf(node);
     for (const int rank : node.unknown)
       found.culprits.push_back(BlameRank(timeline_, GlobalRank{rank}, "no dump of it was given"));
@@ -262,7 +242,7 @@ class Recorders {
     if (sure_ == Sure::kLongAgo) found.Grade({"recorded-not-begun", "long-ago"});
     const RankSet begun = node.ranks.Without(node.enqueued_only);
     found.Say("ranks", RanksInWords(node.enqueued_only));
-    found.Say("call", CallInWords(node));
+    found.Say("call", InWords(recorded_, node));
     found.Say("begun", RanksWithin(begun));
     found.collective = RefOf(node);
     for (const int rank : node.enqueued_only) {
@@ -285,7 +265,7 @@ class Recorders {
       RankSet awaited;
       for (const WaitNode::Edge& edge : node.edges)
         if (edge.node == next) awaited = edge.ranks;
-      circle += fmt::format("{}{} in {} for {}", i == 0 ? "" : ", ", Wait(node.ranks), CallInWords(node),
+      circle += fmt::format("{}{} in {} for {}", i == 0 ? "" : ", ", Wait(node.ranks), InWords(recorded_, node),
                             RanksWithin(awaited));
       if (found.citations.size() < 4)
         found.citations.push_back(
