@@ -92,11 +92,12 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
 
 // A rank that timed out further on had left the earlier operation behind, or never shared it.
 void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
+  std::map<std::uint32_t, std::vector<const CollectiveRow*>> by_group;
+  for (const CollectiveRow& row : timeline.collectives) by_group[row.group].push_back(&row);
   for (const CollectiveRow& early : timeline.collectives)
-    for (const CollectiveRow& late : timeline.collectives) {
-      if (&early == &late || early.group != late.group || !early.work.seq || !late.work.seq ||
-          early.work.seq->value >= late.work.seq->value)
-        continue;
+    for (const CollectiveRow* other : by_group[early.group]) {
+      const CollectiveRow& late = *other;
+      if (!early.work.seq || !late.work.seq || early.work.seq->value >= late.work.seq->value) continue;
       if (early.work.op == late.work.op || PairOp(early.work.op) || PairOp(late.work.op)) continue;
       if (timeline.groups[early.group].name.empty() && timeline.groups[early.group].desc.empty()) continue;
       Found found({"work-order-mismatch", "across-numbers"});
