@@ -4,19 +4,17 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "report/json_value.h"
 #include "report/recorded.h"
 #include "report/report.h"
 
 namespace inquest {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = JsonValue;
 
-/// Writes a document piece by piece, as nlohmann's dump(2) would the whole: who is who of a large job would be as large
-/// again as the job's timeline. ASCII only: neither a C1 control nor a bidirectional override of a log reaches a
-/// terminal as itself.
+/// Writes a document piece by piece: who is who of a large job would be as large again as the job's timeline.
 class Document {
  public:
   explicit Document(const Sink& sink) : sink_(sink) {}
@@ -38,19 +36,23 @@ class Document {
   }
   Document& Key(std::string_view key) {
     Next();
-    out_ += fmt::format("\"{}\": ", key);
+    AppendJsonText(key, out_);
+    out_ += ": ";
     keyed_ = true;
     return *this;
   }
   void Value(const Json& value) {
     if (!keyed_) Next();
     keyed_ = false;
-    const std::string text = value.dump(2, ' ', true, Json::error_handler_t::replace);
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string& text = value.text();
+    std::size_t deep = depth_.size();
+    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+      end = std::min(text.find('\n', at), text.size());
       out_.append(text, at, end - at);
-      if (end < text.size()) Line();
-      at = end + 1;
+      if (end == text.size()) break;
+      if (out_.back() == '{' || out_.back() == '[') ++deep;
+      if (text[end + 1] == '}' || text[end + 1] == ']') --deep;
+      out_.append("\n").append(2 * deep, ' ');
     }
     if (out_.size() < kPiece) return;
     sink_(out_);
@@ -217,17 +219,15 @@ Json ToJson(const Timeline& timeline, const Finding& finding) {
 // ---- job: who is who -------------------------------------------------------------------------------------------
 
 Json RankToJson(const Timeline& timeline, const RankRow& row) {
-  Json rank{{"rank", row.rank.value}, {"basis", nullptr},    {"host", nullptr},  {"pid", nullptr},
-            {"local_rank", nullptr},  {"cuda_dev", nullptr}, {"bus_id", nullptr}};
-  if (!row.process) return rank;
-  const ProcessRow& process = timeline.processes[*row.process];
-  if (process.rank) rank["basis"] = Name(process.rank->basis);
-  rank["host"] = OrNull(process.host);
-  rank["pid"] = OrNull(process.pid);
-  rank["local_rank"] = OrNull(process.local_rank);
-  rank["cuda_dev"] = OrNull(process.cuda_dev);
-  rank["bus_id"] = OrNull(process.bus_id);
-  return rank;
+  static const ProcessRow kUnknown;
+  const ProcessRow& process = row.process ? timeline.processes[*row.process] : kUnknown;
+  return Json{{"rank", row.rank.value},
+              {"basis", process.rank ? Json(Name(process.rank->basis)) : Json(nullptr)},
+              {"host", OrNull(process.host)},
+              {"pid", OrNull(process.pid)},
+              {"local_rank", OrNull(process.local_rank)},
+              {"cuda_dev", OrNull(process.cuda_dev)},
+              {"bus_id", OrNull(process.bus_id)}};
 }
 
 Json CallToJson(const CallDescriptor& call) {
@@ -295,7 +295,7 @@ void WriteJob(const Timeline& timeline, Document& document) {
   if (timeline.world_size)
     world = Json{{"value", timeline.world_size->value}, {"basis", Name(timeline.world_size->basis)}};
   Json versions = Json::object();
-  for (const auto& [name, values] : timeline.versions) versions[name] = values;
+  for (const auto& [name, values] : timeline.versions) versions.Add(name, values);
   document.Begin('{');
   document.Key("world_size").Value(world);
   document.List("ranks", timeline.ranks, [&](const RankRow& row) { return RankToJson(timeline, row); });
@@ -347,7 +347,7 @@ Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
       {"marks", List(line.marks,
                      [&](const LifeMark& mark) {
                        Json json = at(mark.event);
-                       json["kind"] = mark.kind;
+                       json.Add("kind", mark.kind);
                        return json;
                      })},
       {"marks_left_out", line.marks_left_out},
@@ -445,11 +445,12 @@ std::map<std::uint32_t, Json> Missing(const Timeline& timeline) {
   std::map<std::uint32_t, Json> missing;
   for (const Event& event : timeline.events)
     if (const auto* lack = std::get_if<NotCollected>(&event.what))
-      missing[event.where.input].push_back(Json{{"name", lack->name}, {"reason", lack->reason}});
+      missing.try_emplace(event.where.input, Json::array())
+          .first->second.push_back(Json{{"name", lack->name}, {"reason", lack->reason}});
   return missing;
 }
 
-Json InputToJson(const InputSummary& input, Json missing) {
+Json InputToJson(const InputSummary& input, const Json& missing) {
   return Json{
       {"path", input.path},
       {"bytes", input.bytes},
@@ -461,7 +462,7 @@ Json InputToJson(const InputSummary& input, Json missing) {
       {"problem", OrNull(input.problem)},
       {"form", input.form == nullptr ? Json(nullptr) : Json{{"name", input.form->name}, {"text", input.form->text}}},
       {"clock", OrNull(input.clock)},
-      {"missing", missing.is_null() ? Json::array() : std::move(missing)}};
+      {"missing", missing}};
 }
 
 }  // namespace
@@ -487,7 +488,7 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   document.Key("inputs").Begin('[');
   for (std::uint32_t i = 0; i < timeline.inputs.size(); ++i) {
     const auto lack = missing.find(i);
-    document.Value(InputToJson(timeline.inputs[i], lack == missing.end() ? Json() : std::move(lack->second)));
+    document.Value(InputToJson(timeline.inputs[i], lack == missing.end() ? Json::array() : lack->second));
   }
   document.End();
   document.Key("left_out").Begin('[');

@@ -13,6 +13,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "core/pattern.h"
 #include "parsers/formats/nccl.h"
 
@@ -30,15 +33,44 @@ std::optional<microseconds> Uptime(std::optional<std::int64_t> seconds, std::str
   return microseconds(*seconds * 1'000'000 + micros);
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// How many digits stand at `at`.
+std::size_t DigitsAt(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  while (end < text.size() && IsDigit(text[end])) ++end;
+  return end - at;
+}
+
+std::size_t SkipBlanks(std::string_view text, std::size_t at) {
+  while (at < text.size() && text[at] == ' ') ++at;
+  return at;
+}
+
+/// `[   12.345678] `, `[    3.104501 <    0.000012>] `. By hand: it stands in front of nearly every line.
+std::size_t EatUptime(std::string_view text, KernelHead& head) {
+  const std::size_t begin = SkipBlanks(text, 1), digits = DigitsAt(text, begin), point = begin + digits;
+  const std::size_t fraction =
+      digits >= 1 && digits <= 10 && text.substr(point, 1) == "." ? DigitsAt(text, point + 1) : 0;
+  if (fraction < 1 || fraction > 6) return 0;
+  std::size_t end = point + 1 + fraction;
+  if (const std::size_t delta = SkipBlanks(text, end); text.substr(delta, 1) == "<") {
+    const std::size_t close = text.find('>', delta);
+    if (close == std::string_view::npos) return 0;
+    end = close + 1;
+  }
+  if (text.substr(end, 1) != "]") return 0;
+  std::int64_t seconds = 0;
+  std::from_chars(text.data() + begin, text.data() + point, seconds);
+  if (!head.uptime) head.uptime = Uptime(seconds, text.substr(point + 1, fraction));
+  return end + (text.substr(end + 1, 1) == " " ? 2 : 1);
+}
+
 std::size_t EatStamp(std::string_view text, KernelHead& head) {
-  static const Pattern kStamp(R"(^\[ *(\d{1,10})\.(\d{1,6})(?: *<[^>]*>)?\] ?)");
   static const Pattern kDelta(R"(^\[(?: *<?\+? *\d+\.\d+>?|[A-Z][a-z]{2} +\d+ \d\d:\d\d)\] ?)");
   static const Pattern kCaller(R"(^\[ *[TC]\d+\] ?)");
   static const Pattern kChinese(R"(^\[[^\]\d]{0,24}(\d{1,2})月 +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\] ?)");
-  if (const auto stamp = kStamp.Search(text)) {
-    if (!head.uptime) head.uptime = Uptime(stamp->number(1), stamp->text(2));
-    return stamp->text(0).size();
-  }
+  if (const std::size_t size = EatUptime(text, head)) return size;
   if (const auto delta = kDelta.Search(text)) return delta->text(0).size();
   if (const auto caller = kCaller.Search(text)) return caller->text(0).size();
   if (const auto chinese = kChinese.Search(text)) {  // dmesg -T translates weekday and month
@@ -57,6 +89,7 @@ std::size_t EatStamp(std::string_view text, KernelHead& head) {
 
 std::size_t EatKmsg(std::string_view text, KernelHead& head) {
   static const Pattern kKmsg(R"(^\d{1,4},\d+,(\d{1,16}),[-c+][^;]{0,40};)");
+  if (!IsDigit(text[0])) return 0;
   const auto match = kKmsg.Search(text);
   if (!match) return 0;
   if (const auto micros = match->number(1); micros && !head.uptime) head.uptime = microseconds(*micros);
@@ -65,7 +98,8 @@ std::size_t EatKmsg(std::string_view text, KernelHead& head) {
 
 std::size_t EatTime(std::string_view text, KernelHead& head) {
   static const Pattern kUnix(R"(^(\d{9,10})\.(\d{6}) )");
-  if (const auto match = kUnix.Search(text)) {
+  const bool digits = IsDigit(text[0]);
+  if (const auto match = digits ? kUnix.Search(text) : std::nullopt) {
     const auto since = Uptime(match->number(1), match->text(2));
     if (since && !head.at)
       head.at = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(*since),
@@ -79,14 +113,24 @@ std::size_t EatTime(std::string_view text, KernelHead& head) {
   return date->size + 1;
 }
 
+/// `kernel: `, `node017 kernel: `.
+std::size_t EatKernel(std::string_view text, KernelHead& head) {
+  constexpr std::string_view kTag = "kernel: ";
+  if (text.starts_with(kTag)) return kTag.size();
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string_view::npos || blank == 0 || !text.substr(blank + 1).starts_with(kTag)) return 0;
+  const auto is_letter = [](char c) { return IsDigit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  const auto in_name = [&](char c) { return is_letter(c) || c == '_' || c == '.' || c == '-'; };
+  const std::string_view name = text.substr(0, blank);
+  if (!is_letter(name[0]) || !std::all_of(name.begin(), name.end(), in_name)) return 0;
+  if (head.host.empty()) head.host = name;
+  return blank + 1 + kTag.size();
+}
+
 std::size_t EatName(std::string_view text, KernelHead& head) {
-  static const Pattern kKernel(R"(^(?:([A-Za-z0-9][\w.-]*) )?kernel: )");
   static const Pattern kDecoded(R"(^(?:kern|user|daemon|syslog|auth|local\d) *: *[a-z]+ *: )");
   static const Pattern kGrep(R"(^(?:/[\w./-]+|[\w-]+\.(?:log|txt)|dmesg|syslog|messages)(?:\.\d)?:(?:\d+:)?)");
-  if (const auto kernel = kKernel.Search(text)) {
-    if (kernel->has(1) && head.host.empty()) head.host = kernel->text(1);
-    return kernel->text(0).size();
-  }
+  if (const std::size_t size = EatKernel(text, head)) return size;
   if (const auto decoded = kDecoded.Search(text)) return decoded->text(0).size();
   if (const auto grep = kGrep.Search(text)) return grep->text(0).size();
   return 0;
@@ -94,16 +138,24 @@ std::size_t EatName(std::string_view text, KernelHead& head) {
 
 std::size_t EatField(std::string_view text, KernelHead& head) {
   static const Pattern kJson(R"re(^[ \t]*"(?:msg|MESSAGE)" ?: ?")re");
-  if (const auto json = kJson.Search(text)) return json->text(0).size();
+  const bool quoted = text[0] == '"' || text[0] == ' ' || text[0] == '\t';
+  if (const auto json = quoted ? kJson.Search(text) : std::nullopt) return json->text(0).size();
   if (!text.starts_with("MESSAGE=")) return 0;
   head.exported = true;
   return 8;
 }
 
+/// `<6>`, `> `, blanks.
+std::size_t EatPriority(std::string_view text) {
+  if (text[0] == ' ' || text[0] == '\t') return std::min(text.find_first_not_of(" \t"), text.size());
+  if (text.starts_with("> ")) return 2;
+  const std::size_t digits = text[0] == '<' ? DigitsAt(text, 1) : 0;
+  return digits >= 1 && digits <= 3 && text.substr(1 + digits, 1) == ">" ? digits + 2 : 0;
+}
+
 std::size_t EatOne(std::string_view text, KernelHead& head) {
-  static const Pattern kPriority(R"(^(?:<\d{1,3}>|> |[ \t]+))");
   if (const std::size_t field = EatField(text, head)) return field;
-  if (const auto priority = kPriority.Search(text)) return priority->text(0).size();
+  if (const std::size_t size = EatPriority(text)) return size;
   if (text[0] == '[') return EatStamp(text, head);
   for (const auto eat : {&EatKmsg, &EatTime, &EatName})
     if (const std::size_t size = eat(text, head)) return size;

@@ -56,8 +56,8 @@ bool Differ(std::string_view name, const std::string& a, const std::string& b) {
 
 /// The latest value that each host or process printed: what a shell sets and sets again is not a difference. WORLD_SIZE
 /// counts pods for a launcher and ranks for those that it starts: a host that shows both says neither.
-std::map<std::string, EventIndex> Latest(const Timeline& timeline, std::string_view name) {
-  const std::set<std::string> hosts = JobHosts(timeline);
+std::map<std::string, EventIndex> Latest(const Timeline& timeline, const std::set<std::string>& hosts,
+                                         std::string_view name) {
   std::map<std::string, EventIndex> latest;
   std::set<std::string> several;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -82,9 +82,10 @@ bool EverybodyWaits(const Timeline& timeline) {
          static_cast<int>(timeline.collectives.front().waiters.size()) >= timeline.world_size->value;
 }
 
-std::optional<Found> JudgeRow(const Evidence& evidence, const Row& row, std::string_view name) {
+std::optional<Found> JudgeRow(const Evidence& evidence, const std::set<std::string>& hosts, const Row& row,
+                              std::string_view name) {
   const Timeline& timeline = evidence.timeline;
-  const auto latest = Latest(timeline, name);
+  const auto latest = Latest(timeline, hosts, name);
   const auto value = [&](EventIndex event) -> const std::string& {
     return std::get<EnvironmentSet>(timeline.events[event].what).value;
   };
@@ -118,10 +119,11 @@ std::optional<Found> JudgeRow(const Evidence& evidence, const Row& row, std::str
 
 std::vector<Relation> Run(const Evidence& evidence) {
   if (!SawFailure(evidence)) return {};
+  const std::set<std::string> hosts = JobHosts(evidence.timeline);
   std::vector<Relation> out;
   for (const Row& row : kRows)
     for (const std::string_view name : row.names)
-      if (auto found = JudgeRow(evidence, row, name)) {
+      if (auto found = JudgeRow(evidence, hosts, row, name)) {
         out.push_back(std::move(*found));
         break;  // one that differs is enough for its cause
       }

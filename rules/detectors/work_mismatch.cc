@@ -97,10 +97,13 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
 // ends for none before all came, so their counts fell apart. Where they are one apart, a transport that failed late can
 // have let some go on, and two of one size would have met, whatever their numbers.
 void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
+  std::map<std::uint32_t, std::vector<const CollectiveRow*>> by_group;
+  for (const CollectiveRow& row : timeline.collectives) by_group[row.group].push_back(&row);
   for (const CollectiveRow& early : timeline.collectives)
-    for (const CollectiveRow& late : timeline.collectives) {
-      if (&early == &late || (early.recorded && late.recorded) || early.group != late.group || !early.work.seq ||
-          !late.work.seq || early.work.seq->value >= late.work.seq->value)
+    for (const CollectiveRow* other : by_group[early.group]) {
+      const CollectiveRow& late = *other;
+      if ((early.recorded && late.recorded) || !early.work.seq || !late.work.seq ||
+          early.work.seq->value >= late.work.seq->value)
         continue;
       if (PairOp(early.work.op) || PairOp(late.work.op)) continue;
       const bool one_kind = early.work.op == late.work.op;

@@ -67,6 +67,21 @@ TEST_CASE("an empty verdict is a whole document of nulls and empty lists", "[uni
   CHECK(document["job"]["versions"] == Json::object());
 }
 
+TEST_CASE("the document has the form that a library gives it", "[unit][report]") {
+  Sample sample = MakeSample();
+  for (const char* text : {"", "quote \" and \\", "[ends in a bracket {", "]\n}", "caf\xc3\xa9 \xe2\x80\xae",
+                           "\xff\xc3(\xe2\x82", "\x7f\x80\t\x1b"}) {
+    CAPTURE(text);
+    sample.verdict.summary = text;
+    sample.verdict.warnings = {text, text};
+    sample.timeline.versions["nccl"] = {text};
+    const std::string document = RenderJson(sample.timeline, sample.verdict, "1.2.3");
+    const auto ordered = nlohmann::ordered_json::parse(document);
+    CHECK(document == ordered.dump(2, ' ', true) + "\n");
+    CHECK(ordered["verdict"]["summary"] == Json::parse(Json(text).dump(-1, ' ', true, Json::error_handler_t::replace)));
+  }
+}
+
 TEST_CASE("hostile text stays text", "[unit][report]") {
   const Sample sample = MakeHostileSample();
   const std::string text = RenderJson(sample.timeline, sample.verdict, "1.2.3");
