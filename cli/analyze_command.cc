@@ -80,7 +80,12 @@ CommandResult RunFlightRecorder(const Options& options) {
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
   const auto analysis = std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed)));
-  if (analysis->timeline.recorded->empty())
+  const Recorded& recorded = *analysis->timeline.recorded;
+  if (recorded.empty() && recorded.nameless > 0)
+    return CouldNotRun({"nothing in the dumps says which rank wrote them, and their names do not either",
+                        "let their names end with the rank, as PyTorch does: nccl_trace_rank_3",
+                        options.arguments.front()});
+  if (recorded.empty())
     return CouldNotRun({"no dump of a Flight Recorder is among what was given",
                         "inquest PATH... reads logs; a job writes dumps with TORCH_NCCL_DUMP_ON_TIMEOUT=1",
                         options.arguments.front()});

@@ -220,6 +220,9 @@ void RenderRecorded(const Timeline& timeline, const Verdict& verdict, const Repo
     if (shown++ < kMostGroups) Group(page, recorded, waits, i);
   }
   if (shown > kMostGroups) page.Line("", fmt::format("and {} more groups in --format json", shown - kMostGroups));
+  const auto silent =
+      std::ranges::count_if(recorded.groups, [](const RecordedGroup& group) { return group.members.empty(); });
+  if (silent > 0) page.Line("", fmt::format("and {} groups in which no rank recorded anything", silent));
   Waits(page, recorded, waits);
 }
 

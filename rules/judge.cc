@@ -769,9 +769,14 @@ void HoldJobsApart(const Timeline& timeline, Verdict& verdict) {
   }
 }
 
-/// Where log and dumps say other things of one operation, the reader must know it.
-void TellContradictions(const Timeline& timeline, Verdict& verdict) {
+/// What of the dumps cannot be used, and where log and dumps say other things of one operation.
+void DoubtDumps(const Timeline& timeline, Verdict& verdict) {
   constexpr std::size_t kTold = 2;
+  if (timeline.recorded->nameless > 0)
+    verdict.warnings.push_back(fmt::format(
+        "Of {} dumps neither content nor name says the rank, and they are left out. Let their names end with "
+        "it, as PyTorch does: nccl_trace_rank_3.",
+        timeline.recorded->nameless));
   const Agreement agreement = HoldTogether(timeline);
   for (std::size_t i = 0; i < std::min(agreement.contradictions.size(), kTold); ++i) {
     const Contradiction& one = agreement.contradictions[i];
@@ -809,7 +814,7 @@ Verdict DecideOne(const Evidence& evidence) {
 Verdict DecideWhole(const Evidence& evidence) {
   Verdict verdict = DecideOne(evidence);
   HoldJobsApart(evidence.timeline, verdict);
-  TellContradictions(evidence.timeline, verdict);
+  DoubtDumps(evidence.timeline, verdict);
   verdict.collect_next = StillToCollect(evidence.timeline, verdict.culprits, std::move(verdict.collect_next));
   if (verdict.collect_next.size() > kMostToCollect) verdict.collect_next.resize(kMostToCollect);
   verdict.lifelines = DrawLifelines(evidence.timeline, evidence.told);
