@@ -50,6 +50,8 @@ struct CallTrace {
   std::optional<Known<GlobalRank>> rank;  ///< as its content says it
   std::optional<int> world_size;
   std::vector<Group> groups;
+  bool has_status = false;  ///< it counts what each group enqueued, also where the entries are gone
+  std::optional<std::int64_t> enqueued_elsewhere;  ///< the largest count of groups of which it holds no entry
   std::vector<CallForm> forms;
   std::vector<std::string> sites;  ///< `train_step at train.py:88`; the first is empty: none was recorded
   std::vector<Call> calls;

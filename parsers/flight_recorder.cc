@@ -207,6 +207,7 @@ class Entry {
 // then known again, keys by where their text lies.
 class Reader {
  public:
+  explicit Reader(std::size_t bytes) : left_(kWorkAByte * bytes + (1 << 16)) {}
   CallTrace Run(const DataValue& root) {
     out_.recorder = "flight-recorder";
     out_.sites.emplace_back();
@@ -220,21 +221,36 @@ class Reader {
       for (std::uint32_t i = 0; i < entries->node->size; ++i) ReadEntry(entries->node->items[i], i + 1);
     }
     if (const DataValue* status = Find(root, "pg_status")) ReadStatus(*status);
+    if (spent_) out_.problem = "refers to the same over and over, as no recorder does; what came before is read";
     return std::move(out_);
   }
 
  private:
+  /// What is in a dump once can be referred to a million times, and that in what is referred to. So much is looked at
+  /// for each byte that it has, and a hundredth of it kept.
+  static constexpr std::uint64_t kWorkAByte = 16, kKeeping = 64;
+  bool Spend(std::uint64_t work) {
+    spent_ = spent_ || work > left_;
+    left_ -= spent_ ? 0 : work;
+    return !spent_;
+  }
+  static std::uint64_t SizeOf(const DataValue& value) {
+    return value.is(Kind::kText) ? value.size : value.is(Kind::kList) || value.is(Kind::kDict) ? value.node->size : 0;
+  }
+
   /// 1.4: number -> list of ranks; from 1.5 on: name -> {name, desc, ranks}.
   void ReadGroups(const DataValue& config) {
     if (!config.is(Kind::kDict)) return;
     for (std::uint32_t i = 0; i + 1 < config.node->size; i += 2) {
       const DataValue &key = config.node->items[i], &value = config.node->items[i + 1];
+      const DataValue* ranks = value.is(Kind::kDict) ? Find(value, "ranks") : &value;
+      const bool torn = (value.is(Kind::kDict) || value.is(Kind::kList)) && value.node->torn;
+      if (torn || !Spend(SizeOf(key) + SizeOf(value) + (ranks == nullptr ? 0 : SizeOf(*ranks)))) return;
       const std::string name = key.is(Kind::kText) ? std::string(key.str())
                                : NumberOf(key)     ? std::to_string(*NumberOf(key))
                                                    : std::string();
       CallTrace::Group& group = out_.groups[GroupNumber(name)];
       group.desc = std::string(TextUnder(value, "desc"));
-      const DataValue* ranks = value.is(Kind::kDict) ? Find(value, "ranks") : &value;
       if (ranks != nullptr) group.ranks = RanksOf(*ranks);
     }
   }
@@ -251,15 +267,20 @@ class Reader {
 
   void ReadStatus(const DataValue& status) {
     if (!status.is(Kind::kDict)) return;
+    out_.has_status = true;
     for (std::uint32_t i = 0; i + 1 < status.node->size; i += 2) {
+      if (!Spend(SizeOf(status.node->items[i + 1]))) return;
       const auto id = NumberOf(status.node->items[i]);
       const auto group = id ? group_by_id_.find(*id) : group_by_id_.end();
-      if (group == group_by_id_.end()) continue;
       const auto number = [&](string_view key) -> std::optional<std::int64_t> {
         const DataValue* value = Find(status.node->items[i + 1], key);
         const auto out = value == nullptr ? std::nullopt : NumberOf(*value);
         return out && *out >= 0 ? out : std::nullopt;  // -1: none ever
       };
+      if (group == group_by_id_.end()) {
+        out_.enqueued_elsewhere = std::max(out_.enqueued_elsewhere, number("last_enqueued_collective"));
+        continue;
+      }
       CallTrace::Group& to = out_.groups[group->second];
       to.last_enqueued = number("last_enqueued_collective");
       to.last_started = number("last_started_collective");
@@ -283,11 +304,11 @@ class Reader {
   }
 
   void ReadEntry(const DataValue& value, std::uint32_t place) {
-    if (!value.is(Kind::kDict) || value.node->torn) return;
+    if (!value.is(Kind::kDict) || value.node->torn || !Spend(1 + value.node->size)) return;
     const Entry entry = Fields(*value.node);
     const auto own = entry.Number(Field::kSeq), p2p_seq = entry.Number(Field::kP2pSeq);
     const auto& seq = own ? own : p2p_seq;
-    if (!entry[Field::kName].is(Kind::kText) || !seq || *seq < 0) return;
+    if (!entry[Field::kName].is(Kind::kText) || !seq || !Counts(own) || !Counts(p2p_seq)) return;
     const string_view state = entry[Field::kState].str();
     CallTrace::Call call;
     call.place = place;
@@ -300,6 +321,7 @@ class Reader {
     call.gave_up = !done && IsTrue(entry[Field::kRetired]);
     call.created_ns = std::max<std::int64_t>(entry.Number(Field::kCreated).value_or(0), 0);
     call.site = SiteOf(entry[Field::kFrames]);
+    if (spent_) return;
     const Named& named = names_[call.form];
     call.coalesced = named.coalesced;
     call.pairwise = named.to != CallTrace::Peer::kNone || IsTrue(entry[Field::kIsP2p]);
@@ -311,6 +333,11 @@ class Reader {
     if (call.state == CallTrace::State::kStarted || entry.Number(Field::kStarted).value_or(0) > 0) out_.timed = true;
     if (!done) out_.timeout_ms = std::max(out_.timeout_ms, entry.Number(Field::kTimeout).value_or(0));
     out_.calls.push_back(call);
+  }
+
+  /// A number of a counter, or none: no counter comes so far.
+  static bool Counts(const std::optional<std::int64_t>& number) {
+    return !number || (*number >= 0 && *number < std::int64_t{1} << 53);
   }
 
   /// Calls of one group that share both of its numbers.
@@ -349,6 +376,7 @@ class Reader {
     if (tuple.is(Kind::kList) && tuple.node->size > 0) name = &tuple.node->items[0];
     const char* const lies = name != nullptr && name->is(Kind::kText) ? name->text : nullptr;
     if (lies != nullptr && lies == last_group_name_ && pg_id == last_group_id_) return last_group_;
+    if (lies != nullptr) Spend(name->size);
     const std::string key = lies != nullptr ? std::string(name->str()) : std::to_string(pg_id.value_or(0));
     const std::uint32_t group = GroupNumber(key);
     if (lies != nullptr && tuple.node->size > 1 && out_.groups[group].desc.empty())
@@ -359,11 +387,12 @@ class Reader {
     return last_group_ = group;
   }
 
-  static void Add(const DataValue& shapes, Mix& mix) {
-    if (!shapes.is(Kind::kList)) return;
+  void Add(const DataValue& shapes, Mix& mix) {
+    if (!shapes.is(Kind::kList) || !Spend(shapes.node->size)) return;
     mix.Add(shapes.node->size);
     for (std::uint32_t i = 0; i < shapes.node->size; ++i) {
       const DataValue& shape = shapes.node->items[i];
+      if (!Spend(SizeOf(shape))) return;
       if (shape.is(Kind::kText)) {
         mix.Add(shape.str());
       } else if (shape.is(Kind::kList)) {
@@ -377,6 +406,7 @@ class Reader {
   /// Told apart by 64 bits of a hash.
   std::uint32_t FormOf(const Entry& entry) {
     Mix mix;
+    Spend(entry[Field::kName].size);
     mix.Add(entry[Field::kName].str());
     for (const Field part : {Field::kInputs, Field::kOutputs, Field::kInputTypes, Field::kOutputTypes})
       Add(entry[part], mix);
@@ -421,12 +451,13 @@ class Reader {
     named = {send ? CallTrace::Peer::kTo : CallTrace::Peer::kFrom, false, self, peer};
   }
 
-  static std::vector<std::vector<std::int64_t>> Shapes(const DataValue& value) {
+  std::vector<std::vector<std::int64_t>> Shapes(const DataValue& value) {
     std::vector<std::vector<std::int64_t>> out;
-    if (!value.is(Kind::kList)) return out;
+    if (!value.is(Kind::kList) || !Spend(kKeeping * value.node->size)) return out;
     for (std::uint32_t i = 0; i < value.node->size; ++i) {
       out.emplace_back();
       const DataValue& shape = value.node->items[i];
+      if (!Spend(kKeeping * SizeOf(shape))) return out;
       for (std::uint32_t k = 0; shape.is(Kind::kList) && k < shape.node->size; ++k)
         out.back().push_back(NumberOf(shape.node->items[k]).value_or(0));
     }
@@ -453,19 +484,20 @@ class Reader {
     if (!is_new) return it->second;
     std::string site;
     for (std::uint32_t i = 0; i < std::min(frames.node->size, kDeep); ++i) {
+      if (!Spend(SizeOf(frames.node->items[i]))) return 0;
       const string_view file = TextUnder(frames.node->items[i], "filename");
       const DataValue* line = Find(frames.node->items[i], "line");
       if (file.empty()) continue;
       const bool own = file.ends_with(".py") && file.find("/torch/") == string_view::npos;
       if (!own && !site.empty()) continue;
+      if (!Spend(file.size() + TextUnder(frames.node->items[i], "name").size())) return 0;
       site = fmt::format("{} at {}:{}", TextUnder(frames.node->items[i], "name"), file.substr(file.rfind('/') + 1),
                          line == nullptr ? 0 : NumberOf(*line).value_or(0));
       if (own) break;
     }
-    const auto known = std::find(out_.sites.begin(), out_.sites.end(), site);
-    it->second = static_cast<std::uint32_t>(known - out_.sites.begin());
-    if (known == out_.sites.end()) out_.sites.push_back(std::move(site));
-    return it->second;
+    const auto [known, is_new_site] = site_texts_.try_emplace(site, static_cast<std::uint32_t>(out_.sites.size()));
+    if (is_new_site) out_.sites.push_back(std::move(site));
+    return it->second = known->second;
   }
 
   /// A send names the sender by its number in the group, whose ranks the dump lists.
@@ -480,9 +512,11 @@ class Reader {
   std::vector<std::pair<const char*, Field>> known_;
   std::vector<Named> names_;   ///< of each form
   std::vector<Block> blocks_;  ///< of each group
-  std::unordered_map<std::string, std::uint32_t> group_numbers_;
+  std::unordered_map<std::string, std::uint32_t> group_numbers_, site_texts_ = {{std::string(), 0}};
   std::unordered_map<std::int64_t, std::uint32_t> group_by_id_;
   std::unordered_map<std::uint64_t, std::uint32_t> form_numbers_, site_numbers_;
+  std::uint64_t left_;
+  bool spent_ = false;
   const char* last_group_name_ = nullptr;
   std::optional<std::int64_t> last_group_id_;
   std::uint32_t last_group_ = 0;
@@ -509,8 +543,8 @@ CallTrace ReadFlightDump(string_view bytes) {
   DataPool pool(std::min(kPoolAtMost, (std::size_t{1} << 20) + bytes.size() * 16));
   if (IsPickle(bytes)) {
     const PickleRead read = ReadPickle(bytes, pool);
-    CallTrace out = Reader().Run(read.root);
-    out.problem = read.problem;
+    CallTrace out = Reader(bytes.size()).Run(read.root);
+    if (!read.problem.empty()) out.problem = read.problem;
     return out;
   }
   CallTrace out;
@@ -524,7 +558,7 @@ CallTrace ReadFlightDump(string_view bytes) {
     return out;
   }
   const bool whole = FromJson(root, pool, 0, value);
-  out = Reader().Run(value);
+  out = Reader(bytes.size()).Run(value);
   if (!whole) out.problem = "larger than what is held of one dump";
   return out;
 }

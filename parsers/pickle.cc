@@ -170,6 +170,7 @@ class Machine {
 
   void Push(const DataValue& value) {
     constexpr std::size_t kMostValues = 1 << 24;
+    if (halt_ != Halt::kNo) return;  // its operand is cut
     if (stack_.size() >= kMostValues)
       halt_ = Halt::kFull;
     else
@@ -281,10 +282,11 @@ class Machine {
       Wrap(Kind::kList, stack_.size() - count);
   }
 
-  /// Numbers count up; one that leaps ahead is a mistake, or a trap.
+  /// Numbers count up; one that leaps ahead is a mistake, or a trap. None is above the number of opcodes.
   void Put(std::uint64_t number) {
     constexpr std::size_t kLeap = 1024;
-    if (stack_.empty() || number > memo_.size() + kLeap) {
+    if (halt_ != Halt::kNo) return;
+    if (stack_.empty() || number > memo_.size() + kLeap || number >= static_cast<std::uint64_t>(end_ - begin_)) {
       halt_ = Halt::kBroken;
       return;
     }
@@ -292,6 +294,7 @@ class Machine {
     memo_[number] = stack_.back();
   }
   void Get(std::uint64_t number) {
+    if (halt_ != Halt::kNo) return;
     if (number >= memo_.size())
       halt_ = Halt::kBroken;
     else

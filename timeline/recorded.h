@@ -34,6 +34,7 @@ struct RecordedMember {
   std::int64_t first = 0, last = 0;            ///< numbers of its collectives, as far back as its recorder reached
   std::optional<std::int64_t> last_completed;  ///< nullopt: none of those
   bool calls = false;                          ///< there is any collective; else the numbers above mean nothing
+  std::optional<std::int64_t> lost;            ///< it may have made all up to here, and its ring holds none of them
   /// Where it first called something else than whoever was read before it.
   struct Deviation {
     std::int64_t seq = 0;
@@ -79,6 +80,7 @@ struct RecordedRank {
   std::optional<RecordedCall> last;  ///< the newest of all
   std::int64_t latest_ns = 0;        ///< the newest moment in it
   bool timed = false;                ///< it was told when calls start
+  bool torn = false;                 ///< its dump is not whole: the newest may be missing
 };
 
 struct Recorded {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -213,6 +214,7 @@ bool TraceLedger::Add(const CallTrace& trace, GlobalRank rank, const SourcePos& 
   row.input = where.input;
   row.entries = trace.entries;
   row.timed = trace.timed;
+  row.torn = !trace.problem.empty();
   const auto reader_number = static_cast<std::uint32_t>(ranks_read_.size());
   ranks_read_.push_back({rank, where});
   out_.timeout_ms = std::max(out_.timeout_ms, trace.timeout_ms);
@@ -226,19 +228,35 @@ bool TraceLedger::Add(const CallTrace& trace, GlobalRank rank, const SourcePos& 
   }
   for (const std::string& site : trace.sites) sites.push_back(site.empty() ? 0 : SiteOf(site));
 
+  std::vector<bool> held(groups.size());
+  for (const CallTrace::Call& call : trace.calls) held[call.group] = held[call.group] || !call.pairwise;
+  const bool overwritten = !trace.calls.empty() && trace.calls.front().seq > 1;
+  for (std::size_t local = 0; local < groups.size(); ++local) {
+    if (held[local] || !overwritten) continue;
+    const std::optional<std::int64_t>& own = trace.groups[local].last_enqueued;
+    const auto lost = own                ? own
+                      : trace.has_status ? trace.enqueued_elsewhere
+                                         : std::numeric_limits<std::int64_t>::max();
+    if (!lost) continue;
+    RecordedMember& member = members_[groups[local]][rank];
+    member.rank = rank;
+    member.lost = lost;
+  }
+
   // Calls of one group under one number are one.
   struct Pending {
     std::vector<std::uint32_t> forms;
     std::int64_t seq = -1;
     Slot slot;
     RecordedMember* member = nullptr;
+    bool cut = false;  ///< it may be a part of what was launched as one
   };
   std::vector<Pending> pending(groups.size());
   const auto flush = [&](std::size_t local) {
     Pending& one = pending[local];
     if (one.forms.empty()) return;
     one.slot.form = FormOfBlock(one.forms);
-    if (one.slot.form != kNoForm) Compare(groups[local], *one.member, one.seq, one.slot);
+    if (one.slot.form != kNoForm && !one.cut) Compare(groups[local], *one.member, one.seq, one.slot);
     one.forms.clear();
   };
   const std::vector<bool> open = OpenCalls(trace);
@@ -261,8 +279,13 @@ bool TraceLedger::Add(const CallTrace& trace, GlobalRank rank, const SourcePos& 
         flush(call.group);
         one.seq = call.seq;
         one.slot = {kNoForm, call.place, reader_number, sites[call.site]};
+        one.cut = false;
       }
       one.forms.push_back(compared[call.form]);
+      // A ring loses its oldest, and a torn dump ends with its newest, wherever that is.
+      const bool head = one.slot.place == trace.calls.front().place && call.seq > 1;
+      one.cut =
+          (head && (call.coalesced || one.forms.size() > 1)) || (i + 1 == trace.calls.size() && !trace.problem.empty());
     }
     const bool newest = i + 1 == trace.calls.size();
     if ((!open[i] || row.open.size() >= kMostOpen) && !newest) continue;

@@ -85,15 +85,19 @@ class Builder {
     }
   }
 
-  /// A member, or a peer, that does not stand in the node.
-  void Miss(WaitNode& node, int rank) {
+  /// A member, or a peer, that does not stand in the node; `lost`: its ring may have lost it.
+  void Miss(WaitNode& node, int rank, bool lost = false) {
     if (const auto front = by_rank_.find(rank); front != by_rank_.end()) {
       for (WaitNode::Edge& edge : node.edges)
         if (edge.node == front->second->node) return edge.ranks.Add(rank);
       node.edges.push_back({front->second->node, {}});
       return node.edges.back().ranks.Add(rank);
     }
-    (recorded_.Find(GlobalRank{rank}) == nullptr ? node.unknown : node.idle).Add(rank);
+    const RecordedRank* recorder = recorded_.Find(GlobalRank{rank});
+    if (recorder == nullptr)
+      node.unknown.Add(rank);
+    else
+      (lost || recorder->torn ? node.lost : node.idle).Add(rank);
   }
 
   void FillCollective(WaitNode& node) {
@@ -106,7 +110,7 @@ class Builder {
       if (through)
         node.through.Add(rank);
       else
-        Miss(node, rank);
+        Miss(node, rank, member != nullptr && !group.mixed && member->lost.value_or(-1) >= node.seq);
     }
   }
 

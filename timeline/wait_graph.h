@@ -22,6 +22,7 @@ struct WaitNode {
   RankSet idle;     ///< had nothing that had not ended, and had not made this call
   RankSet unknown;  ///< of whom no recorder was given
   RankSet through;  ///< for whom it had ended
+  RankSet lost;     ///< had made it once, or may have, and their recorders no longer hold it: overwritten, torn
   struct Edge {
     std::uint32_t node = 0;  ///< where those members are instead
     RankSet ranks;
@@ -36,7 +37,7 @@ struct WaitNode {
   };
   std::optional<Unequal> unequal;
 
-  bool all_there() const { return idle.empty() && unknown.empty() && edges.empty(); }
+  bool all_there() const { return idle.empty() && unknown.empty() && lost.empty() && edges.empty(); }
 };
 
 /// Nobody waits for somebody else from here on: members never came, nothing is known of them, all came and it does not

@@ -224,7 +224,9 @@ class Recorders {
   }
 
   std::optional<Relation> FromUnknown(const WaitNode& node) const {
-    if (node.unknown.size() * 2 >= node.ranks.size() + 1) return std::nullopt;  // most of the job was not given
+    RankSet unknown;
+    for (const WaitNode& other : graph_.nodes) unknown.Add(other.unknown);
+    if (unknown.size() * 2 >= recorded_.ranks.size() + 1) return std::nullopt;  // much of the job was not given
     Found found({"recorded-dump-missing", "only-they"});
     found.Say("ranks", RanksWithin(node.unknown));
     found.Say("call", InWords(recorded_, node));

@@ -144,21 +144,16 @@ class Pickler {
   void Status(const FlightDump& dump) {
     Text("pg_status");
     Open('}');
-    for (std::size_t i = 0; i < dump.groups.size(); ++i) {
-      std::int64_t enqueued = -1, completed = -1;
-      for (const DumpEntry& entry : dump.entries) {
-        if (entry.group != dump.groups[i].name || entry.is_p2p) continue;
-        enqueued = std::max(enqueued, entry.seq);
-        if (entry.state == "completed") completed = std::max(completed, entry.seq);
-      }
+    const std::vector<DumpProgress> progress = ProgressOf(dump);
+    for (std::size_t i = 0; i < progress.size(); ++i) {
       Text(std::to_string(i));
       Open('}');
       Text("last_enqueued_collective");
-      Int(enqueued);
+      Int(progress[i].enqueued);
       Text("last_started_collective");
-      Int(completed);
+      Int(progress[i].completed);
       Text("last_completed_collective");
-      Int(completed);
+      Int(progress[i].completed);
       Close('u');
     }
     Close('u');
@@ -201,9 +196,21 @@ class Pickler {
     if (dump.frames) {
       Text("frames");
       Open(']');
-      Frame("all_reduce", "/opt/conda/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 2501);
-      Frame("wrapper", "/opt/conda/lib/python3.11/site-packages/torch/distributed/c10d_logger.py", 83);
+      const std::string torch = "/opt/conda/lib/python3.11/site-packages/torch/";
+      Frame("all_reduce", torch + "distributed/distributed_c10d.py", 2501);
+      Frame("wrapper", torch + "distributed/c10d_logger.py", 83);
       Frame(entry.function, entry.file, entry.line);
+      Frame("_call_impl", torch + "nn/modules/module.py", 1562);
+      Frame("_wrapped_call_impl", torch + "nn/modules/module.py", 1553);
+      Frame("run_layers", "/workspace/model.py", 400 + entry.line % 64);
+      Frame("forward", torch + "utils/checkpoint.py", 264);
+      Frame("apply", torch + "autograd/function.py", 575);
+      Frame("checkpoint", torch + "utils/checkpoint.py", 496);
+      Frame("forward", "/workspace/model.py", 377);
+      Frame("_call_impl", torch + "nn/modules/module.py", 1562);
+      Frame("_wrapped_call_impl", torch + "nn/modules/module.py", 1553);
+      Frame("decorate_autocast", torch + "amp/autocast_mode.py", 44);
+      Frame("inner", "/workspace/loop.py", 118);
       Frame("main", entry.file, 301);
       Frame("<module>", entry.file, 340);
       Close('e');
@@ -294,25 +301,45 @@ std::string Shapes(const std::vector<std::vector<std::int64_t>>& sizes) {
 
 }  // namespace
 
+std::vector<DumpProgress> ProgressOf(const FlightDump& dump) {
+  if (!dump.progress.empty()) return dump.progress;
+  std::vector<DumpProgress> out(dump.groups.size());
+  for (const DumpEntry& entry : dump.entries) {
+    if (entry.is_p2p || dump.groups.empty()) continue;
+    DumpProgress& of = out[static_cast<std::size_t>(PgId(dump, entry.group))];
+    of.enqueued = std::max(of.enqueued, entry.seq);
+    if (entry.state == "completed") of.completed = std::max(of.completed, entry.seq);
+  }
+  return out;
+}
+
 std::string PickleOf(const FlightDump& dump) { return Pickler().Write(dump); }
 
 std::string JsonOf(const FlightDump& dump) {
-  std::vector<std::string> groups, entries;
+  const auto types = [](const std::string& type, std::size_t count) {
+    return fmt::format("[{}]", fmt::join(std::vector<std::string>(count, '"' + type + '"'), ","));
+  };
+  std::vector<std::string> groups, status, entries;
+  const std::vector<DumpProgress> progress = ProgressOf(dump);
+  for (std::size_t i = 0; i < progress.size(); ++i)
+    status.push_back(fmt::format(
+        R"("{}":{{"last_enqueued_collective":"{}","last_started_collective":"{}","last_completed_collective":"{}"}})",
+        i, progress[i].enqueued, progress[i].completed, progress[i].completed));
   for (const DumpGroup& group : dump.groups)
     groups.push_back(fmt::format(R"("{0}":{{"name":"{0}","desc":"{1}","ranks":"{2}"}})", group.name, group.desc,
                                  RanksText(group.ranks)));
   for (const DumpEntry& entry : dump.entries)
     entries.push_back(fmt::format(
         R"({{"record_id":{},"pg_id":{},"process_group":["{}","{}"],"collective_seq_id":{},"p2p_seq_id":{},"op_id":{},)"
-        R"("profiling_name":"{}","time_created_ns":{},"input_sizes":{},"input_dtypes":["{}"],"output_sizes":{},)"
-        R"("output_dtypes":["{}"],"state":"{}","time_discovered_started_ns":0,"time_discovered_completed_ns":{},)"
+        R"("profiling_name":"{}","time_created_ns":{},"input_sizes":{},"input_dtypes":{},"output_sizes":{},)"
+        R"("output_dtypes":{},"state":"{}","time_discovered_started_ns":0,"time_discovered_completed_ns":{},)"
         R"("retired":{},"timeout_ms":{},"is_p2p":{}}})",
         entry.record, PgId(dump, entry.group), entry.group, entry.desc, entry.seq, entry.p2p_seq, entry.op_id,
-        entry.name, entry.created_ns, Shapes(entry.inputs), entry.dtype, Shapes(entry.outputs), entry.dtype,
-        entry.state, entry.state == "completed" ? entry.created_ns + 90'000'000 : 0, entry.retired, entry.timeout_ms,
-        entry.is_p2p));
-  return fmt::format(R"({{"version":"{}","pg_config":{{{}}},"pg_status":{{}},"entries":[{}]}})", dump.version,
-                     fmt::join(groups, ","), fmt::join(entries, ","));
+        entry.name, entry.created_ns, Shapes(entry.inputs), types(entry.dtype, entry.inputs.size()),
+        Shapes(entry.outputs), types(entry.dtype, entry.outputs.size()), entry.state,
+        entry.state == "completed" ? entry.created_ns + 90'000'000 : 0, entry.retired, entry.timeout_ms, entry.is_p2p));
+  return fmt::format(R"({{"version":"{}","pg_config":{{{}}},"pg_status":{{{}}},"entries":[{}]}})", dump.version,
+                     fmt::join(groups, ","), fmt::join(status, ","), fmt::join(entries, ","));
 }
 
 }  // namespace inquest

@@ -31,12 +31,20 @@ struct DumpGroup {
   std::vector<int> ranks;
 };
 
+/// How far a group came: the numbers of its last collectives; -1: none.
+struct DumpProgress {
+  std::int64_t enqueued = -1, completed = -1;
+};
+
 struct FlightDump {
   std::string version = "2.4";  ///< one of 1.1, 1.4, 1.5, 2.1, 2.3, 2.4, 2.7, 2.10
   std::vector<DumpGroup> groups;
   std::vector<DumpEntry> entries;
+  std::vector<DumpProgress> progress;  ///< of each group, as counted before the ring lost entries; empty: as they say
   bool frames = true;
 };
+
+std::vector<DumpProgress> ProgressOf(const FlightDump& dump);
 
 /// Protocol 2, in the opcodes of torch/csrc/jit/serialization/pickler.cpp: texts are kept in the memo by value, the
 /// dictionaries of frames because entries share them.

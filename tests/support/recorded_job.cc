@@ -103,13 +103,14 @@ std::map<int, FlightDump> RecordedJob::Run() {
     Device& device = devices[static_cast<std::size_t>(rank)];
     const RecordedStep& step = programs_[static_cast<std::size_t>(rank)][device.next++];
     const bool pairwise = step.peer >= 0 || (!step.batch.empty() && step.batch.front().peer >= 0);
-    std::int64_t& counter = (pairwise ? device.p2p_seq : device.seq)[step.group];
+    const bool numbered = !pairwise || (blocks_take_numbers_ && !step.batch.empty());
+    std::int64_t& counter = (numbered ? device.seq : device.p2p_seq)[step.group];
     ++counter;
     Device::Launched launched{step, {}};
     for (const RecordedStep& part : step.batch)
       launched.entries.push_back(record(rank, part, device.seq[step.group], device.p2p_seq[step.group]));
     launched.entries.push_back(record(rank, step, device.seq[step.group], device.p2p_seq[step.group]));
-    if (!step.batch.empty()) device.entries.back().is_p2p = pairwise;
+    if (!step.batch.empty()) device.entries.back().is_p2p = pairwise && !blocks_take_numbers_;
     device.queue.push_back(std::move(launched));
   };
   for (bool moved = true; moved;) {
@@ -142,6 +143,8 @@ std::map<int, FlightDump> RecordedJob::Run() {
     dump.version = version_;
     for (const DumpGroup& group : groups_)
       if (std::ranges::find(group.ranks, rank) != group.ranks.end()) dump.groups.push_back(group);
+    dump.entries = device.entries;
+    dump.progress = ProgressOf(dump);
     const std::size_t kept = std::min(ring_, device.entries.size());
     dump.entries.assign(device.entries.end() - static_cast<std::ptrdiff_t>(kept), device.entries.end());
   }
@@ -161,11 +164,11 @@ RecordedStep Step(const std::string& op, std::int64_t in, std::int64_t out, int 
 }
 
 /// An iteration as FSDP makes it: weights gathered, gradients scattered, the norm summed.
-void Iterate(RecordedJob& job, int ranks, int times) {
+void Iterate(RecordedJob& job, int ranks, int times, int line = 120) {
   for (int i = 0; i < times; ++i) {
-    job.All(Step("_all_gather_base", 2097152, 2097152 * ranks, 120));
-    job.All(Step("_reduce_scatter_base", 4194304 * ranks, 4194304, 147));
-    job.All(Step("all_reduce", 1, 1, 163));
+    job.All(Step("_all_gather_base", 2097152, 2097152 * ranks, line));
+    job.All(Step("_reduce_scatter_base", 4194304 * ranks, 4194304, line + 27));
+    job.All(Step("all_reduce", 1, 1, line + 43));
   }
 }
 
@@ -197,6 +200,66 @@ void Forward(RecordedJob& job, int lane) {
   job.On(lane + 4, Step("all_reduce", 16777216, 16777216, 212, "2"));
 }
 
+/// Sends and receives of one rank that are launched as one.
+RecordedStep Batch(std::vector<RecordedStep> parts) {
+  RecordedStep block = Step("coalesced", 0, 0, 66, parts.front().group);
+  block.inputs.clear();
+  block.outputs.clear();
+  block.function = "batch_isend_irecv";
+  block.batch = std::move(parts);
+  return block;
+}
+
+/// On the group of all: what one rank passes to another.
+RecordedStep Pass(const std::string& op, int peer, int line = 57) {
+  RecordedStep step = Exchange(0, op, peer, line);
+  step.group = "0";
+  return step;
+}
+
+/// Sixteen ranks: two pipeline stages of four replicas of two tensor-parallel ranks. Rank = 8 stage + 2 replica + part.
+struct Grid {
+  RecordedJob job{16};
+  static std::string Tensor(int rank) { return std::to_string(1 + rank / 2); }
+  static std::string Data(int rank) { return std::to_string(9 + rank / 8 * 2 + rank % 2); }
+  static std::string Pipe(int rank) { return std::to_string(13 + rank % 8); }
+
+  Grid() {
+    for (int rank = 0; rank < 16; rank += 2) job.AddGroup(Tensor(rank), "mesh_tp", {rank, rank + 1});
+    for (const int rank : {0, 1, 8, 9}) job.AddGroup(Data(rank), "mesh_dp", {rank, rank + 2, rank + 4, rank + 6});
+    for (int rank = 0; rank < 8; ++rank) job.AddGroup(Pipe(rank), "mesh_pp", {rank, rank + 8});
+  }
+
+  /// One iteration of one rank.
+  void Iterate(int rank) {
+    const auto pass = [&](const std::string& op, int line) {
+      RecordedStep step = Pass(op, rank < 8 ? rank + 8 : rank - 8, line);
+      step.group = Pipe(rank);
+      step.function = op == "send" ? "send_forward" : "recv_forward";
+      job.On(rank, step);
+    };
+    if (rank >= 8) pass("recv", 41);
+    job.On(rank, Step("all_reduce", 16777216, 16777216, 212, Tensor(rank)));
+    if (rank < 8) pass("send", 57);
+    job.On(rank, Step("_reduce_scatter_base", 33554432, 8388608, 147, Data(rank)));
+    job.On(rank, Step("all_reduce", 1, 1, 163));
+  }
+};
+
+/// Stages of a pipeline, one rank each: forward, then back.
+void RunStages(RecordedJob& job, int ranks, int times) {
+  for (int i = 0; i < times; ++i) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank > 0) job.On(rank, Pass("recv", rank - 1, 41));
+      if (rank + 1 < ranks) job.On(rank, Pass("send", rank + 1, 57));
+    }
+    for (int rank = ranks; rank-- > 0;) {
+      if (rank + 1 < ranks) job.On(rank, Pass("recv", rank + 1, 91));
+      if (rank > 0) job.On(rank, Pass("send", rank - 1, 97));
+    }
+  }
+}
+
 using Maker = std::function<std::map<int, FlightDump>()>;
 
 const std::map<std::string, Maker>& Makers() {
@@ -204,7 +267,7 @@ const std::map<std::string, Maker>& Makers() {
       {"missing-rank",
        [] {
          RecordedJob job(8);
-         Iterate(job, 8, 20);
+         Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
            if (rank != 5) job.On(rank, Step("_all_gather_base", 2097152, 2097152 * 8, 120));
          return job.Run();
@@ -212,7 +275,7 @@ const std::map<std::string, Maker>& Makers() {
       {"asked-while-running",
        [] {
          RecordedJob job(8);
-         Iterate(job, 8, 20);
+         Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
            if (rank % 3 != 0) job.On(rank, Step("_all_gather_base", 2097152, 2097152 * 8, 120));
          job.running();
@@ -221,7 +284,7 @@ const std::map<std::string, Maker>& Makers() {
       {"size-differs",
        [] {
          RecordedJob job(8);
-         Iterate(job, 8, 12);
+         Iterate(job, 8, 7);
          for (int rank = 0; rank < 8; ++rank)
            job.On(rank, Step("all_reduce", rank == 2 ? 1048064 : 1048576, rank == 2 ? 1048064 : 1048576, 171));
          return job.Run();
@@ -229,7 +292,7 @@ const std::map<std::string, Maker>& Makers() {
       {"uneven-all-to-all",
        [] {
          RecordedJob job(8);
-         Iterate(job, 8, 12);
+         Iterate(job, 8, 7);
          for (int rank = 0; rank < 8; ++rank)
            job.On(rank, Step("all_to_all", 65536 + 512 * rank, 65536 + 1024 * rank, 233));
          for (int rank = 0; rank < 8; ++rank)
@@ -239,7 +302,7 @@ const std::map<std::string, Maker>& Makers() {
       {"operation-differs",
        [] {
          RecordedJob job(4);
-         Iterate(job, 4, 15);
+         Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank)
            job.On(rank, rank == 0 ? Step("broadcast", 262144, 262144, 301) : Step("all_reduce", 1, 1, 163));
          return job.Run();
@@ -247,7 +310,7 @@ const std::map<std::string, Maker>& Makers() {
       {"order-swapped",
        [] {
          RecordedJob job(4);
-         Iterate(job, 4, 15);
+         Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank) {
            const RecordedStep a = Step("all_reduce", 524288, 524288, 171), b = Step("all_reduce", 786432, 786432, 171);
            job.On(rank, rank == 3 ? b : a);
@@ -258,7 +321,7 @@ const std::map<std::string, Maker>& Makers() {
       {"dump-missing",
        [] {
          RecordedJob job(8);
-         Iterate(job, 8, 20);
+         Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
            if (rank != 6) job.On(rank, Step("_all_gather_base", 2097152, 2097152 * 8, 120));
          auto dumps = job.Run();
@@ -268,7 +331,7 @@ const std::map<std::string, Maker>& Makers() {
       {"dump-missing-of-a-waiter",
        [] {
          RecordedJob job(8);
-         Iterate(job, 8, 20);
+         Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
            if (rank != 1) job.On(rank, Step("_all_gather_base", 2097152, 2097152 * 8, 120));
          auto dumps = job.Run();
@@ -396,6 +459,256 @@ const std::map<std::string, Maker>& Makers() {
          }
          return job.Run();
        }},
+      {"asked-while-in-step",
+       [] {
+         RecordedJob job(8);
+         Iterate(job, 8, 9);
+         job.running();
+         return job.Run();
+       }},
+      {"pipeline-asked-while-running",
+       [] {
+         RecordedJob job = Pipeline();
+         for (int i = 0; i < 10; ++i) {
+           for (int lane = 0; lane < 4; ++lane) Forward(job, lane);
+           job.All(Step("all_reduce", 1, 1, 163));
+         }
+         for (int lane = 0; lane < 4; ++lane) {
+           job.On(lane, Step("all_reduce", 16777216, 16777216, 212, "1"));
+           job.On(lane, Exchange(lane, "send", lane + 4, 57));
+           if (lane < 2) job.On(lane + 4, Exchange(lane, "recv", lane, 41));
+         }
+         job.running();
+         return job.Run();
+       }},
+      {"uneven-gather",
+       [] {
+         RecordedJob job(8);
+         Iterate(job, 8, 7);
+         for (int rank = 0; rank < 8; ++rank) {
+           RecordedStep gather = Step("gather", 4096, 32768, 251);
+           if (rank != 0) gather.outputs.clear();
+           job.On(rank, gather);
+         }
+         for (int rank = 0; rank < 8; ++rank)
+           if (rank != 3) job.On(rank, Step("all_reduce", 1, 1, 163));
+         return job.Run();
+       }},
+      {"two-buckets-and-one-is-behind",
+       [] {
+         RecordedJob job(4);
+         Iterate(job, 4, 10);
+         for (int rank = 0; rank < 4; ++rank) {
+           job.On(rank, Step("all_reduce", 524288, 524288, 171));
+           if (rank != 3) job.On(rank, Step("all_reduce", 786432, 786432, 171));
+         }
+         return job.Run();
+       }},
+      {"one-name-for-two-groups",
+       [] {
+         RecordedJob job(4);
+         job.AddGroup("1", "mesh_tp", {0, 1});
+         job.AddGroup("2", "mesh_tp", {2, 3});
+         for (int i = 0; i < 12; ++i) {
+           job.All(Step("all_reduce", 65536, 65536, 212, "1"));
+           job.All(Step("broadcast", 4096, 4096, 216, "2"));
+           job.All(Step("all_reduce", 1, 1, 163));
+         }
+         for (const int rank : {0, 1, 2}) {
+           job.On(rank,
+                  rank < 2 ? Step("all_reduce", 65536, 65536, 212, "1") : Step("broadcast", 4096, 4096, 216, "2"));
+           job.On(rank, Step("all_reduce", 1, 1, 163));
+         }
+         auto dumps = job.Run();
+         for (auto& [rank, dump] : dumps) {
+           for (DumpGroup& group : dump.groups)
+             if (group.name == "2") group.name = "1";
+           for (DumpEntry& entry : dump.entries)
+             if (entry.group == "2") entry.group = "1";
+         }
+         return dumps;
+       }},
+      {"stuck-in-the-data-loader",
+       [] {
+         Grid grid;
+         for (int i = 0; i < 6; ++i)
+           for (int rank = 0; rank < 16; ++rank)
+             if (i < 5 || rank != 5) grid.Iterate(rank);
+         return grid.job.Run();
+       }},
+      {"grid-asked-while-running",
+       [] {
+         Grid grid;
+         for (int i = 0; i < 6; ++i)
+           for (int rank = 0; rank < 16; ++rank)
+             if (i < 5 || (rank / 2) % 2 == 0) grid.Iterate(rank);
+         grid.job.running();
+         return grid.job.Run();
+       }},
+      {"stage-died",
+       [] {
+         RecordedJob job(4);
+         RunStages(job, 4, 12);
+         for (const int rank : {0, 1, 3}) {
+           if (rank > 0) job.On(rank, Pass("recv", rank - 1, 41));
+           if (rank < 3) job.On(rank, Pass("send", rank + 1, 57));
+           job.On(rank, rank < 3 ? Pass("recv", rank + 1, 91) : Pass("send", rank - 1, 97));
+         }
+         auto dumps = job.Run();
+         dumps.erase(2);
+         return dumps;
+       }},
+      {"stage-stopped",
+       [] {
+         RecordedJob job(4);
+         RunStages(job, 4, 12);
+         for (const int rank : {0, 1, 3}) {
+           if (rank > 0) job.On(rank, Pass("recv", rank - 1, 41));
+           if (rank < 3) job.On(rank, Pass("send", rank + 1, 57));
+           job.On(rank, rank < 3 ? Pass("recv", rank + 1, 91) : Pass("send", rank - 1, 97));
+         }
+         return job.Run();
+       }},
+      {"ring-lost-the-call",
+       [] {
+         // Ranks 0 to 3 went on in a group of their own until their rings had lost the call in which 4 to 7 wait; which
+         // of the eight is to blame, nobody can say any more.
+         RecordedJob job(8);
+         Iterate(job, 8, 10);
+         for (int rank = 0; rank < 8; ++rank)
+           job.On(rank, Step("all_reduce", rank == 2 ? 1048064 : 1048576, rank == 2 ? 1048064 : 1048576, 171));
+         auto dumps = job.Run();
+         for (int rank = 0; rank < 4; ++rank) {
+           FlightDump& dump = dumps[rank];
+           dump.groups.push_back({"1", "experts", {0, 1, 2, 3}});
+           for (int i = 0; i < 40; ++i) {
+             DumpEntry entry;
+             entry.record = dump.entries.size();
+             entry.group = "1";
+             entry.desc = "experts";
+             entry.seq = entry.op_id = i + 1;
+             entry.name = "nccl:all_to_all";
+             entry.created_ns = dump.entries.back().created_ns + 20'000'000;
+             entry.line = 233;
+             dump.entries.push_back(entry);
+           }
+         }
+         for (auto& [rank, dump] : dumps) {
+           dump.progress.clear();
+           dump.progress = ProgressOf(dump);
+           if (dump.entries.size() > 24) dump.entries.erase(dump.entries.begin(), dump.entries.end() - 24);
+         }
+         return dumps;
+       }},
+      {"pairs-in-a-circle",
+       [] {
+         RecordedJob job(4);
+         Iterate(job, 4, 8);
+         for (int rank = 0; rank < 4; ++rank) {
+           job.On(rank, Pass("send", (rank + 1) % 4, 57));
+           job.On(rank, Pass("recv", (rank + 3) % 4, 61));
+         }
+         return job.Run();
+       }},
+      {"circle-in-blocks",
+       [] {
+         RecordedJob job(4);
+         Iterate(job, 4, 8);
+         for (int rank = 0; rank < 4; ++rank) {
+           job.On(rank, Batch({Pass("send", (rank + 1) % 4, 57), Pass("recv", (rank + 3) % 4, 61)}));
+           if (rank != 2) job.On(rank, Step("all_reduce", 1, 1, 163));
+         }
+         return job.Run();
+       }},
+      {"both-send-first",
+       [] {
+         RecordedJob job(4);
+         Iterate(job, 4, 8);
+         for (int rank = 0; rank < 2; ++rank) {
+           job.On(rank, Pass("send", 1 - rank, 57));
+           job.On(rank, Pass("recv", 1 - rank, 61));
+         }
+         for (int rank = 0; rank < 4; ++rank) job.On(rank, Step("all_reduce", 1, 1, 163));
+         return job.Run();
+       }},
+      {"blocks-take-numbers",
+       [] {
+         // The ranks in the middle of a row exchange with two neighbours, in two blocks; those at its ends in one.
+         RecordedJob job(4);
+         job.blocks_take_numbers();
+         for (int i = 0; i < 8; ++i) {
+           for (int rank = 0; rank < 4; rank += 2) {
+             job.On(rank, Batch({Pass("send", rank + 1, 57), Pass("recv", rank + 1, 61)}));
+             job.On(rank + 1, Batch({Pass("recv", rank, 61), Pass("send", rank, 57)}));
+           }
+           job.On(1, Batch({Pass("send", 2, 57), Pass("recv", 2, 61)}));
+           job.On(2, Batch({Pass("recv", 1, 61), Pass("send", 1, 57)}));
+           job.All(Step("all_reduce", 1, 1, 163));
+         }
+         for (const int rank : {0, 1, 2}) {
+           if (rank == 0) job.On(rank, Batch({Pass("send", 1, 57), Pass("recv", 1, 61)}));
+           if (rank == 1) job.On(rank, Batch({Pass("recv", 0, 61), Pass("send", 0, 57)}));
+           if (rank == 2) job.On(rank, Batch({Pass("send", 3, 57), Pass("recv", 3, 61)}));
+           if (rank == 1) job.On(rank, Batch({Pass("send", 2, 57), Pass("recv", 2, 61)}));
+           if (rank == 2) job.On(rank, Batch({Pass("recv", 1, 61), Pass("send", 1, 57)}));
+           job.On(rank, Step("all_reduce", 1, 1, 163));
+         }
+         return job.Run();
+       }},
+      {"blocks-take-numbers-and-one-is-behind",
+       [] {
+         RecordedJob job(4);
+         job.blocks_take_numbers();
+         for (int i = 0; i < 9; ++i) {
+           for (int rank = 0; rank < 4; rank += 2) {
+             job.On(rank, Batch({Pass("send", rank + 1, 57), Pass("recv", rank + 1, 61)}));
+             job.On(rank + 1, Batch({Pass("recv", rank, 61), Pass("send", rank, 57)}));
+           }
+           job.On(1, Batch({Pass("send", 2, 57), Pass("recv", 2, 61)}));
+           job.On(2, Batch({Pass("recv", 1, 61), Pass("send", 1, 57)}));
+           for (int rank = 0; rank < 4; ++rank)
+             if (i < 8 || rank != 1) job.On(rank, Step("all_reduce", 1, 1, 163));
+         }
+         return job.Run();
+       }},
+      {"tensor-pair-behind",
+       [] {
+         // Rank 1 is in Python; rank 0 waits for it in their tensor group, and ranks 2 and 3 for both in the group of
+         // all.
+         RecordedJob job(4);
+         job.AddGroup("1", "mesh_tp", {0, 1});
+         job.AddGroup("2", "mesh_tp", {2, 3});
+         for (int i = 0; i < 13; ++i)
+           for (int rank = 0; rank < 4; ++rank) {
+             if (i == 12 && rank == 1) continue;
+             job.On(rank, Step("all_reduce", 65536, 65536, 212, rank < 2 ? "1" : "2"));
+             job.On(rank, Step("all_reduce", 4194304, 4194304, 171));
+           }
+         return job.Run();
+       }},
+      {"rings-cut-blocks",
+       [] {
+         RecordedJob job(4);
+         job.ring(20);
+         for (int i = 0; i < 12; ++i) {
+           for (int rank = 0; rank < 4; ++rank) {
+             RecordedStep block = Step("coalesced", 0, 0, 190);
+             block.inputs.clear();
+             block.outputs.clear();
+             block.batch = {Step("_all_gather_base", 1024, 4096, 188), Step("_all_gather_base", 2048, 8192, 188)};
+             job.On(rank, block);
+             // So that rings of ranks begin at other places.
+             if (rank % 2 == 0 && i > 7) job.On(rank, Pass("send", rank + 1, 57));
+             if (rank % 2 == 1 && i > 7) job.On(rank, Pass("recv", rank - 1, 61));
+           }
+         }
+         for (int rank = 0; rank < 4; ++rank) {
+           if (rank == 0) job.On(rank, Pass("send", 1, 57));
+           if (rank == 1) job.On(rank, Pass("recv", 0, 61));
+           if (rank != 3) job.On(rank, Step("all_reduce", 1, 1, 163));
+         }
+         return job.Run();
+       }},
   };
   return kMakers;
 }
@@ -408,7 +721,7 @@ std::map<int, FlightDump> RecordedScenario(const std::string& name) {
     const int ranks = std::stoi(name.substr(8)), entries = std::stoi(name.substr(dash + 1));
     RecordedJob job(ranks);
     job.ring(static_cast<std::size_t>(entries));
-    Iterate(job, ranks, entries / 3 + 1);
+    for (int i = 0; i <= entries / 3; ++i) Iterate(job, ranks, 1, 512 + i % 96);
     for (int rank = 0; rank < ranks; ++rank)
       if (rank != ranks / 2) job.On(rank, Step("_all_gather_base", 2097152, 2097152 * ranks, 120));
     return job.Run();

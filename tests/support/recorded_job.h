@@ -36,6 +36,8 @@ class RecordedJob {
   void ring(std::size_t entries) { ring_ = entries; }
   void ahead(std::size_t calls) { ahead_ = calls; }
   void version(const std::string& version) { version_ = version; }
+  /// As 2.4 wrote them: a block of sends and receives takes a number of the group's collectives.
+  void blocks_take_numbers() { blocks_take_numbers_ = true; }
   /// No watchdog gave up yet: the dumps were asked for.
   void running() { gave_up_ = false; }
   std::map<int, FlightDump> Run();
@@ -50,7 +52,7 @@ class RecordedJob {
   std::vector<std::vector<RecordedStep>> programs_;
   std::size_t ring_ = 2000, ahead_ = 3;
   std::string version_ = "2.4";
-  bool gave_up_ = true;
+  bool gave_up_ = true, blocks_take_numbers_ = false;
 };
 
 /// Jobs by the name of what befell them: those of the corpus, and `healthy-N-M`, N ranks of M calls, for measuring.
