@@ -152,8 +152,7 @@ TEST_CASE("trace ledger: lines that are worth an event", "[unit][trace-ledger]")
       {"a#1 all_reduce:4 + | a#2 all_reduce:4 ! | a#3 broadcast:8 -",
        {"2: all_reduce of 4 #2 of group a: scheduled, given up"}},
       {"a#1 all_reduce:4 + | a#1 send>1:2 - | a#2 send>1:2 - | a#3 recv<2:2 -",
-       {"2: send of 2 #1 of group a: scheduled, to number 1 of the group",
-        "4: recv of 2 #3 of group a: scheduled, from number 2 of the group"}},
+       {"2: send of 2 #1 of group a: scheduled, to rank 1", "4: recv of 2 #3 of group a: scheduled, from rank 2"}},
       {"a#1 all_reduce:4 + | a#2 all_reduce:4 +", {"2: all_reduce of 4 #2 of group a: completed"}},
       {"a#1 all_reduce:4 - | a#2 all_reduce:4 +", {"2: all_reduce of 4 #2 of group a: completed"}},
       {"", {}},
@@ -161,7 +160,9 @@ TEST_CASE("trace ledger: lines that are worth an event", "[unit][trace-ledger]")
   for (const auto& row : rows) {
     CAPTURE(row.calls);
     std::vector<std::string> lines;
-    for (const Event& event : EventsOf(TraceOf(kOne, 0, row.calls), {}, {}))
+    TraceLedger ledger;
+    ledger.Add(TraceOf(kOne, 0, row.calls), GlobalRank{0}, {});
+    for (const Event& event : ledger.EventsOf(GlobalRank{0}, {}))
       lines.push_back(fmt::format("{}: {}", event.where.line, event.text));
     CHECK(lines == row.lines);
   }
