@@ -8,12 +8,13 @@ usage() {
   cat <<'TEXT'
 bench/run.sh [OPTION...] [SECTION...]
 
-Sections: coll noise mixed timeout crash-loop all-new pipe rules memory journal archive small startup; all but mixed, timeout,
-crash-loop, all-new, journal and archive by default.
+Sections: coll noise mixed timeout crash-loop all-new pipe rules memory journal archive dumps small startup; all but mixed,
+timeout, crash-loop, all-new, journal, archive and dumps by default.
   --size SIZE       of the logs (1GiB)
   --big SIZE        of the long log of the section memory (16GiB; it goes through a pipe, never to disk)
   --journal SIZE    of the journal of that section, before it is compressed (5GiB)
   --archive SIZE    of the logs in the tar.zst of that section (8GiB)
+  --ranks 'N...'    whose dumps that section reads (64 512)
   --repeat N        runs of each command; the median counts (5)
   --threads 'N...'  what inquest is run with (1 2 4)
   --nccl VERSION    whose spelling: 2.21 or 2.27 (2.21)
@@ -21,14 +22,15 @@ crash-loop, all-new, journal and archive by default.
   --csv FILE        where every single run goes (printed at the end if not given)
   --inquest FILE    binary (build/release/inquest, built first)
   --generator FILE  inquest_generate_log (build/release/inquest_generate_log, built first)
+  --writer FILE     inquest_write_dumps (build/release/tests/inquest_write_dumps, built first where it is needed)
 TEXT
 }
 
-size=1GiB big=16GiB journal=5GiB archive=8GiB repeat=5 threads='1 2 4' nccl=2.21 tmp='' csv='' inquest='' generator=''
+size=1GiB big=16GiB journal=5GiB archive=8GiB repeat=5 ranks='64 512' threads='1 2 4' nccl=2.21 tmp='' csv='' inquest='' generator='' writer=''
 sections=()
 while (($#)); do
   case $1 in
-    --size | --big | --journal | --archive | --repeat | --threads | --nccl | --tmp | --csv | --inquest | --generator)
+    --size | --big | --journal | --archive | --ranks | --repeat | --threads | --nccl | --tmp | --csv | --inquest | --generator | --writer)
       (($# > 1)) || { usage >&2; exit 2; }
       printf -v "${1#--}" '%s' "$2"
       shift 2
@@ -62,9 +64,10 @@ if [[ -z $tmp ]]; then
   own=$tmp
 fi
 mkdir -p "$tmp"
-logs=()
+logs=() folders=()
 cleanup() {
   rm -f -- "${logs[@]}"
+  rm -rf -- "${folders[@]}"
   [[ -z $own ]] || rm -rf -- "$own"
 }
 trap cleanup EXIT
@@ -170,6 +173,27 @@ measure_archive() {
     --bytes "$(bytes_of "$file")" "${rows[@]}"
 }
 
+measure_dumps() {
+  local folder rows n number
+  if [[ -z $writer ]]; then
+    writer=$root/build/release/tests/inquest_write_dumps
+    build inquest_write_dumps
+  fi
+  for number in $ranks; do
+    folder=$tmp/dumps-$number
+    if [[ ! -d $folder ]]; then
+      mkdir "$folder"
+      folders+=("$folder")
+      "$writer" "healthy-$number-2000" "$folder"
+    fi
+    cat "$folder"/* >/dev/null
+    rows=("python3, pickle.load=python3 $here/load_dumps.py $folder")
+    for n in $threads; do rows+=("inquest --threads $n=$inquest --threads $n --format json $folder"); done
+    measure --section "Flight Recorder dumps of $number ranks, 2000 entries each, $(du -sm --apparent-size "$folder" | cut -f1) MiB: against python3's pickle.load" \
+      --bytes "$(du -sb "$folder" | cut -f1)" "${rows[@]}"
+  done
+}
+
 measure_small() {
   local log
   keep_track coll 1MiB
@@ -189,7 +213,7 @@ printf 'rules: %s expressions; %s; %s\n' "$(wc -l <"$patterns")" "$("$inquest" -
 for section in "${sections[@]}"; do
   case $section in
     coll | noise | mixed | timeout | crash-loop | all-new) compare "$section" ;;
-    pipe | rules | memory | journal | archive | small | startup) "measure_$section" ;;
+    pipe | rules | memory | journal | archive | dumps | small | startup) "measure_$section" ;;
     *) echo "bench: no section '$section'" >&2; usage >&2; exit 2 ;;
   esac
 done

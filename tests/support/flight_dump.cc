@@ -203,6 +203,11 @@ class Pickler {
       Frame("_call_impl", torch + "nn/modules/module.py", 1562);
       Frame("_wrapped_call_impl", torch + "nn/modules/module.py", 1553);
       Frame("run_layers", "/workspace/model.py", 400 + entry.line % 64);
+      for (int i = 0; i < entry.nested; ++i) {
+        Frame("_call_impl", torch + "nn/modules/module.py", 1562);
+        Frame("_wrapped_call_impl", torch + "nn/modules/module.py", 1553);
+        Frame("forward", "/workspace/model.py", 40 + 21 * i);
+      }
       Frame("forward", torch + "utils/checkpoint.py", 264);
       Frame("apply", torch + "autograd/function.py", 575);
       Frame("checkpoint", torch + "utils/checkpoint.py", 496);

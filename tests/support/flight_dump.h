@@ -24,6 +24,7 @@ struct DumpEntry {
   std::int64_t timeout_ms = 600000;
   std::string function = "train_step", file = "/workspace/train.py";
   int line = 88;
+  int nested = 0;  ///< modules around it, each of three frames
 };
 
 struct DumpGroup {

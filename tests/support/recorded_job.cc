@@ -94,6 +94,7 @@ std::map<int, FlightDump> RecordedJob::Run() {
     entry.dtype = step.dtype;
     entry.function = step.function;
     entry.line = step.line;
+    entry.nested = step.nested;
     entry.state = "scheduled";
     entry.retired = false;
     device.entries.push_back(std::move(entry));
@@ -164,11 +165,15 @@ RecordedStep Step(const std::string& op, std::int64_t in, std::int64_t out, int 
 }
 
 /// An iteration as FSDP makes it: weights gathered, gradients scattered, the norm summed.
-void Iterate(RecordedJob& job, int ranks, int times, int line = 120) {
+void Iterate(RecordedJob& job, int ranks, int times, int line = 120, int nested = 0) {
+  const auto all = [&](RecordedStep step) {
+    step.nested = nested;
+    job.All(step);
+  };
   for (int i = 0; i < times; ++i) {
-    job.All(Step("_all_gather_base", 2097152, 2097152 * ranks, line));
-    job.All(Step("_reduce_scatter_base", 4194304 * ranks, 4194304, line + 27));
-    job.All(Step("all_reduce", 1, 1, line + 43));
+    all(Step("_all_gather_base", 2097152, 2097152 * ranks, line));
+    all(Step("_reduce_scatter_base", 4194304 * ranks, 4194304, line + 27));
+    all(Step("all_reduce", 1, 1, line + 43));
   }
 }
 
@@ -721,7 +726,7 @@ std::map<int, FlightDump> RecordedScenario(const std::string& name) {
     const int ranks = std::stoi(name.substr(8)), entries = std::stoi(name.substr(dash + 1));
     RecordedJob job(ranks);
     job.ring(static_cast<std::size_t>(entries));
-    for (int i = 0; i <= entries / 3; ++i) Iterate(job, ranks, 1, 512 + i % 96);
+    for (int i = 0; i <= entries / 3; ++i) Iterate(job, ranks, 1, 512 + i % 96, 12);
     for (int rank = 0; rank < ranks; ++rank)
       if (rank != ranks / 2) job.On(rank, Step("_all_gather_base", 2097152, 2097152 * ranks, 120));
     return job.Run();

@@ -19,6 +19,7 @@ struct RecordedStep {
   std::string dtype = "Float";
   std::string function = "train_step";
   int line = 88;
+  int nested = 0;                     ///< modules around it
   int peer = -1;                      ///< global rank, of `send` and `recv`
   std::vector<RecordedStep> batch{};  ///< then op is `coalesced`
 };
