@@ -159,6 +159,15 @@ class Reader {
     const std::string shape = KnownBy(read);
     const auto known = std::ranges::find(head_, shape, &Head::shape);
     if (known == head_.end()) return;
+    if (over_ == Over::kNo && by_first_lines_ && IsOne(known->line)) {
+      // A start prints its first lines once: what followed the death only looked like them.
+      const auto lines = *std::exchange(by_first_lines_, std::nullopt);
+      std::erase_if(head_, [&](const Head& head) { return head.line == lines.first || head.line == lines.second; });
+      boundaries_.pop_back();
+      opened_at_ = boundaries_.empty() ? 0 : boundaries_.back().at.line;
+      over_ = Over::kProcess;
+      return;
+    }
     if (over_ == Over::kNo) {
       // Nothing that only a start prints. In attempts behind the first its own start is read here.
       if (read.where.line > opened_at_ + kHeadLines) Forget(shape);
@@ -171,7 +180,9 @@ class Reader {
       return;
     }
     Settle(event);
+    const auto lines = std::pair(first_line_, known->line);
     Open(*std::exchange(first_again_, std::nullopt));
+    by_first_lines_ = lines;
   }
 
   void Ended(EventIndex event, bool job) {
@@ -241,6 +252,7 @@ class Reader {
     boundaries_.push_back(boundary);
     opened_at_ = boundary.at.line;
     over_ = Over::kNo;
+    by_first_lines_.reset();
     seen_.clear();
     lived_since_boundary_ = false;
   }
@@ -256,6 +268,8 @@ class Reader {
     std::string shape;
     std::uint64_t line = 0;
   };
+  /// Of the two lines of the head that showed that the last boundary is one.
+  bool IsOne(std::uint64_t line) const { return line == by_first_lines_->first || line == by_first_lines_->second; }
   void Forget(const std::string& shape) {
     std::erase_if(head_, [&](const Head& head) { return head.shape == shape; });
   }
@@ -263,6 +277,7 @@ class Reader {
   std::set<std::string> shapes_;  ///< the same, with those that came twice
   bool no_start_ = false;         ///< what was given begins with the end of a run
   std::optional<Boundary> first_again_;
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> by_first_lines_;  ///< two lines of the head
   std::uint64_t first_line_ = 0, opened_at_ = 0;
   std::optional<Boundary> restarts_;
   bool lived_ = false, lived_since_boundary_ = false;
