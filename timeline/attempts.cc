@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMostAttempts = 4096;
 constexpr std::uint64_t kHeadLines = 8;  ///< of an input, by which its program is known
+constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends and is started again
 
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
@@ -34,6 +35,20 @@ bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
   return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) ||
          std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
+}
+
+/// multiprocessing numbers the children of a program from 1: a name that dies twice is a child of two programs, and the
+/// death of the first was that program's end.
+std::set<std::string> ChildrenOfSeveral(const Timeline& timeline, std::uint32_t input) {
+  std::map<std::string, int> deaths;
+  for (const Event& event : timeline.events)
+    if (const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+        raised != nullptr && event.where.input == input && !raised->process.empty() && !raised->chained_first)
+      ++deaths[raised->process];
+  std::set<std::string> out;
+  for (const auto& [name, times] : deaths)
+    if (times > 1) out.insert(name);
+  return out;
 }
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }
@@ -159,7 +174,7 @@ class Reader {
     const std::string shape = KnownBy(read);
     const auto known = std::ranges::find(head_, shape, &Head::shape);
     if (known == head_.end()) return;
-    if (over_ == Over::kNo && by_first_lines_ && IsOne(known->line)) {
+    if (over_ == Over::kNo && by_first_lines_ && IsOne(known->line) && read.where.line <= opened_at_ + kShortRun) {
       // A start prints its first lines once: what followed the death only looked like them.
       const auto lines = *std::exchange(by_first_lines_, std::nullopt);
       std::erase_if(head_, [&](const Head& head) { return head.line == lines.first || head.line == lines.second; });
@@ -315,6 +330,11 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
   for (EventIndex begin = 0; begin < timeline.events.size();) {
     const std::uint32_t input = timeline.events[begin].where.input;
     Reader reader(timeline);
+    const std::set<std::string> of_several = ChildrenOfSeveral(timeline, input);
+    const auto ends_program = [&](const Event& event) {
+      const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+      return EndsAProcess(event) || (raised != nullptr && !raised->ignored && of_several.contains(raised->process));
+    };
     bool snapshot_open = false;
     EventIndex i = begin;
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
@@ -335,7 +355,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
       }
-      if (EndsAProcess(event)) reader.Ended(i, EndsTheJob(event));
+      if (ends_program(event)) reader.Ended(i, EndsTheJob(event));
       if (IsOfJob(event) && !std::holds_alternative<LogMessage>(event.what)) reader.Lived(i);
     }
     by_input[input] = reader.Take();

@@ -161,6 +161,23 @@ TEST_CASE("course: numbers that fall as often as they rise are no work that went
         "python-exception");
 }
 
+TEST_CASE("attempts: a child whose name dies twice was the end of two programs", "[attempts]") {
+  const std::string start = "reading the configuration of the run\nworld has 4 members\nbuilding the model\n";
+  const auto child = [](int number) {
+    return fmt::format(
+        "Process Process-{}:\nTraceback (most recent call last):\n  File "
+        "\"/usr/lib/python3.12/multiprocessing/process.py\", line 314, in _bootstrap\n    self.run()\n"
+        "  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named 'flash_attn'\n",
+        number);
+  };
+  const std::string run = start + Steps(1, 12);
+  const Verdict twice =
+      JudgeText(run + child(1) + run + child(1) + run + "Results saved to out/results.json\n").verdict;
+  CHECK(twice.outcome == Outcome::kHealthy);
+  CHECK(Causes(twice) == std::vector<std::string>{"python-exception", "python-exception", "healthy"});
+  CHECK(JudgeText(run + child(1) + run + child(2) + run).verdict.attempts.empty());
+}
+
 TEST_CASE("course: a thread that died of an exception did not end its process, which printed on", "[lifelines]") {
   const std::string thread =
       "Exception in thread Thread-3:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.9/threading.py\", "
