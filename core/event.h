@@ -315,7 +315,8 @@ struct ExceptionRaised {
   bool ignored = false;            ///< Python says that it ignored it: of a destructor, or at exit
   bool chained_first = false;      ///< a later traceback of the same chain follows; this one is nearer the cause
   SourcePos begin;                 ///< the line "Traceback (most recent call last):"
-  INQUEST_FIELDS(Key(type), message, Key(frame), stack, ignored, chained_first, begin)
+  std::string process = {};        ///< multiprocessing's name of the child that died of it, `Process-1`; else empty
+  INQUEST_FIELDS(Key(type), message, Key(frame), stack, ignored, chained_first, begin, process)
 };
 
 /// A line that a rule asked for, or that stands next to one; `hits` are the ids that the sieve gave it.

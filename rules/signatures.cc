@@ -359,6 +359,10 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   };
   std::erase_if(matches, is_outside);
   std::erase_if(phases, is_outside);
+  // Rows whose numbers go up and down are of several runs, or of none: nobody was at that when last heard of.
+  std::erase_if(phases, [&](const PhaseSeen& phase) {
+    return phase.kind == "training" && course.worked() && !course.CountsSteps(phase.event);
+  });
   std::erase_if(told, is_outside);
   return {timeline, book, std::move(matches), std::move(phases), std::move(scope), std::move(told), std::move(course)};
 }

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMostAttempts = 4096;
 constexpr std::uint64_t kHeadLines = 8;  ///< of an input, by which its program is known
+constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends and is started again
 
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
@@ -34,6 +35,20 @@ bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
   return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) ||
          std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
+}
+
+/// multiprocessing numbers the children of a program from 1: a name that dies twice is a child of two programs, and the
+/// death of the first was that program's end.
+std::set<std::string> ChildrenOfSeveral(const Timeline& timeline, std::uint32_t input) {
+  std::map<std::string, int> deaths;
+  for (const Event& event : timeline.events)
+    if (const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+        raised != nullptr && event.where.input == input && !raised->process.empty() && !raised->chained_first)
+      ++deaths[raised->process];
+  std::set<std::string> out;
+  for (const auto& [name, times] : deaths)
+    if (times > 1) out.insert(name);
+  return out;
 }
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }
@@ -159,6 +174,15 @@ class Reader {
     const std::string shape = KnownBy(read);
     const auto known = std::ranges::find(head_, shape, &Head::shape);
     if (known == head_.end()) return;
+    if (over_ == Over::kNo && by_first_lines_ && IsOne(known->line) && read.where.line <= opened_at_ + kShortRun) {
+      // A start prints its first lines once: what followed the death only looked like them.
+      const auto lines = *std::exchange(by_first_lines_, std::nullopt);
+      std::erase_if(head_, [&](const Head& head) { return head.line == lines.first || head.line == lines.second; });
+      boundaries_.pop_back();
+      opened_at_ = boundaries_.empty() ? 0 : boundaries_.back().at.line;
+      over_ = Over::kProcess;
+      return;
+    }
     if (over_ == Over::kNo) {
       // Nothing that only a start prints. In attempts behind the first its own start is read here.
       if (read.where.line > opened_at_ + kHeadLines) Forget(shape);
@@ -171,7 +195,9 @@ class Reader {
       return;
     }
     Settle(event);
+    const auto lines = std::pair(first_line_, known->line);
     Open(*std::exchange(first_again_, std::nullopt));
+    by_first_lines_ = lines;
   }
 
   void Ended(EventIndex event, bool job) {
@@ -241,6 +267,7 @@ class Reader {
     boundaries_.push_back(boundary);
     opened_at_ = boundary.at.line;
     over_ = Over::kNo;
+    by_first_lines_.reset();
     seen_.clear();
     lived_since_boundary_ = false;
   }
@@ -256,6 +283,8 @@ class Reader {
     std::string shape;
     std::uint64_t line = 0;
   };
+  /// Of the two lines of the head that showed that the last boundary is one.
+  bool IsOne(std::uint64_t line) const { return line == by_first_lines_->first || line == by_first_lines_->second; }
   void Forget(const std::string& shape) {
     std::erase_if(head_, [&](const Head& head) { return head.shape == shape; });
   }
@@ -263,6 +292,7 @@ class Reader {
   std::set<std::string> shapes_;  ///< the same, with those that came twice
   bool no_start_ = false;         ///< what was given begins with the end of a run
   std::optional<Boundary> first_again_;
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> by_first_lines_;  ///< two lines of the head
   std::uint64_t first_line_ = 0, opened_at_ = 0;
   std::optional<Boundary> restarts_;
   bool lived_ = false, lived_since_boundary_ = false;
@@ -302,6 +332,11 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
   for (EventIndex begin = 0; begin < timeline.events.size();) {
     const std::uint32_t input = timeline.events[begin].where.input;
     Reader reader(timeline);
+    const std::set<std::string> of_several = ChildrenOfSeveral(timeline, input);
+    const auto ends_program = [&](const Event& event) {
+      const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+      return EndsAProcess(event) || (raised != nullptr && !raised->ignored && of_several.contains(raised->process));
+    };
     bool snapshot_open = false;
     EventIndex i = begin;
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
@@ -322,7 +357,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
       }
-      if (EndsAProcess(event)) reader.Ended(i, EndsTheJob(event));
+      if (ends_program(event)) reader.Ended(i, EndsTheJob(event));
       if (IsOfJob(event) && !std::holds_alternative<LogMessage>(event.what)) reader.Lived(i);
     }
     by_input[input] = reader.Take();

@@ -69,7 +69,9 @@ class Counters {
  public:
   struct Moves {
     std::uint64_t rises = 0, falls = 0;
-    bool KeepRising() const { return rises > 0 && falls * 3 <= rises + falls; }
+    /// Numbers that mean nothing rise as often as they fall: the fewer the moves, the fewer of them may be falls.
+    bool KeepRising() const { return rises > 0 && falls * (rises + falls < kFew ? 6 : 3) <= rises + falls; }
+    static constexpr std::uint64_t kFew = 12;
   };
   struct Row {
     std::optional<std::vector<std::uint64_t>> last;
@@ -174,6 +176,8 @@ std::span<const EventIndex> Course::CountedIn(std::uint32_t input) const {
   const auto own = counted_.find(input);
   return own == counted_.end() ? std::span<const EventIndex>() : std::span<const EventIndex>(own->second);
 }
+
+bool Course::CountsSteps(EventIndex event) const { return std::ranges::binary_search(work_, event); }
 
 bool Course::IsBehindEnd(EventIndex event) const {
   const SourcePos where = timeline_->events[event].where;

@@ -71,6 +71,8 @@ class Course {
   static constexpr std::size_t kStepsThatUndo = 2;
   /// Its program had said behind counted work that it reached its end, and counted nothing since.
   bool IsBehindEnd(EventIndex event) const;
+  /// The line tells of a step or an evaluation, and its numbers are those of a counter.
+  bool CountsSteps(EventIndex event) const;
   /// Steps were counted before this.
   bool WorkedBefore(EventIndex event) const;
   /// Something was done beyond setting up.

@@ -109,6 +109,7 @@ struct OpenTraceback {
   bool quoted = false;
   bool ignored = false;  // "Exception ignored in" stands above it
   bool headed = false;   // "Traceback" was seen; frames alone may be a stack that was printed on request
+  std::string process;   // "Process Process-1:" stands above it
   std::string head;      // what stands in front of its lines
   std::vector<std::string> stack;
   std::string user_frame;
@@ -126,7 +127,8 @@ struct OpenTraceback {
                            .stack = std::move(stack),
                            .ignored = ignored,
                            .chained_first = quoted,
-                           .begin = begin};
+                           .begin = begin,
+                           .process = std::move(process)};
     if (raised.frame.empty() && !raised.stack.empty()) raised.frame = raised.stack.back();
     return raised;
   }
@@ -236,6 +238,11 @@ class TracebackParser final : public Parser {
       ignored_line_ = record.where.line;
       return true;
     }
+    static const Pattern kChild(R"(^Process ((?:\w+Process|Process|\w+PoolWorker)-\d+(?::\d+)*):\s*$)");
+    if (const auto child = kChild.Search(record.text)) {
+      child_ = {std::string(child->text(1)), record.where.line};
+      return true;
+    }
     if (Contains(record.text, "During handling of the above exception, another") ||
         Contains(record.text, "The above exception was the direct cause of")) {
       FlushPending(true, out);
@@ -267,6 +274,7 @@ class TracebackParser final : public Parser {
                      .quoted = false,
                      .ignored = ignored_line_ && where.line <= *ignored_line_ + kIgnoredReach,
                      .headed = false,
+                     .process = child_ && where.line == child_->second + 1 ? child_->first : std::string(),
                      .head = {},
                      .stack = {},
                      .user_frame = {}});
@@ -343,6 +351,7 @@ class TracebackParser final : public Parser {
   std::optional<Event> pending_;
   std::optional<FatalDump> fatal_;
   std::optional<std::uint64_t> dump_line_, ignored_line_;
+  std::optional<std::pair<std::string, std::uint64_t>> child_;  // its name, and where it stands
 };
 
 constexpr std::string_view kMarks[] = {
@@ -351,6 +360,11 @@ constexpr std::string_view kMarks[] = {
     "\", line ",  // of a frame, indented or not
     "During handling of the above exception",
     "Exception ignored in",
+    "Process Process-",
+    "Process SpawnProcess-",
+    "Process ForkProcess-",
+    "Process SpawnPoolWorker-",
+    "Process ForkPoolWorker-",
     "The above exception was the direct cause",
     "Fatal Python error",
     "Error:",

@@ -8,8 +8,9 @@ extern const Format kTraceback;
 namespace {
 
 std::string Show(const ExceptionRaised& what) {
-  return (what.chained_first ? "*" : "") + what.type + "(" + what.message + ") at " + what.frame + " of " +
-         std::to_string(what.stack.size()) + " from line " + std::to_string(what.begin.line);
+  return (what.process.empty() ? "" : what.process + ": ") + (what.chained_first ? "*" : "") + what.type + "(" +
+         what.message + ") at " + what.frame + " of " + std::to_string(what.stack.size()) + " from line " +
+         std::to_string(what.begin.line);
 }
 std::string Show(const JobStopped& what) { return "stopped by " + what.by; }
 template <class T>
@@ -24,6 +25,16 @@ std::string ShowAll(std::string_view text) {
 template <std::size_t N>
 void Check(const Row (&rows)[N]) {
   CheckRows(rows, ShowAll);
+}
+
+TEST_CASE("traceback: multiprocessing names the child that died", "[traceback]") {
+  const std::string raised =
+      "Traceback (most recent call last):\n  File \"a.py\", line 7, in f\n    open(x)\nKeyError: 'x'\n";
+  CHECK(ShowAll("Process Process-1:\n" + raised) == "Process-1: KeyError('x') at a.py:7 in f of 1 from line 2");
+  CHECK(ShowAll("Process SpawnPoolWorker-12:\n" + raised) ==
+        "SpawnPoolWorker-12: KeyError('x') at a.py:7 in f of 1 from line 2");
+  CHECK(ShowAll("Process Process-1:\nsomething else\n" + raised) == "KeyError('x') at a.py:7 in f of 1 from line 3");
+  CHECK(ShowAll("Process Process-1 is ready\n" + raised) == "KeyError('x') at a.py:7 in f of 1 from line 2");
 }
 
 TEST_CASE("traceback: exceptions of any name", "[traceback]") {

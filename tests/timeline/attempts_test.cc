@@ -117,6 +117,14 @@ TEST_CASE("attempts: a program whose banner nobody knows is known by its first l
   CHECK(JudgeText(kOom + kOom + kOom).verdict.attempts.empty());
 }
 
+TEST_CASE("attempts: lines that are printed all the while begin none, though they stood at the head", "[attempts]") {
+  const std::string chatter =
+      "tokens of the shard were seen\nthe default will change in a later version\ngradients are clipped at one\n";
+  const std::string run = chatter + Steps(1, 12) + kOom;
+  CHECK(JudgeText(run + chatter + Steps(13, 14) + chatter + Steps(15, 16) + kMissing).verdict.attempts.empty());
+  CHECK(JudgeText(run + chatter + Steps(1, 14) + kMissing).verdict.attempts.size() == 2);
+}
+
 TEST_CASE("attempts: lines that follow several deaths are its start, where work follows", "[attempts]") {
   const std::string warnings =
       "registry.py:962: overwriting the small model\nregistry.py:975: overwriting the base model\nregistry.py:987: "
@@ -138,6 +146,36 @@ TEST_CASE("attempts: a thread and a child are no end of a run", "[attempts]") {
       "\"/usr/lib/python3.12/multiprocessing/process.py\", line 314, in _bootstrap\n    self.run()\n"
       "  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named 'flash_attn'\n";
   CHECK(JudgeText(start + Steps(1, 12) + child + start + Steps(1, 2)).verdict.attempts.empty());
+}
+
+TEST_CASE("course: numbers that fall as often as they rise are no work that went on", "[course]") {
+  const std::string preempted =
+      "slurmstepd: error: *** JOB 88123 ON node07 CANCELLED AT 2031-04-05T06:07:08 DUE TO PREEMPTION ***\n";
+  const auto rows = [](std::initializer_list<int> numbers) {
+    std::string out;
+    for (const int number : numbers) out += fmt::format("step {} loss 1.{}\n", number, number);
+    return out;
+  };
+  CHECK(JudgeText(rows({1, 2}) + kMissing + rows({3, 4, 5, 6, 7, 8, 9}) + preempted).verdict.cause == "interrupted");
+  CHECK(JudgeText(rows({91, 14}) + kMissing + rows({55, 72, 31, 40, 18, 63, 77}) + preempted).verdict.cause ==
+        "python-exception");
+}
+
+TEST_CASE("attempts: a child whose name dies twice was the end of two programs", "[attempts]") {
+  const std::string start = "reading the configuration of the run\nworld has 4 members\nbuilding the model\n";
+  const auto child = [](int number) {
+    return fmt::format(
+        "Process Process-{}:\nTraceback (most recent call last):\n  File "
+        "\"/usr/lib/python3.12/multiprocessing/process.py\", line 314, in _bootstrap\n    self.run()\n"
+        "  File \"train.py\", line 12, in main\nModuleNotFoundError: No module named 'flash_attn'\n",
+        number);
+  };
+  const std::string run = start + Steps(1, 12);
+  const Verdict twice =
+      JudgeText(run + child(1) + run + child(1) + run + "Results saved to out/results.json\n").verdict;
+  CHECK(twice.outcome == Outcome::kHealthy);
+  CHECK(Causes(twice) == std::vector<std::string>{"python-exception", "python-exception", "healthy"});
+  CHECK(JudgeText(run + child(1) + run + child(2) + run).verdict.attempts.empty());
 }
 
 TEST_CASE("course: a thread that died of an exception did not end its process, which printed on", "[lifelines]") {
