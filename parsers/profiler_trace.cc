@@ -212,7 +212,7 @@ void ProfilerTraceReader::TakeCall(string_view object) {
   }
   double at_us = 0;
   if ((*event)["ts"].get(at_us) != json::SUCCESS) at_us = static_cast<double>(NumberAt(*event, "ts").value_or(0));
-  if (at_us > 0 && at_us < static_cast<double>(kLatestNs / 1000))
+  if (at_us > 0 && at_us < static_cast<double>(kLatestNs) / 1000)
     call.created_ns = static_cast<std::int64_t>(at_us * 1000);
   out_.calls.push_back(call);
   ids_.push_back(id.value_or(-1));

@@ -49,9 +49,9 @@ enum class Need : std::uint8_t { kRequired, kOptional };
 /// A YAML mapping of one file. What is wrong with it goes to `errors`, which outlives it.
 class Mapping {
  public:
-  Mapping(YAML::Node node, std::string file, int line, std::initializer_list<std::string_view> known,
+  Mapping(const YAML::Node& node, std::string file, int line, std::initializer_list<std::string_view> known,
           RuleErrors* errors)
-      : node_(std::move(node)), file_(std::move(file)), line_(line), errors_(errors) {
+      : node_(node), file_(std::move(file)), line_(line), errors_(errors) {
     if (!node_.IsMap()) {
       Complain("", "not a mapping of keys to values", "known keys: " + Join(known));
       return;
