@@ -227,6 +227,19 @@ Told ToldBy(const Rule& rule, EventIndex event) {
           .decisive = rule.kind == Rule::Kind::kSignature && rule.strength == Strength::kDecisive};
 }
 
+/// The scheduler's word that stands shortly in front of such a line is of what follows it.
+void PutInFront(const Timeline& timeline, EventIndex heading, std::vector<Told>& told) {
+  constexpr std::uint64_t kReportLines = 32;
+  const SourcePos where = timeline.events[heading].where;
+  for (auto line = told.rbegin(); line != told.rend(); ++line) {
+    const SourcePos there = timeline.events[line->event].where;
+    if (there.input != where.input || there.line + kReportLines < where.line) return;
+    if (line->what != Told::What::kEnding || line->kind != "scheduler") continue;
+    line->kind = "heading";
+    return;
+  }
+}
+
 /// The number at which the program is to end, or to begin, by the groups that the line gives.
 std::optional<Told> GoalOf(const LineMatch& line) {
   for (const auto& [name, value] : line.groups)
@@ -332,8 +345,9 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         matches.push_back(std::move(line));
         continue;
       }
+      if (held.phase_kind == "heading") PutInFront(timeline, i, told);
       plain = false;
-      if (held.kind == Rule::Kind::kPhase) {
+      if (held.kind == Rule::Kind::kPhase && held.phase_kind != "heading") {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
         if (const std::vector<int> percent = Numbers(GroupOf(line.groups, "percent")); !percent.empty())
           phase.percent = percent.front();
@@ -342,7 +356,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         line_told.percent = phase.percent;
         if (IsWork(line_told)) phases.push_back(phase);
         told.push_back(line_told);
-      } else {
+      } else if (held.kind != Rule::Kind::kPhase) {
         Told line_told = ToldBy(held, i);
         line_told.heavy = line_told.heavy && (line_told.decisive || !IsSurvived(timeline, i));
         told.push_back(line_told);

@@ -19,7 +19,8 @@ constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
 constexpr std::uint64_t kLinesOfAJob = 12;
 
-constexpr std::string_view kAtGoal = "goal";  ///< an ending: a counter came to where it was to end
+constexpr std::string_view kInFront = "heading";  ///< an ending: a scheduler's report on what follows it
+constexpr std::string_view kAtGoal = "goal";      ///< an ending: a counter came to where it was to end
 
 bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
 
@@ -318,7 +319,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const Writer& writer = writers[where.input];
     const std::span<const EventIndex> counted = CountedIn(where.input);
     const bool stepped = !counted.empty() && counted.front() < line.event;
-    const bool worked = writer.at_work && timeline_->events[*writer.at_work].where.line < where.line;
+    const bool worked =
+        writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
     const bool only_last = line.kind == "scores" || line.kind == kAtGoal;
     const bool of_anyone = line.kind == "shell" || only_last;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
@@ -336,7 +338,7 @@ void Course::ReadEndings(std::span<const Told> told) {
         continue;
       if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
     }
-    if (SteppedOn(line.event, kStepsThatUndo)) continue;
+    if (line.kind != kInFront && SteppedOn(line.event, kStepsThatUndo)) continue;
     endings_.push_back(line.event);
     only_scores_ = only_scores_ && only_last;
   }

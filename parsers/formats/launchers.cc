@@ -28,7 +28,7 @@ constexpr int kMostTasks = 4096;
 
 /// The numbers of `0-3,8` or `0, 8`; at most kMostTasks of them.
 std::vector<int> ReadTasks(std::string_view list) {
-  static const Pattern kRange(R"(^,? ?(\d{1,7})(?:-(\d{1,7}))?)");
+  static const Pattern kRange(R"(^,? ?(\d{1,7})(?:-(\d{1,7}))?(?:,|$))");
   std::vector<int> tasks;
   while (const auto range = kRange.Search(list)) {
     const auto first = static_cast<int>(*range->number(1));

@@ -45,6 +45,7 @@ TEST_CASE("launchers: tasks of srun", "[launchers]") {
       {"srun: error: n17: task 3: Exited with exit code 137", "srun: host=n17 task=3 code=137 signal=9"},
       {"srun: error: n[17-18]: tasks 0-1: Exited with exit code 1", "srun: code=1; srun: code=1"},
       {"srun: error: n17: task 3: Something else", ""},
+      {"srun: error: n17: tasks 4294967295-2147483648: Terminated", ""},  // no job has so many
   });
 }
 

@@ -178,6 +178,18 @@ TEST_CASE("attempts: a child whose name dies twice was the end of two programs",
   CHECK(JudgeText(run + child(1) + run + child(2) + run).verdict.attempts.empty());
 }
 
+TEST_CASE("course: a scheduler's report in front of the output speaks of the output", "[course]") {
+  const std::string report =
+      "Sender: LSF System <lsfadmin@node07>\nSubject: Job 88123: <train> in cluster <uni> Done\n\nSuccessfully "
+      "completed.\n\nResource usage summary:\n\n    CPU time : 64.00 sec.\n\n";
+  const std::string follows = "The output (if any) follows:\n\n",
+                    above = "The output (if any) is above this job summary.\n";
+  CHECK(JudgeText(report + follows + Steps(1, 20)).verdict.outcome == Outcome::kHealthy);
+  CHECK(JudgeText(report + follows + Steps(1, 20) + kOom).verdict.cause == "cuda-oom");
+  CHECK(JudgeText(report + Steps(1, 20)).verdict.outcome != Outcome::kHealthy);
+  CHECK(JudgeText(Steps(1, 20) + report + above).verdict.outcome == Outcome::kHealthy);
+}
+
 TEST_CASE("course: a thread that died of an exception did not end its process, which printed on", "[lifelines]") {
   const std::string thread =
       "Exception in thread Thread-3:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.9/threading.py\", "
