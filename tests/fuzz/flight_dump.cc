@@ -27,7 +27,8 @@ void Run(std::string_view bytes) {
   std::uint32_t input = 0;
   for (const int rank : {0, 1}) ledger.Add(whole, GlobalRank{rank}, {.input = input++, .line = 1});
   ledger.Add(part, GlobalRank{2}, {.input = input++, .line = 1});
-  for (const Event& event : EventsOf(whole, {}, {})) INQUEST_CHECK(event.text.size() <= kCitedBytes);
+  for (const int rank : {0, 1, 2})
+    for (const Event& event : ledger.EventsOf(GlobalRank{rank}, {})) INQUEST_CHECK(event.text.size() <= kCitedBytes);
   LeftOut left_out;
   const Recorded recorded = ledger.Take(left_out);
   const WaitGraph graph = WaitsOf(recorded);
