@@ -100,6 +100,16 @@ class Builder {
       (lost || recorder->torn ? node.lost : node.idle).Add(rank);
   }
 
+  /// What others had ended, a member had made: its dump is of another time, or of another job. Not so where a root is
+  /// ahead of those whom it sends to, for what lies in buffers between them.
+  static bool OfAnotherTime(const RecordedGroup& group, const RecordedMember& member) {
+    constexpr std::int64_t kBuffered = 64;
+    if (!member.calls || group.mixed) return false;
+    return std::ranges::any_of(group.members, [&](const RecordedMember& other) {
+      return other.last_completed && *other.last_completed > member.last + kBuffered;
+    });
+  }
+
   void FillCollective(WaitNode& node) {
     const RecordedGroup& group = recorded_.groups[node.group];
     for (const int rank : group.Members()) {
@@ -110,7 +120,9 @@ class Builder {
       if (through)
         node.through.Add(rank);
       else
-        Miss(node, rank, member != nullptr && !group.mixed && member->lost.value_or(-1) >= node.seq);
+        Miss(node, rank,
+             member != nullptr && ((!group.mixed && member->lost.value_or(-1) >= node.seq) ||
+                                   (!by_rank_.contains(rank) && OfAnotherTime(group, *member))));
     }
   }
 

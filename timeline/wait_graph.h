@@ -22,7 +22,7 @@ struct WaitNode {
   RankSet idle;     ///< had nothing that had not ended, and had not made this call
   RankSet unknown;  ///< of whom no recorder was given
   RankSet through;  ///< for whom it had ended
-  RankSet lost;     ///< had made it once, or may have, and their recorders no longer hold it: overwritten, torn
+  RankSet lost;     ///< had made it once, or may have, and their recorders do not hold it: overwritten, torn, old
   struct Edge {
     std::uint32_t node = 0;  ///< where those members are instead
     RankSet ranks;

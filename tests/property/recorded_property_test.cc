@@ -38,6 +38,7 @@ const std::map<std::string, std::set<int>>& Blamed() {
       {"stage-stopped", {2}},
       {"tensor-pair-behind", {1}},
       {"one-name-for-two-groups", {3}},
+      {"dump-of-an-earlier-job", {1}},
       {"cycle", {}},
       {"two-groups-and-one-is-behind", {3}},
       {"pairs-in-a-circle", {}},

@@ -605,6 +605,20 @@ const std::map<std::string, Maker>& Makers() {
          }
          return dumps;
        }},
+      {"dump-of-an-earlier-job",
+       [] {
+         const auto run = [](int times) {
+           RecordedJob job(4);
+           job.ring(24);
+           Iterate(job, 4, times);
+           for (const int rank : {0, 2}) job.On(rank, Step("_all_gather_base", 2097152, 2097152 * 4, 120));
+           return job.Run();
+         };
+         auto dumps = run(40);
+         dumps[3] = run(4)[3];
+         for (DumpEntry& entry : dumps[3].entries) entry.created_ns -= std::int64_t{86'400'000'000'000};
+         return dumps;
+       }},
       {"pairs-in-a-circle",
        [] {
          RecordedJob job(4);
