@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string_view>
@@ -68,7 +69,7 @@ class DataPool {
     if (node.size != 0 || count > ~std::uint32_t{0}) return AppendMore(node, items, count);
     auto* const room = reinterpret_cast<DataValue*>(Take(count * sizeof(DataValue)));
     if (room == nullptr) return false;
-    for (std::size_t i = 0; i < count; ++i) room[i] = items[i];
+    std::memcpy(static_cast<void*>(room), items, count * sizeof(DataValue));
     node.items = room;
     node.size = node.room = static_cast<std::uint32_t>(count);
     return true;

@@ -108,7 +108,7 @@ class Stack {
   const DataValue& back() const { return values_[size_ - 1]; }
 
  private:
-  std::vector<DataValue> values_ = std::vector<DataValue>(256);
+  std::vector<DataValue> values_ = std::vector<DataValue>(1024);
   std::size_t size_ = 0;
 };
 
@@ -320,14 +320,6 @@ class Machine {
       return value;
     };
     switch (byte(0)) {
-      case kBinGet:
-        if (byte(1) >= memo_.size()) return 0;
-        to = memo_[byte(1)];
-        return 2;
-      case kLongBinGet:
-        if (number(std::uint32_t{}, 1) >= memo_.size()) return 0;
-        to = memo_[number(std::uint32_t{}, 1)];
-        return 5;
       case kBinInt1:
         to = DataValue::Int(byte(1));
         return 2;
@@ -354,34 +346,60 @@ class Machine {
     }
   }
 
+  /// A row of values that were met before, as the frames of a stack are; where it ends.
+  const char* PushRepeats(const char* at, DataValue*& top, const DataValue* full) const {
+    const DataValue* const memo = memo_.data();
+    const std::size_t known = memo_.size();
+    const char* const last = end_ - 5;  // room for the longer of the two
+    DataValue* to = top;
+    while (to != full && at <= last) {
+      std::uint32_t number = static_cast<unsigned char>(at[1]);
+      std::ptrdiff_t size = 2;
+      if (*at != kBinGet) {
+        if (*at != kLongBinGet) break;
+        std::memcpy(&number, at + 1, sizeof number);
+        size = 5;
+      }
+      if (number >= known) break;
+      *to++ = memo[number];
+      at += size;
+    }
+    top = to;
+    return at;
+  }
+
   /// As many of those as there are in a row, with the lists and dictionaries that begin between them.
   void RunUsual() {
-    constexpr std::size_t kRoom = 64, kLongest = 10;
+    constexpr std::size_t kRoom = 256, kLongest = 10;
     DataValue* const first = stack_.Room(kRoom);
+    DataValue* const full = first + kRoom;
+    DataValue* top = first;
     const std::size_t below = stack_.size();
     const char* at = at_;
-    std::size_t pushed = 0;
-    while (pushed < kRoom && static_cast<std::size_t>(end_ - at) >= kLongest) {
-      const std::size_t taken = PushUsual(at, first[pushed]);
-      at += taken;
-      if (taken > 0) {
-        ++pushed;
+    while (top != full && static_cast<std::size_t>(end_ - at) >= kLongest) {
+      if (*at == kBinGet || *at == kLongBinGet) {
+        const DataValue* const before = top;
+        at = PushRepeats(at, top, full);
+        if (top == before) break;
+      } else if (const std::size_t taken = PushUsual(at, *top); taken > 0) {
+        at += taken;
+        ++top;
       } else if (*at == kMark && marks_.size() < kDeepest) {
-        marks_.push_back(below + pushed);
+        marks_.push_back(below + static_cast<std::size_t>(top - first));
         ++at;
       } else if (*at == kEmptyList || *at == kEmptyDict) {
         DataNode* const node = pool_.NewNode();
         if (node == nullptr) break;
-        first[pushed].kind = *at == kEmptyList ? Kind::kList : Kind::kDict;
-        first[pushed].node = node;
-        ++pushed;
+        top->kind = *at == kEmptyList ? Kind::kList : Kind::kDict;
+        top->node = node;
+        ++top;
         ++at;
       } else {
         break;
       }
     }
     at_ = at;
-    stack_.Took(pushed);
+    stack_.Took(static_cast<std::size_t>(top - first));
   }
 
   void Step(unsigned char op) {

@@ -30,16 +30,20 @@ const RecordedRank* Recorded::Find(GlobalRank rank) const {
   return it == ranks.end() || it->rank != rank ? nullptr : &*it;
 }
 
+// By the middle of the ranks each: a host whose clock is off by minutes moves neither.
 std::optional<std::chrono::nanoseconds> Recorded::LongestWait() const {
-  std::int64_t latest = 0, oldest = 0;
+  std::vector<std::int64_t> latest, waiting_since;
   for (const RecordedRank& rank : ranks) {
-    latest = std::max(latest, rank.latest_ns);
-    if (rank.open.empty() || rank.open.front().created_ns == 0) continue;
-    const std::int64_t created = rank.open.front().created_ns;
-    if (oldest == 0 || created < oldest) oldest = created;
+    if (rank.latest_ns > 0) latest.push_back(rank.latest_ns);
+    if (!rank.open.empty() && rank.open.front().created_ns > 0) waiting_since.push_back(rank.open.front().created_ns);
   }
-  if (oldest == 0) return std::nullopt;
-  return std::chrono::nanoseconds(std::max<std::int64_t>(latest - oldest, 0));
+  if (waiting_since.empty()) return std::nullopt;
+  const auto middle = [](std::vector<std::int64_t>& times) {
+    const auto at = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::ranges::nth_element(times, at);
+    return *at;
+  };
+  return std::chrono::nanoseconds(std::max<std::int64_t>(middle(latest) - middle(waiting_since), 0));
 }
 
 bool Recorded::Hung() const {

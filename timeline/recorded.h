@@ -84,7 +84,7 @@ struct RecordedRank {
 };
 
 struct Recorded {
-  std::vector<RecordedGroup> groups;  ///< by name
+  std::vector<RecordedGroup> groups;  ///< in the order in which they were read
   std::vector<RecordedRank> ranks;    ///< by rank
   std::vector<CallForm> forms;
   std::int64_t timeout_ms = 0;  ///< 0: not recorded
@@ -92,7 +92,7 @@ struct Recorded {
   std::uint64_t nameless = 0;   ///< dumps of which nothing says the rank
   std::string version;          ///< of the first dump
   bool empty() const { return ranks.empty(); }
-  /// How long the call that had not ended and is the oldest had waited when the newest was made; nullopt: not recorded.
+  /// How long ranks had waited in what had not ended when others made their newest call; nullopt: not recorded.
   std::optional<std::chrono::nanoseconds> LongestWait() const;
   /// A watchdog gave up, or some call waited for minutes: else the recorders may have been asked while the job ran.
   bool Hung() const;

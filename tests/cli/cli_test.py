@@ -179,6 +179,31 @@ class CliTest(unittest.TestCase):
         for one in inputs.values():
             self.assertEqual(one["claimed"] + one["plain"] + one["damaged"], one["bytes"])
 
+    def test_flight_recorder(self):
+        case = ROOT / "corpus/tensor-group-behind-a-pipeline"
+        status, table, _ = run("fr", case)
+        self.assertEqual(status, FAILED)
+        self.assertIn("Who waits for whom", table)
+        self.assertIn("for rank 6: no call of theirs is open", table)
+        self.assertTrue(all(len(line) <= 100 for line in table.splitlines()))
+        self.assertNotIn("\x1b", table)
+        status, text, _ = run("fr", case, "--format", "json")
+        document = json.loads(text)
+        self.assertEqual((status, document["verdict"]["culprits"][0]["rank"]), (FAILED, 6))
+        self.assertEqual(document["recorded"]["ranks"], list(range(8)))
+        waits = document["recorded"]["waits"]
+        self.assertIn([6], [wait["idle"] for wait in waits])
+        self.assertEqual(run(case, "--format", "json")[1], text, "the analysis and fr print one document")
+        self.assertEqual(run("fr", case, "-q"), (FAILED, "", ""))
+        self.assertIn("name the dumps", self.refused("fr"))
+        self.assertIn("no dump of a Flight Recorder", self.refused("fr", ROOT / "corpus/oom-on-one-rank-others-time-out"))
+        one = (ROOT / "corpus/rank-5-never-gathers/nccl_trace_rank_0").read_bytes()
+        self.assertIn("which rank wrote them", self.refused("fr", "-", stdin=one))
+        (self.folder / "nccl_trace_rank_0").write_bytes(one[:2] + b"cposix\nsystem\n" + one[2:])
+        status, text, _ = run(self.folder, "--format", "json")
+        problems = [entry["problem"] for entry in json.loads(text)["inputs"]]
+        self.assertEqual(problems, [None, "GLOBAL at byte 2 would call what the file names, which is refused"])
+
     def test_two_dashes_end_the_options(self):
         (self.folder / "-dash.log").write_bytes(OUT_OF_MEMORY)
         (self.folder / "rules").write_bytes(OUT_OF_MEMORY)
