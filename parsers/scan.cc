@@ -91,8 +91,10 @@ class Pipeline {
     BlockScanner scanner(sieve_);
     while (auto block = ReadNext(buffer)) {
       Scanned scanned{*block, {}, {}, {}};
-      if (block->dump != nullptr)
-        scanned.trace = block->dump->trace ? *block->dump->trace : ReadFlightDump(block->dump->bytes);
+      if (Dump* const dump = block->dump.get()) {
+        scanned.trace = dump->trace ? std::move(dump->trace) : ReadFlightDump(dump->bytes);
+        dump->bytes = {};
+      }
       if (block->document) scanned.document = std::string(block->text);
       scanned.yield = scanner.Scan(block->text, block->cut_head, block->offset);
       block->removed.claimed += scanned.yield.removed.claimed;

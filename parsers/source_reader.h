@@ -51,10 +51,10 @@ struct Block {
   bool container = false;            ///< of an input that something wrapped, and that is read as what it wrapped
   const InputForm* form = nullptr;   ///< of its input, where `first`: what that is, where it is known to be no log
   Removed removed;                   ///< of the input, since the block before
-  bool document = false;  ///< of an input that may be one document, and is not longer than kDocumentCap up to here
-  std::string path;       ///< of its input, where `first`
-  std::string problem;    ///< of its input, where `last`: why it is not whole
-  std::shared_ptr<const Dump> dump;  ///< what it is instead of a text, where it is a dump of a recorder
+  bool document = false;       ///< of an input that may be one document, and is not longer than kDocumentCap up to here
+  std::string path;            ///< of its input, where `first`
+  std::string problem;         ///< of its input, where `last`: why it is not whole
+  std::shared_ptr<Dump> dump;  ///< what it is instead of a text, where it is a dump of a recorder
 };
 
 /// Not thread-safe: workers take turns, each reading into its own buffer, so that the bytes are in its own cache.

@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "report/page.h"
 #include "report/terminal.h"
 #include "rules/relation.h"
 
@@ -16,47 +17,9 @@ namespace {
 
 using Where = RecordedRow::Where;
 
-std::map<int, std::uint32_t> NodeByRank(const WaitGraph& waits) {
-  std::map<int, std::uint32_t> out;
-  for (std::uint32_t i = 0; i < waits.nodes.size(); ++i)
-    for (const int rank : waits.nodes[i].ranks) out.emplace(rank, i);
-  return out;
-}
-
 std::string Number(const std::optional<std::int64_t>& number) { return number ? fmt::format("#{}", *number) : "-"; }
 
 std::string StateOf(const RecordedCall& call) { return call.gave_up ? "given up" : std::string(Name(call.state)); }
-
-class Page {
- public:
-  Page(const TextStyle& style, const Sink& sink)
-      : width_(std::max(style.width, 40)), color_(style.color), sink_(sink) {}
-  ~Page() { sink_(out_); }
-  Page(const Page&) = delete;
-  Page& operator=(const Page&) = delete;
-
-  int width() const { return width_; }
-  void Line(std::string_view indent, std::string_view text, bool bold = false) {
-    out_ += indent;
-    const std::string fit = Cut(Sanitize(text), width_ - Columns(indent));
-    out_ += bold && color_ == Color::kAlways ? fmt::format("\x1b[1m{}\x1b[0m\n", fit) : fit + "\n";
-    constexpr std::size_t kPiece = 1 << 16;
-    if (out_.size() < kPiece) return;
-    sink_(out_);
-    out_.clear();
-  }
-  void Paragraph(std::string_view indent, std::string_view text) {
-    constexpr int kRows = 6;
-    for (const std::string& line : Wrap(Sanitize(text), width_ - Columns(indent), kRows)) Line(indent, line);
-  }
-  void Blank() { out_ += '\n'; }
-
- private:
-  int width_;
-  Color color_;
-  const Sink& sink_;
-  std::string out_;
-};
 
 /// Columns as wide as what stands in them; the last takes what is left.
 void Table(Page& page, const std::vector<std::array<std::string, 5>>& rows) {
@@ -107,7 +70,7 @@ void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::ui
                      row.where == Where::kInCall ? StateOf(*row.call) : "-", What(recorded, waits, row)});
   }
   page.Blank();
-  page.Line("", fmt::format("Group {}: {} ranks", group.InWords(), group.Members().size()), true);
+  page.Line("", fmt::format("Group {}: {} ranks", group.InWords(), group.Members().size()), style::kBold);
   Table(page, cells);
   if (rows.size() > kMostRows)
     page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostRows));
@@ -122,7 +85,7 @@ void Waits(Page& page, const Recorded& recorded, const WaitGraph& waits) {
   constexpr std::size_t kMostNodes = 24;
   if (waits.nodes.empty()) return;
   page.Blank();
-  page.Line("", "Who waits for whom", true);
+  page.Line("", "Who waits for whom", style::kBold);
   for (std::size_t i = 0; i < std::min(waits.nodes.size(), kMostNodes); ++i) {
     const WaitNode& node = waits.nodes[i];
     page.Line("  ", fmt::format("[{}] {} in {}", i, RanksWithin(node.ranks), InWords(recorded, node)));
@@ -151,7 +114,6 @@ void Waits(Page& page, const Recorded& recorded, const WaitGraph& waits) {
 
 std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits, std::uint32_t number) {
   const RecordedGroup& group = recorded.groups[number];
-  const std::map<int, std::uint32_t> nodes = NodeByRank(waits);
   // Call sites tell ranks apart, and so do the states.
   using Key = std::tuple<Where, std::optional<std::int64_t>, std::optional<std::int64_t>, std::int64_t, std::uint32_t,
                          std::string, std::string>;
@@ -169,7 +131,7 @@ std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits
                own != recorder->open.end()) {
       row.where = Where::kInCall;
       row.call = &*own;
-    } else if (const auto node = nodes.find(rank); node != nodes.end()) {
+    } else if (const auto node = waits.node_of.find(rank); node != waits.node_of.end()) {
       row.where = Where::kElsewhere;
       row.node = node->second;
     } else if (recorder->last) {
@@ -193,13 +155,14 @@ std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits
 void RenderRecorded(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
   const Recorded& recorded = *timeline.recorded;
   const WaitGraph waits = WaitsOf(recorded);
-  Page page(context.text, sink);
+  Page page(context.text);
   page.Line("",
             verdict.outcome == Outcome::kFailed
                 ? fmt::format("{}: {} (confidence {:.0f} %)", verdict.cause, verdict.title, verdict.confidence * 100)
                 : verdict.title,
-            true);
-  page.Paragraph("", verdict.summary);
+            style::kBold);
+  constexpr int kSummaryRows = 6;
+  page.Paragraph("", verdict.summary, kSummaryRows);
   std::uint64_t entries = 0;
   RankSet given;
   for (const RecordedRank& rank : recorded.ranks) {
@@ -224,6 +187,7 @@ void RenderRecorded(const Timeline& timeline, const Verdict& verdict, const Repo
       std::ranges::count_if(recorded.groups, [](const RecordedGroup& group) { return group.members.empty(); });
   if (silent > 0) page.Line("", fmt::format("and {} groups in which no rank recorded anything", silent));
   Waits(page, recorded, waits);
+  sink(page.Take());
 }
 
 }  // namespace inquest

@@ -74,6 +74,7 @@ class Builder {
         front->node = static_cast<std::uint32_t>(graph_.nodes.size());
         const RecordedCall& own = *front->calls.front();
         node.ranks.Add(front->rank->rank.value);
+        graph_.node_of.emplace(front->rank->rank.value, front->node);
         if (own.created_ns > 0 && (node.created_ns == 0 || own.created_ns < node.created_ns))
           node.created_ns = own.created_ns;
         begun = begun || own.state == CallTrace::State::kStarted;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,8 +50,9 @@ struct WaitRoot {
 };
 
 struct WaitGraph {
-  std::vector<WaitNode> nodes;  ///< collectives by group and number, then pairs by rank
-  std::vector<WaitRoot> roots;  ///< those that most ranks wait for first; then the oldest
+  std::vector<WaitNode> nodes;           ///< collectives by group and number, then pairs by rank
+  std::map<int, std::uint32_t> node_of;  ///< of each rank that waits
+  std::vector<WaitRoot> roots;           ///< those that most ranks wait for first; then the oldest
 };
 
 WaitGraph WaitsOf(const Recorded& recorded);

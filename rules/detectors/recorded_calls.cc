@@ -63,19 +63,27 @@ class Recorders {
     return CiteCall(rank, call.where, LineOf(recorded_, call), std::move(role));
   }
 
-  CollectiveRef RefOf(const WaitNode& node) const {
-    const RecordedCall& call = FrontOf(node.ranks.front());
-    const CallForm& form = recorded_.forms[call.form];
+  CollectiveRef RefOf(const CallForm& form, const RecordedGroup& group) const {
     CollectiveRef ref;
     ref.op = WorkName(form.op);
-    if (!node.pairwise) ref.seq = node.seq;
     if (!form.inputs.empty()) ref.numel_in = Elements(form.inputs);
     if (!form.outputs.empty()) ref.numel_out = Elements(form.outputs);
     if (!form.dtypes.empty()) ref.dtype = form.dtypes;
     if (recorded_.timeout_ms > 0) ref.timeout_ms = recorded_.timeout_ms;
-    ref.process_group = recorded_.groups[node.group].name;
+    ref.process_group = group.name;
+    return ref;
+  }
+
+  CollectiveRef RefOf(const WaitNode& node) const {
+    CollectiveRef ref = RefOf(recorded_.forms[FrontOf(node.ranks.front()).form], recorded_.groups[node.group]);
+    if (!node.pairwise) ref.seq = node.seq;
     ref.ranks_waiting = node.ranks;
     return ref;
+  }
+
+  /// The grade by how sure it is that they hung.
+  Found::Held BySure(Found::Held gave_up, Found::Held long_ago, Found::Held just_asked) const {
+    return sure_ == Sure::kGaveUp ? gave_up : sure_ == Sure::kLongAgo ? long_ago : just_asked;
   }
 
   /// A watchdog gave up, here or in a log; or what waits has waited for most of its time. Else the dumps may have been
@@ -131,14 +139,8 @@ class Recorders {
               BlameRank(timeline_, GlobalRank{rank},
                         fmt::format("called {}{}{}", InWords(recorded_.forms[sides[i].form]),
                                     sides[i].site.empty() ? "" : " in " + sides[i].site, ", unlike the majority")));
-    CollectiveRef ref;
-    ref.op = WorkName(first.op);
+    CollectiveRef ref = RefOf(first, *worst);
     ref.seq = worst->divergence->seq;
-    if (!first.inputs.empty()) ref.numel_in = Elements(first.inputs);
-    if (!first.outputs.empty()) ref.numel_out = Elements(first.outputs);
-    if (!first.dtypes.empty()) ref.dtype = first.dtypes;
-    if (recorded_.timeout_ms > 0) ref.timeout_ms = recorded_.timeout_ms;
-    ref.process_group = worst->name;
     for (const auto& side : sides) ref.ranks_waiting.Add(side.ranks);
     found.collective = std::move(ref);
     return found;
@@ -186,9 +188,8 @@ class Recorders {
 
   std::optional<Relation> FromIdle(const WaitRoot& root, const WaitNode& node) const {
     const RankSet idle = AllIdle(node);
-    Found found({"recorded-rank-behind", "just-asked"});
-    if (sure_ == Sure::kGaveUp) found.Grade({"recorded-rank-behind", "gave-up"});
-    if (sure_ == Sure::kLongAgo) found.Grade({"recorded-rank-behind", "long-ago"});
+    Found found(BySure({"recorded-rank-behind", "gave-up"}, {"recorded-rank-behind", "long-ago"},
+                       {"recorded-rank-behind", "just-asked"}));
     found.Say("ranks", RanksInWords(idle));
     found.Say("call", InWords(recorded_, node));
     found.Say("waiting", Wait(node.ranks));
@@ -239,9 +240,8 @@ class Recorders {
   }
 
   std::optional<Relation> FromNotBegun(const WaitNode& node) const {
-    Found found({"recorded-not-begun", "just-asked"});
-    if (sure_ == Sure::kGaveUp) found.Grade({"recorded-not-begun", "gave-up"});
-    if (sure_ == Sure::kLongAgo) found.Grade({"recorded-not-begun", "long-ago"});
+    Found found(BySure({"recorded-not-begun", "gave-up"}, {"recorded-not-begun", "long-ago"},
+                       {"recorded-not-begun", "just-asked"}));
     const RankSet begun = node.ranks.Without(node.enqueued_only);
     found.Say("ranks", RanksInWords(node.enqueued_only));
     found.Say("call", InWords(recorded_, node));
@@ -257,9 +257,8 @@ class Recorders {
   }
 
   std::optional<Relation> FromCircle(const WaitRoot& root) const {
-    Found found({"recorded-circle", "just-asked"});
-    if (sure_ == Sure::kGaveUp) found.Grade({"recorded-circle", "gave-up"});
-    if (sure_ == Sure::kLongAgo) found.Grade({"recorded-circle", "long-ago"});
+    Found found(
+        BySure({"recorded-circle", "gave-up"}, {"recorded-circle", "long-ago"}, {"recorded-circle", "just-asked"}));
     std::string circle;
     for (std::size_t i = 0; i < root.nodes.size(); ++i) {
       const WaitNode& node = graph_.nodes[root.nodes[i]];

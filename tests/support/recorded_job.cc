@@ -265,6 +265,16 @@ void RunStages(RecordedJob& job, int ranks, int times) {
   }
 }
 
+/// Neighbours of four ranks in a row, in blocks: those in its middle in two, those at its ends in one.
+void ExchangeInARow(RecordedJob& job) {
+  for (int rank = 0; rank < 4; rank += 2) {
+    job.On(rank, Batch({Pass("send", rank + 1, 57), Pass("recv", rank + 1, 61)}));
+    job.On(rank + 1, Batch({Pass("recv", rank, 61), Pass("send", rank, 57)}));
+  }
+  job.On(1, Batch({Pass("send", 2, 57), Pass("recv", 2, 61)}));
+  job.On(2, Batch({Pass("recv", 1, 61), Pass("send", 1, 57)}));
+}
+
 using Maker = std::function<std::map<int, FlightDump>()>;
 
 const std::map<std::string, Maker>& Makers() {
@@ -656,12 +666,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(4);
          job.blocks_take_numbers();
          for (int i = 0; i < 8; ++i) {
-           for (int rank = 0; rank < 4; rank += 2) {
-             job.On(rank, Batch({Pass("send", rank + 1, 57), Pass("recv", rank + 1, 61)}));
-             job.On(rank + 1, Batch({Pass("recv", rank, 61), Pass("send", rank, 57)}));
-           }
-           job.On(1, Batch({Pass("send", 2, 57), Pass("recv", 2, 61)}));
-           job.On(2, Batch({Pass("recv", 1, 61), Pass("send", 1, 57)}));
+           ExchangeInARow(job);
            job.All(Step("all_reduce", 1, 1, 163));
          }
          for (const int rank : {0, 1, 2}) {
@@ -679,12 +684,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(4);
          job.blocks_take_numbers();
          for (int i = 0; i < 9; ++i) {
-           for (int rank = 0; rank < 4; rank += 2) {
-             job.On(rank, Batch({Pass("send", rank + 1, 57), Pass("recv", rank + 1, 61)}));
-             job.On(rank + 1, Batch({Pass("recv", rank, 61), Pass("send", rank, 57)}));
-           }
-           job.On(1, Batch({Pass("send", 2, 57), Pass("recv", 2, 61)}));
-           job.On(2, Batch({Pass("recv", 1, 61), Pass("send", 1, 57)}));
+           ExchangeInARow(job);
            for (int rank = 0; rank < 4; ++rank)
              if (i < 8 || rank != 1) job.On(rank, Step("all_reduce", 1, 1, 163));
          }
