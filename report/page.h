@@ -15,8 +15,8 @@
 namespace inquest {
 
 namespace style {
-inline constexpr std::string_view kPlain, kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[1;31m", kGreen = "\x1b[1;32m",
-                                   kYellow = "\x1b[1;33m", kCyan = "\x1b[36m";
+inline constexpr std::string_view kPlain, kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[1;31m",
+                                          kGreen = "\x1b[1;32m", kYellow = "\x1b[1;33m", kCyan = "\x1b[36m";
 }
 
 /// Lines of the report. Texts are sanitised here, so that no caller can forget it; heads and indents are our own.
