@@ -52,7 +52,8 @@ struct DataValue {
 struct DataNode {
   DataValue* items = nullptr;
   std::uint32_t size = 0, room = 0;
-  bool torn = false;  ///< the document ended inside it
+  bool torn = false;   ///< the document ended inside it
+  bool known = false;  ///< the same in several places of the document
 };
 
 /// Memory for one document, taken piece by piece and given back at once.

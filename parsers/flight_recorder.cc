@@ -403,13 +403,29 @@ class Reader {
     }
   }
 
-  /// Told apart by 64 bits of a hash.
+  static constexpr Field kFormParts[] = {Field::kInputs, Field::kOutputs, Field::kInputTypes, Field::kOutputTypes};
+
+  /// What is known as one list everywhere is compared by where it lies; all else, told apart by 64 bits of a hash.
   std::uint32_t FormOf(const Entry& entry) {
+    Mix places;
+    places.Add(reinterpret_cast<std::uintptr_t>(entry[Field::kName].text));
+    bool known = true;
+    for (const Field part : kFormParts) {
+      const DataValue& value = entry[part];
+      known = known && value.is(Kind::kList) && (value.node->known || value.node->size == 0);
+      if (known) places.Add(value.node->size == 0 ? 0 : reinterpret_cast<std::uintptr_t>(value.node));
+    }
+    if (!known) return FormByContent(entry);
+    Near& near = near_forms_[places.value() % near_forms_.size()];
+    if (near.key != places.value()) near = {places.value(), FormByContent(entry)};
+    return near.number;
+  }
+
+  std::uint32_t FormByContent(const Entry& entry) {
     Mix mix;
     Spend(entry[Field::kName].size);
     mix.Add(entry[Field::kName].str());
-    for (const Field part : {Field::kInputs, Field::kOutputs, Field::kInputTypes, Field::kOutputTypes})
-      Add(entry[part], mix);
+    for (const Field part : kFormParts) Add(entry[part], mix);
     const auto [it, is_new] = form_numbers_.try_emplace(mix.value(), static_cast<std::uint32_t>(out_.forms.size()));
     if (is_new) AddForm(entry);
     return it->second;
@@ -473,10 +489,18 @@ class Reader {
     return fmt::format("{}", fmt::join(seen, ", "));
   }
 
-  /// The innermost frame that is not PyTorch's own.
   std::uint32_t SiteOf(const DataValue& frames) {
-    constexpr std::uint32_t kDeep = 48, kHashed = 16;
     if (!frames.is(Kind::kList) || frames.node->size == 0) return 0;
+    if (!frames.node->known) return SiteByContent(frames);
+    const auto place = reinterpret_cast<std::uintptr_t>(frames.node);
+    Near& near = near_sites_[place / alignof(std::max_align_t) % near_sites_.size()];
+    if (near.key != place) near = {place, SiteByContent(frames)};
+    return near.number;
+  }
+
+  /// The innermost frame that is not PyTorch's own.
+  std::uint32_t SiteByContent(const DataValue& frames) {
+    constexpr std::uint32_t kDeep = 48, kHashed = 16;
     Mix mix;
     for (std::uint32_t i = 0; i < std::min(frames.node->size, kHashed); ++i)
       mix.Add(reinterpret_cast<std::uintptr_t>(frames.node->items[i].node));
@@ -508,7 +532,14 @@ class Reader {
                                   "its number in a send or receive"};
   }
 
+  /// What was looked up last under a key like it.
+  struct Near {
+    std::uint64_t key = 0;
+    std::uint32_t number = 0;
+  };
+
   CallTrace out_;
+  std::array<Near, 256> near_forms_{}, near_sites_{};
   std::vector<std::pair<const char*, Field>> known_;
   std::vector<Named> names_;   ///< of each form
   std::vector<Block> blocks_;  ///< of each group

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -103,13 +104,59 @@ class Stack {
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   const DataValue* data() const { return values_.data(); }
-  const DataValue& operator[](std::size_t at) const { return values_[at]; }
+  DataValue& operator[](std::size_t at) { return values_[at]; }
   const DataValue& front() const { return values_[0]; }
-  const DataValue& back() const { return values_[size_ - 1]; }
+  DataValue& back() { return values_[size_ - 1]; }
 
  private:
   std::vector<DataValue> values_ = std::vector<DataValue>(1024);
   std::size_t size_ = 0;
+};
+
+/// Lists by the bytes that made them. A dump has a few hundred call stacks and shapes, each of them thousands of times
+/// in the same bytes: values that were met before, and numbers. Such a list is read once, and is one node ever after.
+class KnownLists {
+ public:
+  struct List {
+    const char* begin = nullptr;  ///< at its first opcode
+    std::size_t size = 0;
+    DataNode* node = nullptr;
+  };
+  /// What ten bytes from `at` on, or more, begin with; nullptr: no list that is known.
+  const List* Find(const char* at, const char* end) const {
+    const auto left = static_cast<std::size_t>(end - at);
+    if (const List& list = short_[PlaceOfShort(at)]; Is(list, at, left)) return &list;
+    if (left < kLongest) return nullptr;
+    const List& list = long_[PlaceOfLong(at)];
+    return Is(list, at, left) ? &list : nullptr;
+  }
+  void Add(const List& list, const char* end) {
+    if (end - list.begin < static_cast<std::ptrdiff_t>(kLongest)) return;
+    (list.size < kShort ? short_[PlaceOfShort(list.begin)] : long_[PlaceOfLong(list.begin)]) = list;
+  }
+  void Forget() {
+    short_.fill({});
+    long_.fill({});
+  }
+
+ private:
+  // Short ones are told apart by the eight bytes behind `](`, in which they mostly end; long ones by 32.
+  static constexpr std::size_t kShort = 24, kLongest = 34, kPlaces = 512;
+  static std::uint64_t Mixed(const char* at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return word * 0x9e3779b97f4a7c15U;
+  }
+  static std::size_t PlaceOfShort(const char* at) { return static_cast<std::size_t>(Mixed(at + 2) >> 55); }
+  static std::size_t PlaceOfLong(const char* at) {
+    std::uint64_t hash = 0;
+    for (std::size_t i = 2; i < kLongest; i += 8) hash = (std::rotl(hash, 23) ^ Mixed(at + i)) * 0x9e3779b97f4a7c15U;
+    return static_cast<std::size_t>(hash >> 55);
+  }
+  static bool Is(const List& list, const char* at, std::size_t left) {
+    return list.node != nullptr && list.size <= left && std::memcmp(list.begin, at, list.size) == 0;
+  }
+  std::array<List, kPlaces> short_{}, long_{};
 };
 
 class Machine {
@@ -214,21 +261,36 @@ class Machine {
     Push(value);
   }
 
+  struct Mark {
+    std::size_t above = 0;       ///< the size of the stack where it was set
+    const char* list = nullptr;  ///< what it is to fill began there, empty, right before it
+  };
   void PushMark() {
     if (marks_.size() >= kDeepest)
       halt_ = Halt::kFull;
     else
-      marks_.push_back(stack_.size());
+      marks_.push_back({stack_.size()});
   }
-  /// The newest mark goes; where it stood. A pickle without it is none.
-  std::optional<std::size_t> PopMark() {
-    if (marks_.empty() || marks_.back() > stack_.size()) {
+  /// The newest mark goes. A pickle without it is none.
+  std::optional<Mark> PopMark() {
+    if (marks_.empty() || marks_.back().above > stack_.size()) {
       halt_ = Halt::kBroken;
       return std::nullopt;
     }
-    const std::size_t mark = marks_.back();
+    const Mark mark = marks_.back();
     marks_.pop_back();
     return mark;
+  }
+  /// A list that is known is nobody's: one that may be changed, from here or through the memo, becomes a copy of it.
+  bool Own(DataValue& list) {
+    if (!list.is(Kind::kList) || !list.node->known) return true;
+    DataNode* const own = pool_.NewNode();
+    if (own == nullptr || !pool_.Append(*own, list.node->items, list.node->size)) {
+      halt_ = Halt::kFull;
+      return false;
+    }
+    list.node = own;
+    return true;
   }
   /// Values from `first` on go into the container below them.
   void Fill(std::size_t first) {
@@ -237,17 +299,25 @@ class Machine {
       halt_ = Halt::kBroken;
       return;
     }
-    const DataValue into = stack_[first - 1];
-    std::size_t count = stack_.size() - first;
+    DataValue& into = stack_[first - 1];
+    const std::size_t count = stack_.size() - first;
     if (into.kind == Kind::kDict && count % 2 != 0) {
       halt_ = Halt::kBroken;
       return;
     }
+    if (!Own(into)) return;
     if (!pool_.Append(*into.node, stack_.data() + first, count)) halt_ = Halt::kFull;
     stack_.Cut(first);
   }
   void FillFromMark() {
-    if (const auto mark = PopMark()) Fill(*mark);
+    const auto mark = PopMark();
+    if (!mark) return;
+    Fill(mark->above);
+    // What was put into the memo on the way is put there again by whoever reads it again.
+    if (halt_ != Halt::kNo || mark->list == nullptr || (last_put_ != nullptr && last_put_ > mark->list)) return;
+    DataNode* const node = stack_.back().node;
+    node->known = true;
+    known_.Add({mark->list, static_cast<std::size_t>(at_ - mark->list), node}, end_);
   }
   void FillTop(std::size_t count) {
     if (stack_.size() < count + 1) {
@@ -273,7 +343,7 @@ class Machine {
     Push(value);
   }
   void WrapFromMark(Kind kind) {
-    if (const auto mark = PopMark()) Wrap(kind, *mark);
+    if (const auto mark = PopMark()) Wrap(kind, mark->above);
   }
   void WrapTop(std::size_t count) {
     if (stack_.size() < count)
@@ -290,8 +360,13 @@ class Machine {
       halt_ = Halt::kBroken;
       return;
     }
-    if (number >= memo_.size()) memo_.resize(number + 1);
+    if (!Own(stack_.back())) return;
+    if (number < memo_.size())
+      known_.Forget();
+    else
+      memo_.resize(number + 1);
     memo_[number] = stack_.back();
+    last_put_ = at_;
   }
   void Get(std::uint64_t number) {
     if (halt_ != Halt::kNo) return;
@@ -376,6 +451,7 @@ class Machine {
     DataValue* top = first;
     const std::size_t below = stack_.size();
     const char* at = at_;
+    const char* empty = nullptr;  ///< where a list began
     while (top != full && static_cast<std::size_t>(end_ - at) >= kLongest) {
       if (*at == kBinGet || *at == kLongBinGet) {
         const DataValue* const before = top;
@@ -385,14 +461,21 @@ class Machine {
         at += taken;
         ++top;
       } else if (*at == kMark && marks_.size() < kDeepest) {
-        marks_.push_back(below + static_cast<std::size_t>(top - first));
+        const bool fills = empty != nullptr && at == empty + 1;
+        marks_.push_back({below + static_cast<std::size_t>(top - first), fills ? empty : nullptr});
         ++at;
+      } else if (const KnownLists::List* known = *at == kEmptyList ? known_.Find(at, end_) : nullptr) {
+        top->kind = Kind::kList;
+        top->node = known->node;
+        ++top;
+        at += known->size;
       } else if (*at == kEmptyList || *at == kEmptyDict) {
         DataNode* const node = pool_.NewNode();
         if (node == nullptr) break;
         top->kind = *at == kEmptyList ? Kind::kList : Kind::kDict;
         top->node = node;
         ++top;
+        empty = *at == kEmptyList ? at : nullptr;
         ++at;
       } else {
         break;
@@ -531,7 +614,7 @@ class Machine {
       case kFrozenSet:
         return WrapFromMark(Kind::kList);
       case kPop:
-        if (!marks_.empty() && marks_.back() == stack_.size())
+        if (!marks_.empty() && marks_.back().above == stack_.size())
           marks_.pop_back();
         else if (!stack_.empty())
           stack_.Cut(stack_.size() - 1);
@@ -539,12 +622,12 @@ class Machine {
           halt_ = Halt::kBroken;
         return;
       case kPopMark:
-        if (const auto mark = PopMark()) stack_.Cut(*mark);
+        if (const auto mark = PopMark()) stack_.Cut(mark->above);
         return;
       case kDup:
         if (stack_.empty())
           halt_ = Halt::kBroken;
-        else
+        else if (Own(stack_.back()))
           Push(DataValue(stack_.back()));
         return;
       default:
@@ -557,12 +640,12 @@ class Machine {
 
   /// From the inside out, what stands above each mark goes into what stands below it; a key without its value is lost.
   void CloseAll() {
-    while (!marks_.empty() && marks_.back() <= stack_.size()) {
-      const std::size_t mark = marks_.back();
+    while (!marks_.empty() && marks_.back().above <= stack_.size()) {
+      const std::size_t mark = marks_.back().above;
       marks_.pop_back();
       if (mark == 0) break;
-      const DataValue& into = stack_[mark - 1];
-      if (into.kind != Kind::kList && into.kind != Kind::kDict) {
+      DataValue& into = stack_[mark - 1];
+      if ((into.kind != Kind::kList && into.kind != Kind::kDict) || !Own(into)) {
         stack_.Cut(mark);
         continue;
       }
@@ -598,7 +681,9 @@ class Machine {
   DataPool& pool_;
   Stack stack_;
   std::vector<DataValue> memo_;
-  std::vector<std::size_t> marks_;
+  std::vector<Mark> marks_;
+  KnownLists known_;
+  const char* last_put_ = nullptr;
   string_view refused_;
   Halt halt_ = Halt::kNo;
 };

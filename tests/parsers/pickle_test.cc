@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 
@@ -299,6 +300,56 @@ TEST_CASE("pickle: where it is cut, all around it is torn and what was whole sta
   for (const auto& row : rows) {
     CAPTURE(row.bytes);
     CHECK(Read(row.bytes).shown == row.shown);
+  }
+}
+
+/// Lists in a few forms, over and over, put into the memo and changed afterwards; `between` stands in each list's
+/// begin.
+std::string ListsOverAndOver(unsigned seed, std::string_view between) {
+  std::mt19937 random(seed);
+  const auto one_of = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
+  std::string out = "](";
+  unsigned memo = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto list = [&](auto& self, unsigned depth) -> void {
+      out += "]" + std::string(between) + "(";
+      const unsigned kind = one_of(3);
+      for (unsigned k = 0; k < (kind == 0 ? 1 : kind * 12); ++k) out += "K"s + static_cast<char>(one_of(2));
+      if (depth == 0 && one_of(3) == 0) self(self, 1);
+      if (memo > 0 && one_of(2) == 0) out += "h"s + static_cast<char>(one_of(memo));
+      if (one_of(8) == 0 && memo < 200) out += "q"s + static_cast<char>(memo++);  // what was pushed last
+      out += "e";
+    };
+    list(list, 0);
+    switch (one_of(8)) {
+      case 0:
+        if (memo < 200) out += "q"s + static_cast<char>(memo++);
+        break;
+      case 1:
+        if (memo > 0) out += "q"s + static_cast<char>(one_of(memo));  // another value under a number that was used
+        break;
+      case 2:
+        out += "K\007a";
+        break;
+      case 3:
+        out += "(K\010K\011e";
+        break;
+      case 4:
+        out += "2(K\012e";
+        break;
+      default:
+        break;
+    }
+  }
+  return out + "e." + std::string(40, 'N');
+}
+
+TEST_CASE("pickle: a list that comes again in the same bytes is read as if it were the first", "[unit][pickle]") {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    INFO("seed " << seed);
+    const Made again = Read(ListsOverAndOver(seed, "")), each_by_itself = Read(ListsOverAndOver(seed, "N0"));
+    CHECK(again.shown == each_by_itself.shown);
+    CHECK(again.problem == each_by_itself.problem);
   }
 }
 
