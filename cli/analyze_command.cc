@@ -86,7 +86,7 @@ CommandResult RunFlightRecorder(const Options& options) {
                         "let their names end with the rank, as PyTorch does: nccl_trace_rank_3",
                         options.arguments.front()});
   if (recorded.empty())
-    return CouldNotRun({"no dump of a Flight Recorder is among what was given",
+    return CouldNotRun({"no dump of a Flight Recorder, and no count of NCCL's, is among what was given",
                         "inquest PATH... reads logs; a job writes dumps with TORCH_NCCL_DUMP_ON_TIMEOUT=1",
                         options.arguments.front()});
   CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};

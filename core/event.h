@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/rank_set.h"
 #include "core/time.h"
 
 namespace inquest {
@@ -640,8 +641,9 @@ struct RankProgress {
     kAsyncError,
     kInitError
   };
+  enum class Source : std::uint8_t { kRas, kInspector };
   State state = State::kLaunched;
-  std::string source;             ///< `ras`, `inspector`
+  Source source = Source::kRas;
   std::string comm;               ///< its hash as printed; empty: of the process, not of a communicator
   std::optional<GroupRank> rank;  ///< absent: `ranks` of them, which the source does not number
   int ranks = 1;
@@ -651,7 +653,9 @@ struct RankProgress {
   std::optional<int> gpu;
   std::optional<std::int64_t> pid;
   std::string node;  ///< as the source names it: RAS knows addresses, not names
-  INQUEST_FIELDS(Key(state), source, Key(comm), Key(rank), ranks, nranks, Key(op), count, gpu, pid, node)
+  RankSet in_job;    ///< the same ranks by their numbers in the job's communicator; empty: not known
+  INQUEST_FIELDS(Key(state), Key(source), Key(comm), Key(rank), Key(ranks), nranks, Key(op), count, gpu, pid, node,
+                 in_job)
 };
 
 /// A test of a GPU by DCGM's diagnostic. Passed and skipped tests are not events.

@@ -67,6 +67,12 @@ class Hash {
   void AddField(const std::vector<T>& values) {
     for (const T& value : values) AddField(value);
   }
+  void AddField(const RankSet& ranks) {
+    for (const RankSet::Stretch& stretch : ranks.stretches()) {
+      AddField(stretch.first);
+      AddField(stretch.last);
+    }
+  }
   template <HasFields T>
   void AddField(const T& kind) {
     kind.Fields([&hash = *this](std::string_view, const auto&... fields) {
@@ -108,6 +114,7 @@ template <class T>
 std::size_t Heap(const std::optional<T>& value) {
   return value ? Heap(*value) : 0;
 }
+std::size_t Heap(const RankSet& ranks) { return Heap(ranks.stretches()); }
 template <class T>
 std::size_t Heap(const std::vector<T>& values) {
   std::size_t bytes = values.capacity() == 0 ? 0 : values.capacity() * sizeof(T) + kAllocation;

@@ -374,6 +374,7 @@ Json RecordedGroupToJson(const Timeline& timeline, const WaitGraph& waits, std::
   const Recorded& recorded = *timeline.recorded;
   const RecordedGroup& group = recorded.groups[number];
   static constexpr std::array<std::string_view, 4> kWhere = {"in-call", "elsewhere", "nowhere", "no-dump"};
+  static const std::array<Json, 3> kSources = {Json(nullptr), Json("nccl-ras"), Json("nccl-inspector")};
   Json divergence = nullptr;
   if (group.divergence)
     divergence = Json{{"seq", group.divergence->seq}, {"sides", List(group.divergence->sides, [&](const auto& side) {
@@ -389,6 +390,7 @@ Json RecordedGroupToJson(const Timeline& timeline, const WaitGraph& waits, std::
                                                        })}};
   return Json{{"name", group.name},
               {"desc", OrNull(group.desc)},
+              {"counted_by", kSources[static_cast<std::size_t>(group.source)]},
               {"ranks", Ranks(group.Members())},
               {"rows", List(RowsOf(recorded, waits, number),
                             [&](const RecordedRow& row) {
@@ -423,11 +425,9 @@ void WriteRecorded(const Timeline& timeline, Document& document) {
   document.Key("recorded");
   if (recorded.empty()) return document.Value(nullptr);
   const WaitGraph waits = WaitsOf(recorded);
-  RankSet given;
-  for (const RecordedRank& rank : recorded.ranks) given.Add(rank.rank.value);
   document.Begin('{');
   document.Key("version").Value(OrNull(recorded.version));
-  document.Key("ranks").Value(Ranks(given));
+  document.Key("ranks").Value(Ranks(recorded.Given()));
   document.Key("nameless").Value(recorded.nameless);
   document.Key("groups").Begin('[');
   for (std::uint32_t i = 0; i < recorded.groups.size(); ++i)

@@ -46,7 +46,7 @@ std::string What(const Recorded& recorded, const WaitGraph& waits, const Recorde
     case Where::kElsewhere:
       return "in " + InWords(recorded, waits.nodes[*row.node]);
     case Where::kNowhere:
-      if (row.call == nullptr) return "nothing recorded";
+      if (row.call == nullptr) return "nothing known to be open";
       return fmt::format("nothing; last {} #{} of group {}{}", InWords(recorded.forms[row.call->form]), row.call->seq,
                          recorded.groups[row.call->group].InWords(),
                          row.call->site.empty() ? "" : "; " + row.call->site);
@@ -57,6 +57,21 @@ std::string What(const Recorded& recorded, const WaitGraph& waits, const Recorde
   if (row.call->peer)
     out += fmt::format(" {} rank {}", row.call->to == CallTrace::Peer::kTo ? "to" : "from", row.call->peer->value);
   return row.call->site.empty() ? out : out + "; " + row.call->site;
+}
+
+std::string Head(const RecordedGroup& group) {
+  const auto ranks = group.Members().size();
+  if (group.source == RecordedGroup::Source::kRecorders)
+    return fmt::format("Group {}: {} ranks", group.InWords(), ranks);
+  return fmt::format("Communicator {}, {} as NCCL's {} counted {}: {} ranks", group.name,
+                     group.desc.empty() ? "collectives" : group.desc,
+                     group.source == RecordedGroup::Source::kRas ? "RAS" : "Inspector",
+                     group.source == RecordedGroup::Source::kRas ? "what was launched" : "what ended", ranks);
+}
+
+bool CountedAlike(const RecordedGroup& group) {
+  return group.source != RecordedGroup::Source::kRecorders &&
+         std::ranges::all_of(group.members, [&](const auto& member) { return member.last == group.members[0].last; });
 }
 
 void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::uint32_t number) {
@@ -70,7 +85,7 @@ void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::ui
                      row.where == Where::kInCall ? StateOf(*row.call) : "-", What(recorded, waits, row)});
   }
   page.Blank();
-  page.Line("", fmt::format("Group {}: {} ranks", group.InWords(), group.Members().size()), style::kBold);
+  page.Line("", Head(group), style::kBold);
   Table(page, cells);
   if (rows.size() > kMostRows)
     page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostRows));
@@ -164,25 +179,27 @@ void RenderRecorded(const Timeline& timeline, const Verdict& verdict, const Repo
   constexpr int kSummaryRows = 6;
   page.Paragraph("", verdict.summary, kSummaryRows);
   std::uint64_t entries = 0;
-  RankSet given;
-  for (const RecordedRank& rank : recorded.ranks) {
-    entries += rank.entries;
-    given.Add(rank.rank.value);
+  for (const RecordedRank& rank : recorded.ranks) entries += rank.entries;
+  if (const RankSet given = recorded.Given(); !given.empty()) {
+    page.Blank();
+    page.Line("", fmt::format("Recorders of {}, {} entries{}", RanksWithin(given), entries,
+                              recorded.version.empty() ? "" : ", schema " + recorded.version));
   }
-  page.Blank();
-  page.Line("", fmt::format("Recorders of {}, {} entries{}", RanksWithin(given), entries,
-                            recorded.version.empty() ? "" : ", schema " + recorded.version));
   if (recorded.nameless > 0)
     page.Line("", fmt::format("{} more of which neither content nor name says the rank", recorded.nameless));
   for (const InputSummary& input : timeline.inputs)
     if (!input.problem.empty()) page.Line("", fmt::format("{}: {}", input.path, input.problem));
   constexpr std::uint32_t kMostGroups = 64;
-  std::uint32_t shown = 0;
+  std::uint32_t shown = 0, alike = 0;
   for (std::uint32_t i = 0; i < recorded.groups.size(); ++i) {
     if (recorded.groups[i].members.empty()) continue;
-    if (shown++ < kMostGroups) Group(page, recorded, waits, i);
+    if (CountedAlike(recorded.groups[i]))
+      ++alike;
+    else if (shown++ < kMostGroups)
+      Group(page, recorded, waits, i);
   }
   if (shown > kMostGroups) page.Line("", fmt::format("and {} more groups in --format json", shown - kMostGroups));
+  if (alike > 0) page.Line("", fmt::format("and {} counts that are the same on all ranks", alike));
   const auto silent =
       std::ranges::count_if(recorded.groups, [](const RecordedGroup& group) { return group.members.empty(); });
   if (silent > 0) page.Line("", fmt::format("and {} groups in which no rank recorded anything", silent));

@@ -50,6 +50,7 @@ Agreement HoldTogether(const Timeline& timeline) {
     const RecordedGroup* of = nullptr;
     bool fits = false, unknown = false;
     for (const RecordedGroup& group : recorded.groups) {
+      if (group.source != RecordedGroup::Source::kRecorders) continue;
       if (!said->group.empty() && group.name != said->group) continue;
       const RecordedMember* member = group.Find(said->rank);
       if (member == nullptr || !member->calls) continue;

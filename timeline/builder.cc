@@ -8,6 +8,7 @@
 
 #include "timeline/clocks.h"
 #include "timeline/collectives.h"
+#include "timeline/counts.h"
 #include "timeline/identity.h"
 #include "timeline/kept_events.h"
 #include "timeline/kernel.h"
@@ -145,13 +146,15 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   GiveYears(timeline.events);
   GiveHosts(timeline);
   timeline.communicators = s.ledger.Take(timeline.left_out);
-  timeline.recorded = std::make_shared<const Recorded>(s.traces.Take(timeline.left_out));
+  Recorded recorded = s.traces.Take(timeline.left_out);
   if (s.processes_left_out > 0) timeline.left_out["process"] += s.processes_left_out;
   PlaceBirths(timeline);
   ResolveIdentity(timeline, std::move(s.processes));
   JoinKernel(timeline);
   AlignClocks(timeline);
   JoinWitnesses(timeline);
+  AddCounts(timeline, recorded);
+  timeline.recorded = std::make_shared<const Recorded>(std::move(recorded));
   MatchWork(timeline);
   DescribeRanks(timeline);
   return timeline;

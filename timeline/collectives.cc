@@ -84,7 +84,7 @@ void ReadRecorded(Timeline& timeline, Numbers& numbers) {
   std::map<std::string_view, int> names;
   for (const RecordedGroup& group : timeline.recorded->groups) ++names[group.name];
   for (const RecordedGroup& recorded : timeline.recorded->groups) {
-    if (names[recorded.name] > 1) continue;
+    if (names[recorded.name] > 1 || recorded.source != RecordedGroup::Source::kRecorders) continue;
     GroupRow& group = timeline.groups[GroupIndex(timeline, numbers, recorded.name, recorded.desc)];
     if (!recorded.ranks.empty()) group.declared = RankSet::Of(recorded.ranks);
     for (const RecordedMember& member : recorded.members) {

@@ -21,8 +21,15 @@ RankSet RecordedGroup::Members() const {
 }
 
 std::string RecordedGroup::InWords() const {
-  if (desc.empty() || desc == name) return name;
+  if (desc.empty() || desc == name || source != Source::kRecorders) return name;
   return fmt::format("{} ({})", name, desc);
+}
+
+RankSet Recorded::Given() const {
+  RankSet out;
+  for (const RecordedRank& rank : ranks)
+    if (!rank.counted) out.Add(rank.rank.value);
+  return out;
 }
 
 const RecordedRank* Recorded::Find(GlobalRank rank) const {

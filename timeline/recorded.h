@@ -47,6 +47,10 @@ struct RecordedMember {
 };
 
 struct RecordedGroup {
+  /// Who says it: the ranks' own recorders; or NCCL's RAS or Inspector, which count the calls of a communicator by
+  /// operation, so that `name` is its hash, `desc` the operation, and numbers are of that.
+  enum class Source : std::uint8_t { kRecorders, kRas, kInspector };
+  Source source = Source::kRecorders;
   std::string name, desc;
   std::vector<int> ranks;               ///< global, by group rank; empty: not recorded
   bool mixed = false;                   ///< its numbers differ from rank to rank
@@ -67,7 +71,7 @@ struct RecordedGroup {
   const RecordedMember* Find(GlobalRank rank) const;
   /// Its members: as recorded, else those whose recorders hold anything of it.
   RankSet Members() const;
-  /// `0 (default_pg)`.
+  /// `0 (default_pg)`; of a communicator, its hash.
   std::string InWords() const;
 };
 
@@ -81,6 +85,7 @@ struct RecordedRank {
   std::int64_t latest_ns = 0;        ///< the newest moment in it
   bool timed = false;                ///< it was told when calls start
   bool torn = false;                 ///< its dump is not whole: the newest may be missing
+  bool counted = false;              ///< no dump of it: it is known from counts of its calls alone
 };
 
 struct Recorded {
@@ -92,6 +97,8 @@ struct Recorded {
   std::uint64_t nameless = 0;   ///< dumps of which nothing says the rank
   std::string version;          ///< of the first dump
   bool empty() const { return ranks.empty(); }
+  /// Ranks whose recorders were given.
+  RankSet Given() const;
   /// How long ranks had waited in what had not ended when others made their newest call; nullopt: not recorded.
   std::optional<std::chrono::nanoseconds> LongestWait() const;
   /// A watchdog gave up, or some call waited for minutes: else the recorders may have been asked while the job ran.

@@ -111,6 +111,11 @@ class Builder {
     });
   }
 
+  /// It was counted, and the rank's own recorder has nothing that had not ended: they are not of one moment.
+  static bool MadeByCount(const RecordedGroup& group, const RecordedMember& member, std::int64_t seq) {
+    return group.source != RecordedGroup::Source::kRecorders && member.last >= seq;
+  }
+
   void FillCollective(WaitNode& node) {
     const RecordedGroup& group = recorded_.groups[node.group];
     for (const int rank : group.Members()) {
@@ -123,7 +128,8 @@ class Builder {
       else
         Miss(node, rank,
              member != nullptr && ((!group.mixed && member->lost.value_or(-1) >= node.seq) ||
-                                   (!by_rank_.contains(rank) && OfAnotherTime(group, *member))));
+                                   (!by_rank_.contains(rank) &&
+                                    (MadeByCount(group, *member, node.seq) || OfAnotherTime(group, *member)))));
     }
   }
 

@@ -2,6 +2,7 @@
 #include "timeline/witness.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -94,10 +95,13 @@ void JoinWitnesses(Timeline& timeline) {
     if (auto* progress = std::get_if<RankProgress>(&event.what)) {
       const auto pid = progress->pid ? progress->pid : event.origin.pid;
       if (pid) Join(event, FindProcess(known.by_pid, *pid, host_of(event)), kByPid);
-      const bool job_wide = !progress->comm.empty() && sizes.at(progress->comm) == largest &&
-                            (!timeline.world_size || timeline.world_size->value >= largest);
-      if (!event.origin.rank && progress->rank && job_wide)
-        event.origin.rank = Known<GlobalRank>{GlobalRank{progress->rank->value}, Basis::kDerived, kByCommunicator};
+      const bool job_wide = !progress->comm.empty() && sizes.at(progress->comm) == largest;
+      if (job_wide && progress->rank) progress->in_job = RankSet::Of(std::array{progress->rank->value});
+      if (timeline.world_size && timeline.world_size->value < largest) progress->in_job = {};
+      if (!event.origin.rank && progress->rank && !progress->in_job.empty())
+        event.origin.rank = Known<GlobalRank>{GlobalRank{progress->in_job.front()}, Basis::kDerived, kByCommunicator};
+      if (event.origin.rank && progress->rank)
+        progress->in_job = RankSet::Of(std::array{event.origin.rank->value.value});
       if (!event.origin.host && !progress->node.empty())
         event.origin.host = Known<std::string>{progress->node, Basis::kObserved, {}};
       if (!event.origin.pid) event.origin.pid = progress->pid;

@@ -33,7 +33,7 @@ class NcclInspectorParser final : public Parser {
     const auto rank = NumberAt(header, "rank"), nranks = NumberAt(header, "n_ranks");
     if (!rank || !IsRank(*rank)) return true;
     RankProgress progress{.state = RankProgress::State::kCompleted,
-                          .source = "inspector",
+                          .source = RankProgress::Source::kInspector,
                           .comm = TextAt(header, "id"),
                           .rank = GroupRank{static_cast<std::int32_t>(*rank)},
                           .ranks = 1,
@@ -42,7 +42,8 @@ class NcclInspectorParser final : public Parser {
                           .count = NumberAt(performance, "coll_sn"),
                           .gpu = {},
                           .pid = {},
-                          .node = {}};
+                          .node = {},
+                          .in_job = {}};
     Event event = EventFrom(record, std::move(progress));
     if (root["metadata"].get(metadata) == simdjson::SUCCESS) AddWriter(metadata, event);
     out.Add(std::move(event));

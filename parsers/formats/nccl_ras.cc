@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "core/pattern.h"
 #include "parsers/formats.h"
@@ -30,7 +31,6 @@ using State = RankProgress::State;
 /// Of several reports the last counts, also where it has nothing to say: no rank, no count.
 RankProgress ReportBegins() {
   RankProgress begins;
-  begins.source = "ras";
   begins.ranks = 0;
   return begins;
 }
@@ -144,7 +144,6 @@ class NcclRasParser final : public Parser {
   void Add(const Record& record, std::optional<GroupRank> rank, int ranks, std::optional<std::int64_t> count,
            EventSink& out) {
     RankProgress progress = below_;
-    progress.source = "ras";
     progress.rank = rank;
     progress.ranks = ranks;
     progress.count = count;
@@ -184,7 +183,11 @@ struct JsonRank {
   std::string host;
   std::int64_t pid = 0;
   int gpu = 0;
+  auto Place() const { return std::tuple(host, pid, gpu); }
 };
+
+/// Ranks of the report's largest communicator, which is taken for the job's, by where they run.
+using JobRanks = std::map<std::tuple<std::string, std::int64_t, int>, int>;
 
 class NcclRasJsonParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
@@ -200,8 +203,27 @@ class NcclRasJsonParser final : public Parser {
     if (const std::string version = TextAt(root, "nccl_version"); !version.empty())
       out.Add(EventSaying(record, "nccl_version " + version, NcclVersion{version.substr(0, version.find('+')), {}}));
     out.Add(EventSaying(record, "NCCL RAS report of " + TextAt(root, "timestamp"), ReportBegins()));
-    for (const Json comm : comms) ReadComm(record, comm, out);
+    const JobRanks job = ReadJob(comms);
+    for (const Json comm : comms) ReadComm(record, comm, job, out);
     return true;
+  }
+
+  static JobRanks ReadJob(const simdjson::dom::array& comms) {
+    JobRanks out;
+    std::int64_t largest = 0;
+    for (const Json comm : comms) {
+      const std::int64_t size = NumberAt(comm, "size", 0);
+      if (size <= largest) continue;
+      largest = size;
+      out.clear();
+      for (const char* const list : {"ranks", "missing_ranks"}) {
+        simdjson::dom::array ranks;
+        if (comm[list].get(ranks) != simdjson::SUCCESS) continue;
+        for (const Json rank : ranks)
+          if (const auto who = ReadRank(rank)) out.emplace(who->Place(), who->rank);
+      }
+    }
+    return out;
   }
 
   /// nullopt: no rank is named.
@@ -212,9 +234,10 @@ class NcclRasJsonParser final : public Parser {
                     static_cast<int>(NumberAt(json, "nvml_dev", 0) & 0xfff)};
   }
 
-  static void Add(const Record& record, const RankProgress& progress, const JsonRank& rank, const std::string& what,
-                  EventSink& out) {
+  static void Add(const Record& record, const RankProgress& progress, const JsonRank& rank, const JobRanks& job,
+                  const std::string& what, EventSink& out) {
     RankProgress one = progress;
+    if (const auto known = job.find(rank.Place()); known != job.end()) one.in_job.Add(known->second);
     one.rank = GroupRank{rank.rank};
     one.gpu = rank.gpu;
     if (rank.pid > 0) one.pid = rank.pid;
@@ -226,16 +249,15 @@ class NcclRasJsonParser final : public Parser {
                         std::move(one)));
   }
 
-  static void ReadComm(const Record& record, const Json& comm, EventSink& out) {
+  static void ReadComm(const Record& record, const Json& comm, const JobRanks& job, EventSink& out) {
     RankProgress progress;
-    progress.source = "ras";
     progress.comm = TextAt(comm, "hash");
     progress.nranks = static_cast<int>(NumberAt(comm, "size", 0) & 0xffffff);
     simdjson::dom::array ranks, missing;
     std::map<std::string, std::map<std::int64_t, std::vector<JsonRank>>> counts;  // by operation, by count
     if (comm["ranks"].get(ranks) == simdjson::SUCCESS)
-      for (const Json rank : ranks) ReadStatus(record, progress, rank, counts, out);
-    for (const auto& [op, by_count] : counts) AddCounts(record, progress, op, by_count, out);
+      for (const Json rank : ranks) ReadStatus(record, progress, rank, job, counts, out);
+    for (const auto& [op, by_count] : counts) AddCounts(record, progress, op, by_count, job, out);
     std::size_t reported = 0;
     if (comm["missing_ranks"].get(missing) == simdjson::SUCCESS)
       for (const Json rank : missing) {
@@ -245,11 +267,12 @@ class NcclRasJsonParser final : public Parser {
                          : TrueAt(status, "unresponsive")  ? State::kUnresponsive
                                                            : State::kNotReported;
         if (const auto who = ReadRank(rank))
-          Add(record, progress, *who, progress.state == State::kDead ? "is considered dead" : "did not report", out);
+          Add(record, progress, *who, job, progress.state == State::kDead ? "is considered dead" : "did not report",
+              out);
       }
   }
 
-  static void ReadStatus(const Record& record, RankProgress progress, const Json& rank,
+  static void ReadStatus(const Record& record, RankProgress progress, const Json& rank, const JobRanks& job,
                          std::map<std::string, std::map<std::int64_t, std::vector<JsonRank>>>& counts, EventSink& out) {
     const auto who = ReadRank(rank);
     if (!who) return;
@@ -259,7 +282,7 @@ class NcclRasJsonParser final : public Parser {
       const std::int64_t init = NumberAt(status, "init_state", 0), async = NumberAt(status, "async_error", 0);
       progress.state = init != kSuccess && init != kInProgress ? State::kInitError : State::kAsyncError;
       if (progress.state == State::kInitError || (async != kSuccess && async != kInProgress))
-        Add(record, progress, *who,
+        Add(record, progress, *who, job,
             "reported error " + std::to_string(progress.state == State::kInitError ? init : async), out);
     }
     simdjson::dom::object by_op;
@@ -272,26 +295,30 @@ class NcclRasJsonParser final : public Parser {
   }
 
   static void AddCounts(const Record& record, RankProgress progress, const std::string& op,
-                        const std::map<std::int64_t, std::vector<JsonRank>>& by_count, EventSink& out) {
-    if (by_count.size() < 2) return;
+                        const std::map<std::int64_t, std::vector<JsonRank>>& by_count, const JobRanks& job,
+                        EventSink& out) {
+    if (by_count.size() == 1 && by_count.begin()->first == 0) return;
     const auto most = std::max_element(by_count.begin(), by_count.end(),
                                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     progress.state = State::kLaunched;
     progress.op = op;
     progress.ranks = static_cast<int>(most->second.size());
     progress.count = most->first;
+    for (const JsonRank& rank : most->second)
+      if (const auto known = job.find(rank.Place()); known != job.end()) progress.in_job.Add(known->second);
     out.Add(EventSaying(record,
                         std::to_string(progress.ranks) + " ranks of communicator " + progress.comm +
                             " have launched up to " + op + " " + std::to_string(most->first),
                         progress));
     progress.ranks = 1;
+    progress.in_job = {};
     std::size_t added = 0;
     for (const auto& [count, ranks] : by_count) {
       if (count == most->first) continue;
       progress.count = count;
       for (const JsonRank& rank : ranks)
         if (++added <= kMostDiffering)
-          Add(record, progress, rank, "has launched up to " + op + " " + std::to_string(count), out);
+          Add(record, progress, rank, job, "has launched up to " + op + " " + std::to_string(count), out);
     }
   }
 };

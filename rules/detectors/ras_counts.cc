@@ -12,6 +12,7 @@
 
 #include "rules/detectors.h"
 #include "rules/phases.h"
+#include "timeline/wait_graph.h"
 
 namespace inquest {
 namespace {
@@ -51,7 +52,7 @@ Report Read(const Timeline& timeline) {
   Report report;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* progress = std::get_if<RankProgress>(&timeline.events[i].what);
-    if (progress == nullptr || progress->source != "ras") continue;
+    if (progress == nullptr || progress->source != RankProgress::Source::kRas) continue;
     if (progress->ranks == 0) {
       ++report.reports;
       report.silent.clear();
@@ -82,6 +83,9 @@ Report Read(const Timeline& timeline) {
   std::erase_if(report.counts, [&](const auto& entry) { return entry.second.report != report.reports; });
   for (auto& [key, counts] : report.counts)
     std::erase_if(counts.ranks, [&](const auto& rank) { return rank.second.report != report.reports; });
+  // Those of which it is known who is who are in the ledger.
+  for (const RecordedGroup& group : timeline.recorded->groups)
+    if (group.source == RecordedGroup::Source::kRas) report.counts.erase({group.name, group.desc});
   return report;
 }
 
@@ -110,6 +114,71 @@ void SayWhy(const Evidence& evidence, Found& found) {
   found.citations.insert(found.citations.begin(), Cite(evidence.timeline, doing->event, "cause"));
 }
 
+std::string OperationOf(const std::string& op) { return op.empty() ? "operation" : op; }
+
+/// The last line of the report that has a rank's count, or the count of most.
+std::optional<EventIndex> LineOf(const Timeline& timeline, const RecordedGroup& group, std::optional<int> rank) {
+  std::optional<EventIndex> line;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* progress = std::get_if<RankProgress>(&timeline.events[i].what);
+    if (progress == nullptr || progress->state != State::kLaunched || progress->comm != group.name ||
+        progress->op != group.desc || progress->rank.has_value() != rank.has_value())
+      continue;
+    if (!rank || progress->in_job.contains(*rank)) line = i;
+  }
+  return line;
+}
+
+/// The ranks whose number in the job is known: who waits for whom over all communicators, and who for nobody.
+std::vector<Relation> FromWaits(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  const Recorded& recorded = *timeline.recorded;
+  const WaitGraph waits = WaitsOf(recorded);
+  const auto counted = [&](std::uint32_t node) {
+    return recorded.groups[waits.nodes[node].group].source == RecordedGroup::Source::kRas;
+  };
+  for (const WaitRoot& root : waits.roots) {
+    if (!std::ranges::all_of(root.nodes, counted)) continue;
+    const bool crosses = root.nodes.size() > 1;
+    const WaitNode* node = &waits.nodes[root.nodes.front()];
+    for (const std::uint32_t other : root.nodes)
+      if (waits.nodes[other].ranks.size() > node->ranks.size()) node = &waits.nodes[other];
+    RankSet late = node->idle;
+    if (crosses) {
+      late = {};
+      for (const WaitNode::Edge& edge : node->edges)
+        if (std::ranges::find(root.nodes, edge.node) != root.nodes.end()) late.Add(edge.ranks);
+    }
+    if (late.empty() || late.size() >= node->ranks.size()) continue;
+    const RecordedGroup& group = recorded.groups[node->group];
+    Found found({"ras-rank-behind", "report-only"});
+    if (crosses)
+      found.Grade(TimedOut(timeline) ? Found::Held{"ras-counts-cross", "timed-out"}
+                                     : Found::Held{"ras-counts-cross", "report-only"});
+    else if (TimedOut(timeline))
+      found.Grade({"ras-rank-behind", "timed-out"});
+    if (!crosses) found.kind = "behind";
+    found.Say("ranks", RanksInWords(late));
+    found.Say("operation", group.desc.empty() ? "collective" : group.desc);
+    found.Say("most", std::to_string(node->ranks.size()));
+    found.Say("count", std::to_string(group.Find(GlobalRank{late.front()})->last));
+    found.Say("others-count", std::to_string(group.Find(GlobalRank{node->ranks.front()})->last));
+    for (const int rank : late) {
+      const std::string why =
+          fmt::format("had launched up to {} {}", OperationOf(group.desc), group.Find(GlobalRank{rank})->last);
+      const auto line = LineOf(timeline, group, rank);
+      found.culprits.push_back(line ? Blame(timeline, *line, why) : BlameRank(timeline, GlobalRank{rank}, why));
+      if (line) found.citations.push_back(Cite(timeline, *line, "cause"));
+    }
+    if (const auto most = LineOf(timeline, group, std::nullopt))
+      found.citations.push_back(Cite(timeline, *most, "cause"));
+    if (!crosses) SayWhy(evidence, found);
+    return {found};
+  }
+  return {};
+}
+
+/// The communicators of whose ranks that is not known, each by itself.
 std::vector<Relation> FromCounts(const Evidence& evidence, const Report& report) {
   const Timeline& timeline = evidence.timeline;
   std::map<std::string, std::set<int>> behind, ahead;  // by communicator
@@ -143,8 +212,7 @@ std::vector<Relation> FromCounts(const Evidence& evidence, const Report& report)
     for (const int rank : late) {
       const Counts::Rank& seen = counts.ranks.at(rank);
       found.culprits.push_back(
-          Blame(timeline, seen.event,
-                fmt::format("had launched up to {} {}", key.second.empty() ? "operation" : key.second, seen.last)));
+          Blame(timeline, seen.event, fmt::format("had launched up to {} {}", OperationOf(key.second), seen.last)));
       found.citations.push_back(Cite(timeline, seen.event, "cause"));
     }
     found.citations.push_back(Cite(timeline, counts.event, "cause"));
@@ -184,6 +252,7 @@ std::vector<Relation> FromSilence(const Evidence& evidence, const Report& report
 std::vector<Relation> Run(const Evidence& evidence) {
   const Report report = Read(evidence.timeline);
   if (std::vector<Relation> silent = FromSilence(evidence, report); !silent.empty()) return silent;
+  if (std::vector<Relation> behind = FromWaits(evidence); !behind.empty()) return behind;
   return FromCounts(evidence, report);
 }
 

@@ -158,6 +158,10 @@ class Recorders {
   std::optional<Relation> FromRoots() const {
     for (const WaitRoot& root : graph_.roots) {
       const WaitNode& node = graph_.nodes[root.nodes.front()];
+      const auto counted = [&](std::uint32_t at) {
+        return recorded_.groups[graph_.nodes[at].group].source != RecordedGroup::Source::kRecorders;
+      };
+      if (std::ranges::any_of(root.nodes, counted)) continue;  // of which less is known: `ras-report` speaks of it
       if (root.nodes.size() > 1) return FromCircle(root);
       if (!node.idle.empty()) return FromIdle(root, node);
       if (node.unequal) return FromPair(node);
@@ -299,7 +303,7 @@ class Recorders {
 };
 
 std::vector<Relation> Run(const Evidence& evidence) {
-  if (evidence.timeline.recorded->empty() || !evidence.timeline.recorded_fits) return {};
+  if (evidence.timeline.recorded->Given().empty() || !evidence.timeline.recorded_fits) return {};
   return Recorders(evidence).Run();
 }
 

@@ -197,6 +197,12 @@ class CliTest(unittest.TestCase):
         self.assertEqual(run("fr", case, "-q"), (FAILED, "", ""))
         self.assertIn("name the dumps", self.refused("fr"))
         self.assertIn("no dump of a Flight Recorder", self.refused("fr", ROOT / "corpus/oom-on-one-rank-others-time-out"))
+        counted = ROOT / "corpus/ras-json-shows-who-is-behind-behind-who-waits"
+        table = run("fr", counted)[1]
+        self.assertIn("Communicator 0xd40b6a11f7c29032, AllReduce as NCCL's RAS counted what was launched: 2 ranks", table)
+        self.assertIn("counts that are the same on all ranks", table)
+        groups = json.loads(run("fr", counted, "--format", "json")[1])["recorded"]["groups"]
+        self.assertEqual({group["counted_by"] for group in groups}, {"nccl-ras"})
         one = (ROOT / "corpus/rank-5-never-gathers/nccl_trace_rank_0").read_bytes()
         self.assertIn("which rank wrote them", self.refused("fr", "-", stdin=one))
         (self.folder / "nccl_trace_rank_0").write_bytes(one[:2] + b"cposix\nsystem\n" + one[2:])

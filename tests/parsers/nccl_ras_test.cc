@@ -86,14 +86,21 @@ std::string Json(const std::string& ranks, const std::string& missing) {
 }
 
 TEST_CASE("nccl ras: JSON", "[nccl-ras]") {
-  CHECK(ShowAll(kNcclRasJson, Json(JsonRank(0, 11) + "," + JsonRank(1, 11) + "," + JsonRank(2, 10), "")) ==
-        "2 of launched AllReduce 11 in 0x8f3d; rank 2 launched AllReduce 10 in 0x8f3d gpu 2 pid 102 on 10.3.0.1");
-  CHECK(ShowAll(kNcclRasJson, Json(JsonRank(0, 11) + "," + JsonRank(1, 11), "")) == "");
-  CHECK(ShowAll(kNcclRasJson, Json(JsonRank(0, 11),
-                                   "{\"rank\": 3, \"host\": \"10.3.0.1\", \"pid\": 103, \"cuda_dev\": 3, \"nvml_dev\": "
-                                   "3, \"status\": {\"unresponsive\": true, \"considered_dead\": true}}")) ==
-        "rank 3 dead in 0x8f3d gpu 3 pid 103 on 10.3.0.1");
-  CHECK(ShowAll(kNcclRasJson, Json(JsonRank(0, 11), "{\"status\": {\"considered_dead\": true}}")) == "");  // of nobody
+  const auto show = [](const std::string& ranks, const std::string& missing) {
+    return ShowAll(kNcclRasJson, Json(ranks, missing));
+  };
+  CHECK(show(JsonRank(0, 11) + "," + JsonRank(1, 11) + "," + JsonRank(2, 10), "") ==
+        "2 of launched AllReduce 11 in 0x8f3d; rank 2 launched AllReduce 10 in 0x8f3d gpu 2 pid 102 on 10.3.0.1; 3 of "
+        "launched Broadcast 1 in 0x8f3d");
+  CHECK(show(JsonRank(0, 11) + "," + JsonRank(1, 11), "") ==
+        "2 of launched AllReduce 11 in 0x8f3d; 2 of launched Broadcast 1 in 0x8f3d");
+  const std::string one = "1 of launched AllReduce 11 in 0x8f3d; 1 of launched Broadcast 1 in 0x8f3d";
+  CHECK(show(JsonRank(0, 11),
+             "{\"rank\": 3, \"host\": \"10.3.0.1\", \"pid\": 103, \"cuda_dev\": 3, \"nvml_dev\": 3, \"status\": "
+             "{\"unresponsive\": true, \"considered_dead\": true}}") ==
+        one + "; rank 3 dead in 0x8f3d gpu 3 pid 103 on 10.3.0.1");
+  CHECK(show(JsonRank(0, 11), "{\"status\": {\"considered_dead\": true}}") == one);        // dead is nobody
+  CHECK(show(JsonRank(0, 0).replace(JsonRank(0, 0).find("1, \"All"), 1, "0"), "") == "");  // nothing was launched
   CHECK(ParseText(kNcclRasJson, "{\"communicators\": 3, \"collective_counts\": {}}").claimed.empty());
 }
 
