@@ -96,32 +96,39 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
 // A rank that timed out further on had left the earlier operation behind, or never shared it: an operation of all ranks
 // ends for none before all came, so their counts fell apart. Where they are one apart, a transport that failed late can
 // have let some go on, and two of one size would have met, whatever their numbers.
+std::optional<Found> FromNumbers(const Timeline& timeline, const CollectiveRow& early, const CollectiveRow& late) {
+  if ((early.recorded && late.recorded) || early.work.seq->value >= late.work.seq->value) return std::nullopt;
+  const bool one_kind = early.work.op == late.work.op;
+  const bool next = early.work.seq->value + 1 == late.work.seq->value;
+  if (one_kind && (!EndsForAll(early.work.op) || (next && early.work.numel_in == late.work.numel_in)))
+    return std::nullopt;
+  Found found({"work-order-mismatch", "across-numbers"});
+  if (one_kind && next) found.Grade({"work-order-mismatch", "across-sizes"});
+  found.Say("early", Describe(early.work));
+  found.Say("late", Describe(late.work));
+  found.collective = RefOf(timeline, early);
+  if (early.waiters.size() != late.waiters.size())
+    for (const auto& waiter : early.waiters.size() < late.waiters.size() ? early.waiters : late.waiters)
+      found.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
+  found.citations = {Cite(timeline, early.waiters.front().event, "cause"),
+                     Cite(timeline, late.waiters.front().event, "cause")};
+  return found;
+}
+
 void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
+  constexpr std::size_t kFurther = 16;  ///< operations of a group; a log of thousands holds many runs
   std::map<std::uint32_t, std::vector<const CollectiveRow*>> by_group;
-  for (const CollectiveRow& row : timeline.collectives) by_group[row.group].push_back(&row);
-  for (const CollectiveRow& early : timeline.collectives)
-    for (const CollectiveRow* other : by_group[early.group]) {
-      const CollectiveRow& late = *other;
-      if ((early.recorded && late.recorded) || !early.work.seq || !late.work.seq ||
-          early.work.seq->value >= late.work.seq->value)
-        continue;
-      if (PairOp(early.work.op) || PairOp(late.work.op)) continue;
-      const bool one_kind = early.work.op == late.work.op;
-      const bool next = early.work.seq->value + 1 == late.work.seq->value;
-      if (one_kind && (!EndsForAll(early.work.op) || (next && early.work.numel_in == late.work.numel_in))) continue;
-      if (timeline.groups[early.group].name.empty() && timeline.groups[early.group].desc.empty()) continue;
-      Found found({"work-order-mismatch", "across-numbers"});
-      if (one_kind && next) found.Grade({"work-order-mismatch", "across-sizes"});
-      found.Say("early", Describe(early.work));
-      found.Say("late", Describe(late.work));
-      found.collective = RefOf(timeline, early);
-      if (early.waiters.size() != late.waiters.size())
-        for (const auto& waiter : early.waiters.size() < late.waiters.size() ? early.waiters : late.waiters)
-          found.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
-      found.citations = {Cite(timeline, early.waiters.front().event, "cause"),
-                         Cite(timeline, late.waiters.front().event, "cause")};
-      out.push_back(std::move(found));
-    }
+  for (const CollectiveRow& row : timeline.collectives) {
+    const GroupRow& group = timeline.groups[row.group];
+    if (row.work.seq && !PairOp(row.work.op) && !(group.name.empty() && group.desc.empty()))
+      by_group[row.group].push_back(&row);
+  }
+  for (auto& [group, rows] : by_group) {
+    std::ranges::stable_sort(rows, {}, [](const CollectiveRow* row) { return row->work.seq->value; });
+    for (std::size_t early = 0; early < rows.size(); ++early)
+      for (std::size_t late = early + 1; late < std::min(rows.size(), early + 1 + kFurther); ++late)
+        if (auto found = FromNumbers(timeline, *rows[early], *rows[late])) out.push_back(std::move(*found));
+  }
 }
 
 /// nullopt: more than there can be.
