@@ -34,7 +34,8 @@ std::string WhatToDo(const std::vector<Remedy>& remedies) {
   std::string out = "\nWhat to do\n";
   for (std::size_t i = 0; i < remedies.size(); ++i) {
     out += Wrapped(fmt::format("  {}. ", i + 1), remedies[i].text);
-    if (!remedies[i].command.empty()) out += "     $ " + Sanitize(remedies[i].command) + "\n";
+    if (!remedies[i].command.empty())
+      out += fmt::format("     {}: {}\n", Name(remedies[i].kind), Sanitize(remedies[i].command));
   }
   return out;
 }
@@ -145,7 +146,7 @@ std::string Describe(std::string_view name, const ErrorCode& code, const RuleBoo
   std::string out = fmt::format("{} {}: {}, {}\ncause {} ({}), {}, confidence {:.2f}\n\n", name, code.number,
                                 Name(code.origin), kRoles[static_cast<std::size_t>(code.role)], code.cause,
                                 cause != nullptr ? cause->title : "", Name(StrengthOf(code)), code.confidence);
-  out += Wrapped("", code.meaning) + WhatToDo({{code.action, ""}});
+  out += Wrapped("", code.meaning) + Wrapped("What to do: ", code.action);
   return out + Items("What it needs", code.needs) + Items("Source", {code.source});
 }
 

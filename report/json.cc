@@ -161,7 +161,16 @@ Json Culprits(const std::vector<Culprit>& culprits) {
 }
 Json Remedies(const std::vector<Remedy>& remedies) {
   return List(remedies, [](const Remedy& remedy) {
-    return Json{{"text", remedy.text}, {"command", OrNull(remedy.command)}};
+    return Json{{"text", remedy.text},
+                {"kind", Name(remedy.kind)},
+                {"command", OrNull(remedy.command)},
+                {"run_on", remedy.command.empty() ? Json(nullptr) : Json(Name(remedy.run_on))},
+                {"hosts", remedy.hosts},
+                {"needs_root", remedy.root},
+                {"destructive", remedy.destructive},
+                {"needs", List(remedy.needs, [](const Remedy::Want& want) {
+                   return Json{{"name", want.name}, {"meaning", want.meaning}};
+                 })}};
   });
 }
 
@@ -176,7 +185,8 @@ Json ToJson(const Timeline& timeline, const Verdict& verdict) {
               {"evidence", Citations(timeline, verdict.evidence)},
               {"remedies", Remedies(verdict.remedies)},
               {"collect_next", verdict.collect_next},
-              {"retry", verdict.retry}};
+              {"retry", verdict.retry},
+              {"exclude_hosts", verdict.exclude_hosts}};
 }
 
 Json ToJson(const Alternative& alternative) {

@@ -35,8 +35,9 @@ class Page {
     Print(indent, Cut(Sanitize(text), width_ - Columns(indent)), paint);
   }
   /// A command, whole: the terminal may wrap it, but half a command helps nobody.
-  void Command(std::string_view indent, std::string_view command) {
-    Print(indent, "$ " + Sanitize(command), style::kCyan);
+  /// Never wrapped: it is to be copied.
+  void Command(std::string_view indent, std::string_view prompt, std::string_view command) {
+    Print(indent, Sanitize(prompt) + Sanitize(command), style::kCyan);
   }
   /// Wrapped behind `head`, whose columns indent the lines that follow.
   void Paragraph(std::string_view head, std::string_view text, int rows, std::string_view paint = {}) {

@@ -213,11 +213,40 @@ void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
 std::optional<Remedy> Replay(const Verdict& verdict, const std::string& command) {
   if (command.empty() || verdict.outcome == Outcome::kHealthy || !verdict.collective) return std::nullopt;
   const bool all_called = verdict.collective->ranks_absent.empty();
-  return Remedy{
+  Remedy out;
+  out.text =
       all_called
           ? "Run the collective alone: it hangs again only if the machines are at fault."
-          : "Check that the machines can do the collective; a replay cannot bring back a rank that never called.",
-      command};
+          : "Check that the machines can do the collective; a replay cannot bring back a rank that never called.";
+  out.command = command;
+  out.kind = Remedy::Kind::kShell;
+  return out;
+}
+
+/// What stands in front of a command: where it is typed, and as whom; or what it is, if nothing to type.
+std::string Prompt(const Remedy& remedy) {
+  switch (remedy.kind) {
+    case Remedy::Kind::kPython:
+      return "in the program: ";
+    case Remedy::Kind::kConfig:
+      return "setting: ";
+    case Remedy::Kind::kEdit:
+      return "change: ";
+    default:
+      break;
+  }
+  const char* const end = remedy.root ? "# " : "$ ";
+  if (remedy.run_on == Remedy::Where::kNodes) return fmt::format("every node{}", end);
+  if (remedy.run_on != Remedy::Where::kHost) return end;
+  return remedy.hosts.empty() ? fmt::format("its host{}", end) : fmt::format("{}{}", fmt::join(remedy.hosts, ","), end);
+}
+
+void Command(Page& page, const Remedy& remedy) {
+  if (remedy.command.empty()) return;
+  page.Command("     ", Prompt(remedy), remedy.command);
+  for (const Remedy::Want& want : remedy.needs)
+    page.Paragraph("       ", fmt::format("{}: {}", want.name, want.meaning), 2, style::kDim);
+  if (remedy.destructive) page.Line("       ", "takes away what others may still use: look first", style::kDim);
 }
 
 void Remedies(Page& page, const Verdict& verdict, const std::string& replay_command) {
@@ -230,7 +259,7 @@ void Remedies(Page& page, const Verdict& verdict, const std::string& replay_comm
   page.Heading("What to do");
   for (std::size_t i = 0; i < shown.size(); ++i) {
     page.Paragraph(fmt::format("  {}. ", i + 1), shown[i].text, 3);
-    if (!shown[i].command.empty()) page.Command("     ", shown[i].command);
+    Command(page, shown[i]);
   }
   page.More(known, kRemediesShown, fmt::format("with inquest explain {}", verdict.cause));
 }

@@ -79,11 +79,10 @@ class Reader {
 
   std::vector<Advice> Remedies(const Mapping& map) {
     std::vector<Advice> out;
-    for (const Mapping& item : map.Items("remedies", {"text", "command", "when"})) {
-      Advice advice{{item.Text("text", Need::kRequired), item.Text("command", Need::kOptional)},
-                    item.Text("when", Need::kOptional)};
+    for (const Mapping& item :
+         map.Items("remedies", {"text", "command", "kind", "run_on", "root", "destructive", "when"})) {
+      Advice advice{item.ReadRemedy(), item.Text("when", Need::kOptional)};
       CheckWords(item, "text", advice.remedy.text);
-      CheckWords(item, "command", advice.remedy.command);
       if (!advice.when.empty()) CheckWords(item, "when", "{" + advice.when + "}");
       out.push_back(std::move(advice));
     }
@@ -173,7 +172,7 @@ bool Uses(const FindingRule& rule, std::string_view word) {
     return Uses(grade.claim, word) || Uses(grade.why, word) ||
            std::ranges::any_of(grade.collect, [&](const std::string& item) { return Uses(item, word); }) ||
            std::ranges::any_of(grade.remedies, [&](const Advice& advice) {
-             return advice.when == word || Uses(advice.remedy.text, word) || Uses(advice.remedy.command, word);
+             return advice.when == word || Uses(advice.remedy.text, word);
            });
   });
 }

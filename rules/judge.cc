@@ -1,5 +1,6 @@
 // Weighs findings into one verdict.
 #include "rules/judge.h"
+#include "rules/facts.h"
 
 #include <fmt/format.h>
 
@@ -818,6 +819,10 @@ Verdict DecideWhole(const Evidence& evidence) {
   verdict.collect_next = StillToCollect(evidence.timeline, verdict.culprits, std::move(verdict.collect_next));
   if (verdict.collect_next.size() > kMostToCollect) verdict.collect_next.resize(kMostToCollect);
   verdict.lifelines = DrawLifelines(evidence.timeline, evidence.told);
+  const Facts facts = FactsOf(evidence.timeline, verdict);
+  for (Remedy& remedy : verdict.remedies) remedy = Filled(std::move(remedy), facts);
+  if (const auto hosts = facts.find("host"); verdict.retry == "elsewhere" && hosts != facts.end())
+    verdict.exclude_hosts = hosts->second;
   return verdict;
 }
 

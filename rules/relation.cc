@@ -62,8 +62,10 @@ Finding Tell(const RuleBook& book, Relation relation) {
   finding.claim = Fill(grade->claim, relation, why);
   finding.explains = grade->explains;
   for (const Advice& advice : grade->remedies)
-    if (advice.when.empty() || !ValueOf(relation, advice.when).empty())
-      finding.remedies.push_back({Fill(advice.remedy.text, relation, why), Fill(advice.remedy.command, relation, why)});
+    if (advice.when.empty() || !ValueOf(relation, advice.when).empty()) {
+      finding.remedies.push_back(advice.remedy);
+      finding.remedies.back().text = Fill(advice.remedy.text, relation, why);
+    }
   for (const std::string& item : grade->collect) finding.collect.push_back(Fill(item, relation, why));
   finding.retry = relation.retry.empty() ? rule->retry : relation.retry;
   finding.culprits = std::move(relation.culprits);

@@ -77,6 +77,10 @@ template <class Archive>
 void Fields(Archive& archive, Remedy& remedy) {
   archive.Value(remedy.text);
   archive.Value(remedy.command);
+  archive.Value(remedy.kind);
+  archive.Value(remedy.run_on);
+  archive.Value(remedy.root);
+  archive.Value(remedy.destructive);
 }
 template <class Archive>
 void Fields(Archive& archive, Rule& rule) {

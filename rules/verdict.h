@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rules/remedy.h"
 #include "timeline/collective_ref.h"
 #include "timeline/lifelines.h"
 #include "timeline/timeline.h"
@@ -22,11 +23,6 @@ struct Citation {
   std::optional<Timestamp> at;
   std::optional<GlobalRank> rank;
   std::string text;
-};
-
-struct Remedy {
-  std::string text;
-  std::string command;  ///< empty: none
 };
 
 /// Whom a finding blames. Every field optional; a rank without a host is a rank in a log that names no host.
@@ -92,6 +88,7 @@ struct Verdict {
   std::vector<std::string>
       warnings;       ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
   std::string retry;  ///< yes | after-fix | elsewhere | no
+  std::vector<std::string> exclude_hosts;  ///< where retry is `elsewhere`: where not, as far as it is known
   std::vector<Alternative> alternatives;
   std::vector<Finding> findings;      ///< all, symptoms included, in order of weight
   std::vector<AttemptTold> attempts;  ///< in order; empty: one

@@ -26,6 +26,15 @@ struct Word {
 };
 inline constexpr Word<Strength> kStrengths[] = {
     {"hint", Strength::kHint}, {"supporting", Strength::kSupporting}, {"decisive", Strength::kDecisive}};
+inline constexpr Word<Remedy::Kind> kRemedyKinds[] = {{"shell", Remedy::Kind::kShell},
+                                                      {"python", Remedy::Kind::kPython},
+                                                      {"config", Remedy::Kind::kConfig},
+                                                      {"edit", Remedy::Kind::kEdit}};
+inline constexpr Word<Remedy::Where> kRemedyPlaces[] = {{"job", Remedy::Where::kJob},
+                                                        {"host", Remedy::Where::kHost},
+                                                        {"nodes", Remedy::Where::kNodes},
+                                                        {"login", Remedy::Where::kLogin}};
+inline constexpr std::string_view kTrue[] = {"true"};
 inline constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
 
 template <class Range>
@@ -129,10 +138,29 @@ class Mapping {
     return text;
   }
 
+  /// One item of `remedies`.
+  Remedy ReadRemedy() const {
+    Remedy out;
+    out.text = Text("text", Need::kRequired);
+    out.command = Text("command", Need::kOptional);
+    if (out.command.empty()) {
+      for (const char* const key : {"kind", "run_on", "root", "destructive"})
+        if (Has(key)) Complain(key, "'" + std::string(key) + "' without a command", "it says how a command is meant");
+      return out;
+    }
+    out.kind = Choose("kind", Need::kOptional, kRemedyKinds, Remedy::Kind::kShell);
+    out.run_on = Choose("run_on", Need::kOptional, kRemedyPlaces, Remedy::Where::kJob);
+    out.root = OneOf("root", Need::kOptional, kTrue) == "true";
+    out.destructive = OneOf("destructive", Need::kOptional, kTrue) == "true";
+    if (const std::string_view why = WhyNotToFill(out.kind, out.command); !why.empty())
+      Complain("command", std::string(why), "its value is quoted by itself");
+    return out;
+  }
+
   std::vector<Remedy> Remedies(std::string_view key) const {
     std::vector<Remedy> remedies;
-    for (const Mapping& row : Items(key, {"text", "command"}))
-      remedies.push_back({row.Text("text", Need::kRequired), row.Text("command", Need::kOptional)});
+    for (const Mapping& row : Items(key, {"text", "command", "kind", "run_on", "root", "destructive"}))
+      remedies.push_back(row.ReadRemedy());
     return remedies;
   }
 

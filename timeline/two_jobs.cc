@@ -24,7 +24,9 @@ std::optional<std::pair<GlobalRank, std::string>> PlaceIn(const Timeline& timeli
   return std::pair(rank->value, std::move(host));
 }
 
-std::optional<std::string> JobId(const Event& event) {
+}  // namespace
+
+std::optional<std::string> BatchJobId(const Event& event) {
   const auto* stopped = std::get_if<JobStopped>(&event.what);
   if (stopped == nullptr || stopped->by != "slurm") return std::nullopt;
   static const Pattern kId(R"(\b(?:JOB|STEP) (\d+)(?:[._]\w+)? ON )");
@@ -32,13 +34,11 @@ std::optional<std::string> JobId(const Event& event) {
   return match ? std::optional(std::string(match->text(1))) : std::nullopt;
 }
 
-}  // namespace
-
 std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline) {
   std::map<GlobalRank, std::map<std::string, EventIndex>> places;  // the first line of a rank on each host
   std::map<std::string, EventIndex> ids;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    if (auto id = JobId(timeline.events[i])) ids.try_emplace(*std::move(id), i);
+    if (auto id = BatchJobId(timeline.events[i])) ids.try_emplace(*std::move(id), i);
     if (auto place = PlaceIn(timeline, timeline.events[i]))
       places[place->first].try_emplace(std::move(place->second), i);
   }

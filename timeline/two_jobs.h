@@ -21,6 +21,8 @@ struct TwoJobs {
 // names against names and addresses against addresses, since a pod's own name and its node's are two of one host.
 
 /// The first that is found, in order of the lines; nullopt: nothing speaks against one job.
+/// The number of the batch job that a scheduler's line names.
+std::optional<std::string> BatchJobId(const Event& event);
 std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline);
 
 }  // namespace inquest

@@ -18,12 +18,13 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"xid-of-application", "reported follows", "who number meaning order waited several action command", "", true},
-    {"xid-of-driver", "reported follows", "who number meaning order waited action command", "", true},
-    {"xid-of-hardware", "reported follows", "who number meaning order waited action command", "", true},
-    {"xid-of-nvlink", "reported follows", "who number meaning order waited action command", "", true},
-    {"xid-of-firmware", "reported follows", "who number meaning order waited action command", "", true},
-    {"sxid-of-switch", "reported follows", "who number meaning order waited action command", "", true},
+    {"xid-of-application", "reported follows", "who number meaning order waited several action evidence drain reset",
+     "", true},
+    {"xid-of-driver", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
+    {"xid-of-hardware", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
+    {"xid-of-nvlink", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
+    {"xid-of-firmware", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
+    {"sxid-of-switch", "reported follows", "who number meaning order waited action evidence drain", "", true},
     {"xid-outside", "outside", "number device where meaning", "", true},
 };
 using Found = FoundIn<kFindings>;
@@ -192,9 +193,16 @@ bool Needs(const ErrorCode& code, std::initializer_list<std::string_view> any) {
                      [&](const std::string& need) { return std::find(any.begin(), any.end(), need) != any.end(); });
 }
 
-std::string_view CommandFor(const ErrorCode& code) {
-  if (Needs(code, {"reset-gpu"})) return "nvidia-smi --gpu-reset -i <index>";
-  return Needs(code, {"drain-node", "reboot-node"}) ? "scontrol update nodename=<host> state=drain reason=xid" : "";
+/// What the row asks for becomes a step each, in their order: evidence, drain, reset. A GPU that needs a reboot is not
+/// reset: after Xid 79 nvidia-smi no longer reaches it.
+void SaySteps(const ErrorCode& code, bool of_switch, Found& found) {
+  const bool reboot = Needs(code, {"reboot-node", "return-part"});
+  const bool reset = Needs(code, {"reset-gpu"}) && !Needs(code, {"reboot-node"});
+  if (reboot || reset || Needs(code, {"drain-node", "reset-switch"})) {
+    found.Say("evidence", "yes");
+    found.Say("drain", "yes");
+  }
+  if (reset && !of_switch) found.Say("reset", "yes");
 }
 
 /// What may have been after the failure, or on another day, is less sure: less so where a rank's own process or the
@@ -226,7 +234,7 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
   if (!of_switch && IsAllThereIs(timeline, reports)) weight = {Strength::kSupporting, 0.5};
   found.times = reports.size();
   found.Say("action", first.code->action);
-  found.Say("command", std::string(CommandFor(*first.code)));
+  SaySteps(*first.code, of_switch, found);
   if (Needs(*first.code, {"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"}))
     found.retry = "elsewhere";
   std::set<std::string> blamed;

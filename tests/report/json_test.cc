@@ -37,7 +37,14 @@ TEST_CASE("the document holds verdict, alternatives, job, timeline and inputs", 
                                        {"rank", 28},
                                        {"text", sample.timeline.events[0].text},
                                        {"role", "cause"}});
-  CHECK(verdict["remedies"][0]["command"] == "nvidia-smi --gpu-reset -i <index>");
+  CHECK(verdict["remedies"][0] == Json{{"text", "Drain the node, run the job elsewhere, then reset the GPU."},
+                                       {"kind", "shell"},
+                                       {"command", "nvidia-smi --gpu-reset -i 0000:4e:00.0"},
+                                       {"run_on", "host"},
+                                       {"hosts", {"node07"}},
+                                       {"needs_root", true},
+                                       {"destructive", true},
+                                       {"needs", Json::array()}});
   CHECK(verdict["retry"] == "elsewhere");
   CHECK(document["alternatives"][0]["cause"] == "pcie-fault");
   CHECK(document["findings"][0]["strength"] == "decisive");

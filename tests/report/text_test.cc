@@ -99,7 +99,7 @@ TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[
         "Culprit  rank 28 on node07 (pid 2028, GPU 4, 0000:4e:00.0): its GPU fell off the bus",
         "Restart  yes, on other nodes", "node07-kern.log:212", "job.log:31",
         "0-27, 29-63 waiting in ALLREDUCE #4410 since 12:01:05", "28 never entered it; last seen in ALLREDUCE #4409",
-        "$ nvidia-smi --gpu-reset -i <index>", "nvidia-smi -q of the host",
+        "node07# nvidia-smi --gpu-reset -i 0000:4e:00.0", "nvidia-smi -q of the host",
         "$ inquest replay --op all-reduce --count 253440000 --ranks 64",
         "pcie-fault (20 %): a bad riser looks the same", "Read 2 files, 4.9 KiB, 49 lines; 10 B damaged."}) {
     CAPTURE(part);
@@ -158,6 +158,7 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
                     .collect_next = {},
                     .warnings = {},
                     .retry = "no",
+                    .exclude_hosts = {},
                     .alternatives = {},
                     .findings = {},
                     .attempts = {},

@@ -29,7 +29,11 @@ Grade WholeHistory() {
   grade.claim = "Call {number} was {first-call}: {why}.";
   grade.why = "it made call {number}";
   grade.explains = {"remote-error"};
-  grade.remedies = {{{"Look at {number}.", "grep {number}"}, ""}, {{"Only then.", ""}, "first-call"}};
+  grade.remedies.resize(2);
+  grade.remedies[0].remedy.text = "Look at {number}.";
+  grade.remedies[0].remedy.command = "grep {path}";
+  grade.remedies[1].remedy.text = "Only then.";
+  grade.remedies[1].when = "first-call";
   grade.collect = {"log {number}"};
   return grade;
 }
@@ -49,7 +53,7 @@ TEST_CASE("a relation is told with the words of its file", "[rules]") {
   CHECK(finding.explains == std::vector<std::string>{"remote-error"});
   REQUIRE(finding.remedies.size() == 1);
   CHECK(finding.remedies[0].text == "Look at {7}.");
-  CHECK(finding.remedies[0].command == "grep {7}");
+  CHECK(finding.remedies[0].command == "grep {path}");  // filled when all is known
   CHECK(finding.collect == std::vector<std::string>{"log {7}"});
   CHECK(finding.culprits[0].why == "it made call {7}");
   CHECK(finding.culprits[1].why == "its own");

@@ -103,8 +103,13 @@ inline Sample MakeSample() {
   collective.waiting_since = SampleTime(12, 1, 5);
   v.collective = collective;
   v.evidence = {CiteEvent(sample, 0, "cause"), CiteEvent(sample, 1, "symptom")};
-  v.remedies = {{.text = "Drain the node, run the job elsewhere, then reset the GPU.",
-                 .command = "nvidia-smi --gpu-reset -i <index>"}};
+  Remedy& remedy = v.remedies.emplace_back();
+  remedy.text = "Drain the node, run the job elsewhere, then reset the GPU.";
+  remedy.command = "nvidia-smi --gpu-reset -i 0000:4e:00.0";
+  remedy.kind = Remedy::Kind::kShell;
+  remedy.run_on = Remedy::Where::kHost;
+  remedy.root = remedy.destructive = true;
+  remedy.hosts = {"node07"};
   v.collect_next = {"nvidia-smi -q of the host"};
   v.retry = "elsewhere";
   v.alternatives = {{.cause = "pcie-fault", .confidence = 0.2, .rule = "aer", .why = "a bad riser looks the same"}};
