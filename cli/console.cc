@@ -46,7 +46,9 @@ int Write(int file, std::string_view text) {
 }  // namespace
 
 TextStyle StyleOfOutput(const Options& options) {
-  return {.color = Coloured(options.color) ? Color::kAlways : Color::kNever, .width = WidthOfOutput()};
+  return {.color = Coloured(options.color) ? Color::kAlways : Color::kNever,
+          .width = WidthOfOutput(),
+          .whole = options.analysis.whole};
 }
 
 bool ErrorIsTerminal() { return isatty(STDERR_FILENO) != 0; }

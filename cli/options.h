@@ -30,6 +30,7 @@ struct AnalysisOptions {
   std::optional<std::size_t> attempt;  ///< which start of the job is judged, from 1; nullopt: the last
   unsigned threads = 0;                ///< 0: every core
   bool quiet = false;
+  bool whole = false;  ///< all of the report
 };
 
 struct CollectOptions {

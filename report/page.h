@@ -35,7 +35,6 @@ class Page {
     Print(indent, Cut(Sanitize(text), width_ - Columns(indent)), paint);
   }
   /// A command, whole: the terminal may wrap it, but half a command helps nobody.
-  /// Never wrapped: it is to be copied.
   void Command(std::string_view indent, std::string_view prompt, std::string_view command) {
     Print(indent, Sanitize(prompt) + Sanitize(command), style::kCyan);
   }
@@ -58,7 +57,7 @@ class Page {
   void Print(std::string_view indent, std::string_view text, std::string_view paint = {}) {
     out_.append(indent).append(Painted(text, paint)).append("\n");
   }
-  std::string Take() { return std::move(out_); }
+  std::string Take() { return std::exchange(out_, {}); }
 
  private:
   Color color_;

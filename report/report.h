@@ -15,7 +15,8 @@ enum class Color : std::uint8_t { kNever, kAlways };
 
 struct TextStyle {
   Color color = Color::kNever;
-  int width = 100;  ///< columns; below 40 counts as 40
+  int width = 100;     ///< columns; below 40 counts as 40
+  bool whole = false;  ///< all of a report, and not one screen of it
 };
 
 /// What a report needs beside the facts.

@@ -7,19 +7,38 @@
 
 #include "report/page.h"
 #include "report/report.h"
+#include "report/screen.h"
 #include "report/terminal.h"
 
 namespace inquest {
 namespace {
 
-// One screen holds this many rows of each part; JSON holds all.
-constexpr int kWarningRows = 4;
-constexpr std::size_t kAttemptsShown = 5, kEvidenceShown = 4, kCulpritsShown = 4, kRemediesShown = 3, kCollectShown = 3,
-                      kCollectShownFirst = 8, kAlternativesShown = 3, kStatesShown = 4, kProblemsShown = 3;
+// What `-v` shows of each part at most; JSON holds all.
+constexpr int kRows = 100;  ///< advice and warnings are never cut
+constexpr std::size_t kAttemptsShown = 12, kEvidenceShown = 12, kCulpritsShown = 12, kRemediesShown = 12,
+                      kCollectShown = 12, kAlternativesShown = 6, kStatesShown = 12, kSymptomsShown = 4,
+                      kProblemsShown = 6;
+
+// In which order lines claim their place on the screen. A part of each kind comes before the second of any.
+enum Turn : int {
+  kMust,
+  kProof,     ///< the first line that proves it, the first thing to do, the first to collect
+  kDoubt,     ///< what makes the verdict doubtful: warnings, input that was not whole, other attempts
+  kMore,      ///< the second of each
+  kSymptoms,  ///< what followed from it
+  kThird,
+  kRanks,
+  kOthers,  ///< other candidates
+  kForms,
+  kRest,
+};
+/// Of the i-th of a kind.
+Turn TurnOf(std::size_t i) { return i == 0 ? kProof : i == 1 ? kMore : i == 2 ? kThird : kRest; }
 
 std::string Percent(double confidence) { return fmt::format("{:.0f} %", confidence * 100); }
 
-void Headline(Page& page, const Verdict& verdict) {
+void Headline(Screen& screen, const Verdict& verdict) {
+  Page page = screen.NewPage();
   struct Word {
     std::string_view text, paint;
   };
@@ -32,6 +51,11 @@ void Headline(Page& page, const Verdict& verdict) {
   rest = Cut(Sanitize(rest), page.width() - Columns(word.text) - 2);
   page.Print("", page.Painted(word.text, word.paint) + "  " + page.Painted(rest, style::kBold));
   page.Paragraph("", verdict.summary, 5);
+  screen.Add(kMust, page);
+  for (const std::string& warning : verdict.warnings) {
+    page.Paragraph("! ", warning, kRows, style::kYellow);
+    screen.Add(kDoubt, page);
+  }
 }
 
 // ---- whom, and whether to start again --------------------------------------------------------------------------
@@ -78,7 +102,9 @@ std::string Who(const Suspects& suspects) {
                      : fmt::format("{} ({})", who, fmt::join(details, ", "));
 }
 
-void Culprits(Page& page, const Verdict& verdict, std::string_view label) {
+void Culprits(Screen& screen, const Verdict& verdict, std::string_view label) {
+  screen.Begin("");
+  Page page = screen.NewPage();
   const std::vector<Suspects> rows = Fold(verdict.culprits);
   for (std::size_t i = 0; i < std::min(rows.size(), kCulpritsShown); ++i) {
     std::string text = Who(rows[i]);
@@ -86,19 +112,22 @@ void Culprits(Page& page, const Verdict& verdict, std::string_view label) {
     if (!text.empty() && !why.empty()) text += ": ";
     text += why;
     page.Paragraph(i == 0 ? label : "         ", text, 2);
+    screen.Add(i == 0 ? kMust : TurnOf(i), page);
   }
-  page.More(rows.size(), kCulpritsShown);
+  screen.More(rows.size(), kCulpritsShown);
 }
 
-void Retry(Page& page, const Verdict& verdict) {
+void Retry(Screen& screen, const Verdict& verdict) {
   static const std::map<std::string_view, std::string_view> kWords = {
       {"yes", "yes, as it is"},
       {"after-fix", "only after the fix below"},
       {"elsewhere", "yes, on other nodes; keep the culprit out"},
       {"no", "not yet: nothing says that it would end differently"}};
   const auto words = kWords.find(verdict.retry);
-  if (verdict.outcome != Outcome::kHealthy && words != kWords.end())
-    page.Line("", fmt::format("Restart  {}", words->second));
+  if (words == kWords.end()) return;
+  Page page = screen.NewPage();
+  page.Line("", fmt::format("Restart  {}", words->second));
+  screen.Add(kMust, page);
 }
 
 // ---- the lines that prove it -----------------------------------------------------------------------------------
@@ -124,20 +153,37 @@ std::string Telling(const std::string& line, int width, int rows) {
   return rest.empty() || rest.size() == text.size() ? text : "…" + std::string(rest);
 }
 
-void Evidence(Page& page, const Timeline& timeline, const Verdict& verdict) {
-  if (verdict.evidence.empty()) return;
+/// The lines are of several days, so that a clock alone does not say when.
+bool OnSeveralDays(const std::vector<Citation>& citations) {
+  std::set<std::chrono::sys_days> days;
+  for (const Citation& citation : citations)
+    if (citation.at && citation.at->date == Timestamp::Date::kFull)
+      days.insert(std::chrono::floor<std::chrono::days>(citation.at->at));
+  return days.size() > 1;
+}
+
+std::string ClockOf(const Citation& citation, bool with_day) {
+  if (!citation.at) return {};
+  if (!with_day || citation.at->date != Timestamp::Date::kFull) return FormatClock(*citation.at);
+  const std::string whole = FormatTime(*citation.at);  // 2031-04-05T12:01:05.123Z
+  return whole.substr(0, 10) + " " + FormatClock(*citation.at);
+}
+
+void Evidence(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
+  screen.Begin("Evidence");
   struct Row {
     std::string place, clock, rank, text;
     bool cause = false;
   };
   std::vector<Row> rows;
   int place_columns = 0, clock_columns = 0, rank_columns = 0;
+  const bool with_day = OnSeveralDays(verdict.evidence);
   for (const Citation& citation : verdict.evidence) {
     if (rows.size() == kEvidenceShown) break;
     const std::string path =
         citation.where.input < timeline.inputs.size() ? timeline.inputs[citation.where.input].path : "?";
     rows.push_back({.place = Sanitize(fmt::format("{}:{}", path, citation.where.InputLine())),
-                    .clock = citation.at ? FormatClock(*citation.at) : "",
+                    .clock = ClockOf(citation, with_day),
                     .rank = citation.rank ? fmt::format("rank {}", citation.rank->value) : "",
                     .text = Sanitize(citation.text),
                     .cause = citation.role == "cause"});
@@ -145,25 +191,49 @@ void Evidence(Page& page, const Timeline& timeline, const Verdict& verdict) {
     clock_columns = std::max(clock_columns, Columns(rows.back().clock));
     rank_columns = std::max(rank_columns, Columns(rows.back().rank));
   }
-  page.Heading("Evidence");
   // A long path takes a row of its own, so that it can be copied whole.
-  const bool own_row = place_columns > 36;
-  for (const Row& row : rows) {
+  Page page = screen.NewPage();
+  const bool own_row = place_columns > 24;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
     const auto pad = [](std::string text, int columns) {
       for (int column = Columns(text); columns > 0 && column < columns + 2; ++column) text += ' ';
       return text;
     };
-    std::string head = (row.cause ? "> " : "  ") + pad(row.place, own_row ? 0 : place_columns);
+    const char* const mark = row.cause ? "> " : "  ";
+    const std::string when = pad(row.clock, clock_columns) + pad(row.rank, rank_columns);
+    std::string head = mark + pad(row.place, place_columns) + when;
     if (own_row) {
-      page.Print("", head, style::kDim);
+      page.Print("",
+                 mark + pad(row.place, 0) + (when.empty() ? "" : "  " + when.substr(0, when.find_last_not_of(' ') + 1)),
+                 style::kDim);
       head = "    ";
     }
-    head += pad(row.clock, clock_columns) + pad(row.rank, rank_columns);
     const int room = std::max(page.width() - Columns(head), 20);
     const int lines = row.cause ? 2 : 1;
     page.Paragraph(head, Telling(row.text, room, lines), lines, row.cause ? style::kBold : style::kPlain);
+    screen.Add(TurnOf(i), page);
   }
-  page.More(verdict.evidence.size(), kEvidenceShown);
+  screen.More(verdict.evidence.size(), kEvidenceShown);
+}
+
+/// `63 x a rank waited in a collective until its timeout, first 12:11:05`.
+void Symptoms(Screen& screen, const Verdict& verdict) {
+  screen.Begin("What followed");
+  Page page = screen.NewPage();
+  std::size_t shown = 0;
+  for (const Finding& finding : verdict.findings) {
+    std::string claim = finding.claim.substr(0, finding.claim.find("; "));
+    if (claim.ends_with('.')) claim.pop_back();
+    if (!finding.cause.empty() || claim.empty() || verdict.summary.find(claim) != std::string::npos ||
+        ++shown > kSymptomsShown)
+      continue;
+    std::string text = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim;
+    if (!finding.citations.empty() && finding.citations.front().at)
+      text += (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
+    page.Line("  ", text);
+    screen.Add(shown <= 2 ? kSymptoms : kRest, page);
+  }
 }
 
 // ---- where everybody was ---------------------------------------------------------------------------------------
@@ -177,7 +247,7 @@ std::string StateOf(const RankRow& row) {
   return state;
 }
 
-void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
+void Ranks(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<int>> states;
   RankSet told;
@@ -201,23 +271,22 @@ void Ranks(Page& page, const Timeline& timeline, const Verdict& verdict) {
   std::vector<std::pair<std::string, std::vector<int>>> rare_first(states.begin(), states.end());
   std::ranges::stable_sort(rare_first, {}, [](const auto& entry) { return entry.second.size(); });
   for (const auto& [state, ranks] : rare_first) lines.push_back(fmt::format("{} {}", FoldRanks(ranks), state));
-  if (lines.empty()) return;
-  page.Heading("Ranks");
-  for (std::size_t i = 0; i < std::min(lines.size(), kStatesShown); ++i) page.Paragraph("  ", lines[i], 2);
-  page.More(lines.size(), kStatesShown);
+  screen.Begin("Ranks");
+  Page page = screen.NewPage();
+  for (std::size_t i = 0; i < std::min(lines.size(), kStatesShown); ++i) {
+    page.Paragraph("  ", lines[i], 2);
+    screen.Add(i < 2 ? kRanks : kRest, page);
+  }
+  screen.More(lines.size(), kStatesShown);
 }
 
 // ---- what to do ------------------------------------------------------------------------------------------------
 
 /// Running the collective alone, as one more thing to do.
 std::optional<Remedy> Replay(const Verdict& verdict, const std::string& command) {
-  if (command.empty() || verdict.outcome == Outcome::kHealthy || !verdict.collective) return std::nullopt;
-  const bool all_called = verdict.collective->ranks_absent.empty();
+  if (command.empty() || !verdict.replay_helps) return std::nullopt;
   Remedy out;
-  out.text =
-      all_called
-          ? "Run the collective alone: it hangs again only if the machines are at fault."
-          : "Check that the machines can do the collective; a replay cannot bring back a rank that never called.";
+  out.text = "Run the collective alone: it hangs again only if the machines are at fault.";
   out.command = command;
   out.kind = Remedy::Kind::kShell;
   return out;
@@ -249,37 +318,42 @@ void Command(Page& page, const Remedy& remedy) {
   if (remedy.destructive) page.Line("       ", "takes away what others may still use: look first", style::kDim);
 }
 
-void Remedies(Page& page, const Verdict& verdict, const std::string& replay_command) {
+void Remedies(Screen& screen, const Verdict& verdict, const std::string& replay_command) {
   // What to do about an unknown cause is to collect, which stands above.
-  const std::size_t known = verdict.outcome == Outcome::kFailed ? verdict.remedies.size() : 0;
-  std::vector<Remedy> shown(verdict.remedies.begin(),
-                            verdict.remedies.begin() + static_cast<std::ptrdiff_t>(std::min(known, kRemediesShown)));
-  if (const auto replay = Replay(verdict, replay_command)) shown.push_back(*replay);
-  if (shown.empty()) return;
-  page.Heading("What to do");
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    page.Paragraph(fmt::format("  {}. ", i + 1), shown[i].text, 3);
+  std::vector<Remedy> shown;
+  if (verdict.outcome == Outcome::kFailed) shown = verdict.remedies;
+  if (const auto replay = Replay(verdict, replay_command))
+    shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(shown.size(), 2)), *replay);
+  screen.Begin("What to do");
+  Page page = screen.NewPage();
+  for (std::size_t i = 0; i < std::min(shown.size(), kRemediesShown); ++i) {
+    page.Paragraph(fmt::format("  {}. ", i + 1), shown[i].text, kRows);
     Command(page, shown[i]);
+    screen.Add(TurnOf(i), page);
   }
-  page.More(known, kRemediesShown, fmt::format("with inquest explain {}", verdict.cause));
+  screen.More(shown.size(), kRemediesShown);
 }
 
-void CollectNext(Page& page, const Verdict& verdict, std::string_view title, std::size_t shown) {
-  if (verdict.collect_next.empty()) return;
-  page.Heading(title);
-  for (std::size_t i = 0; i < std::min(verdict.collect_next.size(), shown); ++i)
-    page.Paragraph("  - ", verdict.collect_next[i], 2);
-  page.More(verdict.collect_next.size(), shown);
+void CollectNext(Screen& screen, const Verdict& verdict, std::string_view title) {
+  screen.Begin(title);
+  Page page = screen.NewPage();
+  constexpr std::size_t kFirst = 3;  // of an undecided case, which lives by them
+  for (std::size_t i = 0; i < std::min(verdict.collect_next.size(), kCollectShown); ++i) {
+    page.Paragraph("  - ", verdict.collect_next[i], kRows);
+    screen.Add(verdict.outcome == Outcome::kUndecided && i < kFirst ? kProof : TurnOf(i), page);
+  }
+  screen.More(verdict.collect_next.size(), kCollectShown);
 }
 
-void Alternatives(Page& page, const Verdict& verdict, std::string_view title) {
-  if (verdict.alternatives.empty()) return;
-  page.Heading(title);
+void Alternatives(Screen& screen, const Verdict& verdict, std::string_view title) {
+  screen.Begin(title);
+  Page page = screen.NewPage();
   for (std::size_t i = 0; i < std::min(verdict.alternatives.size(), kAlternativesShown); ++i) {
     const Alternative& other = verdict.alternatives[i];
     page.Line("  ", fmt::format("{} ({}): {}", other.cause, Percent(other.confidence), other.why));
+    screen.Add(verdict.outcome == Outcome::kUndecided ? TurnOf(i) : kOthers, page);
   }
-  page.More(verdict.alternatives.size(), kAlternativesShown);
+  screen.More(verdict.alternatives.size(), kAlternativesShown);
 }
 
 std::string Size(std::uint64_t bytes) {
@@ -297,8 +371,8 @@ std::string Size(std::uint64_t bytes) {
 
 /// What `inquest collect` could not get, by host and reason: `Not collected on node07: a.txt, b.txt (it is not
 /// installed)`.
-void NotCollectedOn(Page& page, const Timeline& timeline) {
-  constexpr int kRows = 6;
+void NotCollectedOn(Screen& screen, const Timeline& timeline) {
+  Page page = screen.NewPage();
   std::map<std::string, std::map<std::string, std::string>> hosts;
   for (const Event& event : timeline.events)
     if (const auto* lack = std::get_if<NotCollected>(&event.what)) {
@@ -312,14 +386,15 @@ void NotCollectedOn(Page& page, const Timeline& timeline) {
     for (const auto& [reason, names] : reasons)
       text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", names, reason);
     page.Paragraph("  ", fmt::format("Not collected on {}: {}", host, text), kRows);
+    screen.Add(kForms, page);
   }
-  page.More(hosts.size(), kProblemsShown);
+  screen.More(hosts.size(), kProblemsShown);
 }
 
 /// The starts before the one that the verdict is of, the latest first.
-void Attempts(Page& page, const Timeline& timeline, const Verdict& verdict) {
-  if (verdict.attempts.empty()) return;
-  page.Heading(fmt::format("Attempts: the job was started {} times", verdict.attempts.size()));
+void Attempts(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
+  screen.Begin(fmt::format("Attempts: the job was started {} times", verdict.attempts.size()));
+  Page page = screen.NewPage();
   std::size_t shown = 0;
   for (auto attempt = verdict.attempts.rbegin(); attempt != verdict.attempts.rend(); ++attempt) {
     if (++shown > kAttemptsShown) break;
@@ -330,68 +405,72 @@ void Attempts(Page& page, const Timeline& timeline, const Verdict& verdict) {
                                  ? "not looked at"
                                  : fmt::format("{} ({})", attempt->cause, Percent(attempt->confidence));
     page.Line("  ", fmt::format("{} from {}: {}", attempt->number, Sanitize(place), what));
+    screen.Add(shown <= 2 ? kDoubt : kRest, page);
   }
-  page.More(verdict.attempts.size(), kAttemptsShown);
+  screen.More(verdict.attempts.size(), kAttemptsShown);
 }
 
-void Coverage(Page& page, const Timeline& timeline) {
+/// What of the inputs could not be read, or is no log; where the report ends.
+void Coverage(Screen& screen, const Timeline& timeline) {
   InputSummary sum;
   for (const InputSummary& input : timeline.inputs) {
     sum.bytes += input.bytes;
     sum.lines += input.lines;
     sum.damaged += input.damaged;
   }
-  page.Blank();
-  const std::size_t files = timeline.inputs.size();
-  page.Line("",
-            fmt::format("Read {} file{}, {}, {} lines; {}.", files, files == 1 ? "" : "s", Size(sum.bytes), sum.lines,
-                        sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged"),
-            style::kDim);
+  screen.Begin("");
+  Page page = screen.NewPage();
   std::size_t problems = 0;
   for (const InputSummary& input : timeline.inputs) {
-    if (input.problem.empty()) continue;
-    if (++problems <= kProblemsShown)
-      page.Paragraph("  ", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
+    if (input.problem.empty() || ++problems > kProblemsShown) continue;
+    page.Paragraph("", fmt::format("Not whole: {}: {}", input.path, input.problem), 3, style::kYellow);
+    screen.Add(kDoubt, page);
   }
-  page.More(problems, kProblemsShown);
-  std::size_t forms = 0;
-  for (const InputSummary& input : timeline.inputs)
-    if (input.form != nullptr && ++forms <= kProblemsShown)
-      page.Paragraph("  ", fmt::format("No log: {}: {}", input.path, input.form->text), 3);
-  page.More(forms, kProblemsShown);
+  screen.More(problems, kProblemsShown);
   std::string left_out;
   for (const auto& [what, count] : timeline.left_out)
     left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
-  if (!left_out.empty()) page.Line("  ", "Left out, more than is held in memory: " + left_out, style::kYellow);
-  NotCollectedOn(page, timeline);
+  if (!left_out.empty()) {
+    page.Line("", "Left out, more than is held in memory: " + left_out, style::kYellow);
+    screen.Add(kDoubt, page);
+  }
+  std::size_t forms = 0;
+  for (const InputSummary& input : timeline.inputs) {
+    if (input.form == nullptr || ++forms > kProblemsShown) continue;
+    page.Paragraph("", fmt::format("No log: {}: {}", input.path, input.form->text), 3);
+    screen.Add(kForms, page);
+  }
+  screen.More(forms, kProblemsShown);
+  NotCollectedOn(screen, timeline);
+  const std::size_t files = timeline.inputs.size();
+  screen.End(fmt::format("Read {} file{}, {}, {} lines; {}", files, files == 1 ? "" : "s", Size(sum.bytes), sum.lines,
+                         sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged"));
 }
 
 }  // namespace
 
 std::string RenderText(const Timeline& timeline, const Verdict& verdict, const ReportContext& context) {
-  Page page(context.text);
-  const bool undecided = verdict.outcome == Outcome::kUndecided;
-  Headline(page, verdict);
-  for (const std::string& warning : verdict.warnings) page.Paragraph("! ", warning, kWarningRows, style::kYellow);
+  Screen screen(context.text);
+  const bool undecided = verdict.outcome == Outcome::kUndecided, failed = verdict.outcome == Outcome::kFailed;
+  screen.Begin("");
+  Headline(screen, verdict);
   if (undecided) {
-    if (!verdict.culprits.empty()) page.Blank();
-    Culprits(page, verdict, "Look at  ");
-    CollectNext(page, verdict, "Collect this, then run inquest over all of it together", kCollectShownFirst);
-    Alternatives(page, verdict, "Candidates");
-  } else if (!verdict.culprits.empty() || verdict.outcome == Outcome::kFailed) {
-    page.Blank();
-    Culprits(page, verdict, "Culprit  ");
-    Retry(page, verdict);
+    Culprits(screen, verdict, "Look at  ");
+    CollectNext(screen, verdict, "Collect this, then run inquest over all of it together");
+    Alternatives(screen, verdict, "Candidates");
+  } else if (!verdict.culprits.empty() || failed) {
+    Culprits(screen, verdict, "Culprit  ");
+    Retry(screen, verdict);
   }
-  Evidence(page, timeline, verdict);
-  Ranks(page, timeline, verdict);
-  Remedies(page, verdict, context.replay_command);
-  if (verdict.outcome == Outcome::kFailed)
-    CollectNext(page, verdict, "Collect next, if that does not settle it", kCollectShown);
-  if (!undecided) Alternatives(page, verdict, "Also possible");
-  Attempts(page, timeline, verdict);
-  Coverage(page, timeline);
-  return page.Take();
+  Evidence(screen, timeline, verdict);
+  Symptoms(screen, verdict);
+  Ranks(screen, timeline, verdict);
+  Remedies(screen, verdict, context.replay_command);
+  if (failed) CollectNext(screen, verdict, "Collect next, if that does not settle it");
+  if (!undecided) Alternatives(screen, verdict, "Also possible");
+  Attempts(screen, timeline, verdict);
+  Coverage(screen, timeline);
+  return screen.Take();
 }
 
 }  // namespace inquest

@@ -812,6 +812,15 @@ Verdict DecideOne(const Evidence& evidence) {
 }
 
 /// The same, with what is reported of the attempt that is judged, and of no other.
+/// A collective run alone shows what machines and network do with it. It cannot bring back a rank that never called,
+/// nor what the program did wrong.
+bool ReplayHelps(const RuleBook& book, const Verdict& verdict) {
+  if (verdict.outcome == Outcome::kHealthy || !verdict.collective || !verdict.collective->ranks_absent.empty())
+    return false;
+  const Cause* cause = book.FindCause(verdict.cause);
+  return cause != nullptr && cause->layer != "program" && cause->layer != "host";
+}
+
 Verdict DecideWhole(const Evidence& evidence) {
   Verdict verdict = DecideOne(evidence);
   HoldJobsApart(evidence.timeline, verdict);
@@ -819,6 +828,7 @@ Verdict DecideWhole(const Evidence& evidence) {
   verdict.collect_next = StillToCollect(evidence.timeline, verdict.culprits, std::move(verdict.collect_next));
   if (verdict.collect_next.size() > kMostToCollect) verdict.collect_next.resize(kMostToCollect);
   verdict.lifelines = DrawLifelines(evidence.timeline, evidence.told);
+  verdict.replay_helps = ReplayHelps(evidence.book, verdict);
   const Facts facts = FactsOf(evidence.timeline, verdict);
   for (Remedy& remedy : verdict.remedies) remedy = Filled(std::move(remedy), facts);
   if (const auto hosts = facts.find("host"); verdict.retry == "elsewhere" && hosts != facts.end())

@@ -86,8 +86,9 @@ struct Verdict {
   std::vector<Remedy> remedies;
   std::vector<std::string> collect_next;
   std::vector<std::string>
-      warnings;       ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
-  std::string retry;  ///< yes | after-fix | elsewhere | no
+      warnings;               ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
+  std::string retry;          ///< yes | after-fix | elsewhere | no
+  bool replay_helps = false;  ///< the collective hung with all ranks in it, and not by the program's fault
   std::vector<std::string> exclude_hosts;  ///< where retry is `elsewhere`: where not, as far as it is known
   std::vector<Alternative> alternatives;
   std::vector<Finding> findings;      ///< all, symptoms included, in order of weight

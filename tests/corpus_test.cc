@@ -9,6 +9,7 @@
 
 #include "cli/analyze.h"
 #include "parsers/formats.h"
+#include "report/report.h"
 #include "rules/sought.h"
 #include "tests/catch.h"
 
@@ -122,6 +123,13 @@ std::vector<std::string> Broken(const Case& c) {
   std::set<std::string> commands;
   for (const Remedy& remedy : verdict.remedies)
     if (!remedy.command.empty() && !commands.insert(remedy.command).second) add("advises twice: " + remedy.command);
+  const std::string report = RenderText(c.analysis.timeline, verdict, {.text = {.width = 80}, .tool_version = "0"});
+  if (const auto lines = std::ranges::count(report, '\n'); lines > 24) add(fmt::format("a report of {} lines", lines));
+  // What the case tells is asked of nobody.
+  for (const Remedy& remedy : verdict.remedies)
+    for (const Remedy::Want& want : remedy.needs)
+      if ((want.name == "HOST" && hosts.size() == 1) || (want.name == "RANK" && ranks.size() == 1))
+        add(fmt::format("asks for {}: {}", want.name, remedy.command));
   if (HasKey(c.label, "cites") && !c.label["cites"].empty()) {
     const std::set<std::string> quoted = Quoted(c);
     const auto wanted = c.label["cites"].get<std::vector<std::string>>();

@@ -89,10 +89,11 @@ TEST_CASE("text is cut and wrapped by columns", "[unit][report]") {
 }
 
 TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[unit][report]") {
-  const Sample sample = MakeSample();
-  const std::string text =
-      RenderText(sample.timeline, sample.verdict,
-                 {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = kReplay});
+  Sample sample = MakeSample();
+  sample.verdict.replay_helps = true;
+  const std::string text = RenderText(
+      sample.timeline, sample.verdict,
+      {.text = {.color = Color::kNever, .width = 100, .whole = true}, .tool_version = "0", .replay_command = kReplay});
   CAPTURE(text);
   for (const std::string_view part :
        {"FAILED  gpu-fault: GPU hardware fault (confidence 93 %)",
@@ -110,6 +111,48 @@ TEST_CASE("the report says cause, culprit, evidence, ranks and what to type", "[
   CHECK(Lines(text).size() <= 40);
   for (const std::string& line : Lines(text)) CHECK(Columns(line) <= 100);
   CHECK_FALSE(Has(text, "\x1b"));
+}
+
+TEST_CASE("a report fits one screen, and says that there is more", "[unit][report]") {
+  Sample sample = MakeSample();
+  sample.verdict.replay_helps = true;
+  Remedy long_one = sample.verdict.remedies[0];
+  for (int i = 0; i < 300; ++i) long_one.text += " and look";
+  sample.verdict.remedies.push_back(long_one);
+  for (const int width : {80, 120}) {
+    const auto render = [&](bool whole) {
+      return RenderText(sample.timeline, sample.verdict,
+                        {.text = {.color = Color::kNever, .width = width, .whole = whole},
+                         .tool_version = "0",
+                         .replay_command = kReplay});
+    };
+    const std::string brief = render(false), whole = render(true);
+    CAPTURE(brief, whole);
+    CHECK(Lines(brief).size() <= 24);
+    CHECK(brief.ends_with("; -v shows the rest.\n"));
+    CHECK(whole.ends_with("damaged.\n"));
+    for (const char* const part : {"FAILED", "Culprit", "Restart", "Evidence", "What to do", "Collect next"}) {
+      CHECK(Has(brief, part));
+      CHECK(Has(whole, part));
+    }
+    CHECK_FALSE(Has(brief, "and look and look"));
+    std::string unwrapped = whole;  // advice is never cut
+    for (std::size_t at = unwrapped.find('\n'); at != std::string::npos; at = unwrapped.find('\n', at))
+      unwrapped.replace(at, std::min(unwrapped.find_first_not_of(" \n", at), unwrapped.size()) - at, " ");
+    CHECK(Has(unwrapped, long_one.text));
+  }
+}
+
+TEST_CASE("what stands on several days has its date", "[unit][report]") {
+  Sample sample = MakeSample();
+  const auto text = [&] {
+    return RenderText(sample.timeline, sample.verdict,
+                      {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0"});
+  };
+  CHECK_FALSE(Has(text(), "2031-04-05 12:11:05"));
+  sample.verdict.evidence[1].at->at += std::chrono::hours(24);
+  CHECK(Has(text(), "2031-04-05 12:11:05"));
+  CHECK(Has(text(), "2031-04-06 12:11:05"));
 }
 
 TEST_CASE("colour is added only where asked for, and changes no word", "[unit][report]") {
@@ -131,6 +174,7 @@ TEST_CASE("an undecided verdict says so and leads with what to collect", "[unit]
   sample.verdict.outcome = Outcome::kUndecided;
   sample.verdict.cause = "unknown";
   sample.verdict.title = "Not decided by the evidence";
+  sample.verdict.replay_helps = true;
   sample.verdict.culprits.clear();
   const std::string text =
       RenderText(sample.timeline, sample.verdict, {.text = {}, .tool_version = "0", .replay_command = kReplay});
@@ -158,6 +202,7 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
                     .collect_next = {},
                     .warnings = {},
                     .retry = "no",
+                    .replay_helps = false,
                     .exclude_hosts = {},
                     .alternatives = {},
                     .findings = {},
