@@ -15,6 +15,7 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
 CommandResult RunFlightRecorder(const Options& options);
 CommandResult RunRules(const Options& options);
 CommandResult RunExplain(const Options& options);
+CommandResult RunSchema(const Options& options);
 CommandResult RunCollect(const Options& options);
 CommandResult RunReplay(const Options& options);
 CommandResult RunCompletion(const Options& options);

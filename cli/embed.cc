@@ -1,5 +1,5 @@
-// Build-time tool: rules as YAML -> rules.bin, sieve.bin and the assembler file that embeds both.
-// usage: inquest_embed SOURCE_DIR OUT_DIR
+// Build-time tool: rules as YAML -> rules.bin, sieve.bin and the assembler file that embeds both, and the schemas.
+// usage: inquest_embed RULES_DIR DOCS_DIR OUT_DIR
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -28,18 +28,22 @@ std::optional<Error> WriteFile(const fs::path& path, std::string_view bytes) {
 }
 
 /// `%progbits`, not `@progbits`: `@` starts a comment on ARM.
-std::string Assembler(const fs::path& out) {
+std::string Assembler(const fs::path& docs, const fs::path& out) {
   std::string text = "    .section .rodata,\"a\"\n";
-  for (const std::string_view name : {"rules", "sieve"}) {
+  const std::pair<std::string_view, fs::path> files[] = {{"rules", out / "rules.bin"},
+                                                         {"sieve", out / "sieve.bin"},
+                                                         {"verdict_schema", docs / "verdict.schema.json"},
+                                                         {"replay_schema", docs / "replay.schema.json"}};
+  for (const auto& [name, path] : files) {
     text += fmt::format(
         "    .balign 64\n    .globl inquest_{0}_begin\ninquest_{0}_begin:\n    .incbin \"{1}\"\n"
         "    .globl inquest_{0}_end\ninquest_{0}_end:\n    .byte 0\n",
-        name, (out / fmt::format("{}.bin", name)).string());
+        name, path.string());
   }
   return text + "    .section .note.GNU-stack,\"\",%progbits\n";
 }
 
-int Embed(const std::string& source, const fs::path& out) {
+int Embed(const std::string& source, const fs::path& docs, const fs::path& out) {
   std::variant<RuleBook, RuleErrors> loaded = LoadRules(source, nullptr);
   const RuleErrors* bad = std::get_if<RuleErrors>(&loaded);
   const RuleErrors errors = bad != nullptr ? *bad : CheckFindings(std::get<RuleBook>(loaded));
@@ -58,8 +62,9 @@ int Embed(const std::string& source, const fs::path& out) {
     return 1;
   }
   const fs::path folder = fs::absolute(out);
-  const std::pair<const char*, std::string> files[] = {
-      {"rules.bin", Serialize(book)}, {"sieve.bin", *sieve}, {"embedded_rules.S", Assembler(folder)}};
+  const std::pair<const char*, std::string> files[] = {{"rules.bin", Serialize(book)},
+                                                       {"sieve.bin", *sieve},
+                                                       {"embedded_rules.S", Assembler(fs::absolute(docs), folder)}};
   for (const auto& [name, bytes] : files) {
     if (const std::optional<Error> error = WriteFile(folder / name, bytes)) {
       Print(*error);
@@ -73,9 +78,9 @@ int Embed(const std::string& source, const fs::path& out) {
 }  // namespace inquest
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fputs("usage: inquest_embed SOURCE_DIR OUT_DIR\n", stderr);
+  if (argc != 4) {
+    std::fputs("usage: inquest_embed RULES_DIR DOCS_DIR OUT_DIR\n", stderr);
     return 2;
   }
-  return inquest::Embed(argv[1], argv[2]);
+  return inquest::Embed(argv[1], argv[2], argv[3]);
 }

@@ -1,4 +1,5 @@
-// The rules and the sieve's database that embedded_rules.S carries.
+// The rules, the sieve's database and the schemas that embedded_rules.S carries.
+#include "cli/schemas.h"
 #include "rules/rule_book.h"
 
 extern "C" {
@@ -6,11 +7,17 @@ extern const char inquest_rules_begin[];
 extern const char inquest_rules_end[];
 extern const char inquest_sieve_begin[];
 extern const char inquest_sieve_end[];
+extern const char inquest_verdict_schema_begin[];
+extern const char inquest_verdict_schema_end[];
+extern const char inquest_replay_schema_begin[];
+extern const char inquest_replay_schema_end[];
 }
 
 namespace inquest {
 
 std::string_view EmbeddedRules() { return {inquest_rules_begin, inquest_rules_end}; }
 std::string_view EmbeddedSieve() { return {inquest_sieve_begin, inquest_sieve_end}; }
+std::string_view VerdictSchema() { return {inquest_verdict_schema_begin, inquest_verdict_schema_end}; }
+std::string_view ReplaySchema() { return {inquest_replay_schema_begin, inquest_replay_schema_end}; }
 
 }  // namespace inquest

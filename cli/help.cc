@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/nearest.h"
+#include "cli/schemas.h"
 
 namespace inquest {
 namespace {
@@ -127,6 +128,13 @@ CommandResult RunHelp(const Options& options) {
     command = &*found;
   }
   return {.status = 0, .out = options.help_as_man ? ManualPage(*command) : HelpText(*command), .err = ""};
+}
+
+CommandResult RunSchema(const Options& options) {
+  const std::string which = options.arguments.empty() ? "verdict" : options.arguments.front();
+  if (which != "verdict" && which != "replay")
+    return CouldNotRun({fmt::format("there is no schema of '{}'", which), "verdict or replay", ""});
+  return {.status = 0, .out = std::string(which == "verdict" ? VerdictSchema() : ReplaySchema()), .err = ""};
 }
 
 CommandResult RunVersion(const Options&) {

@@ -20,8 +20,9 @@ namespace {
 using Words = std::vector<std::string_view>;
 
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
+constexpr std::string_view kSchemaWords[] = {"verdict", "replay"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
-constexpr std::string_view kHelpWords[] = {"rules", "explain", "collect", "replay", "completion", "version"};
+constexpr std::string_view kHelpWords[] = {"rules", "explain", "collect", "replay", "completion", "schema", "version"};
 
 // ---- what values can be: asked of the rooms that know -------------------------------------------------------------
 
@@ -282,6 +283,13 @@ std::span<const Command> Commands() {
        .words = kHelpWords,
        .ids = "",
        .run = RunHelp},
+      {.name = "schema",
+       .summary = "Print the JSON Schema of what --format json prints, or of what replay does.",
+       .usage = "inquest schema [verdict | replay]",
+       .examples = "inquest schema > verdict.schema.json      later versions may have more keys, and none less",
+       .words = kSchemaWords,
+       .ids = "",
+       .run = RunSchema},
       {.name = "version",
        .summary = "Print the version.",
        .usage = "inquest version",

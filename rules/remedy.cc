@@ -49,8 +49,10 @@ std::vector<Part> PartsOfCommand(std::string_view command) {
   return parts;
 }
 
+/// Nor is it an option to whoever reads it.
 bool IsPlain(std::string_view value) {
-  return !value.empty() && std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
+  return !value.empty() && value.front() != '-' &&
+         std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 std::string Variable(std::string_view name) {

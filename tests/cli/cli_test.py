@@ -196,6 +196,9 @@ class CliTest(unittest.TestCase):
         self.assertEqual(run(case, "--format", "json")[1], text, "the analysis and fr print one document")
         self.assertEqual(run("fr", case, "-q"), (FAILED, "", ""))
         self.assertIn("name the dumps", self.refused("fr"))
+        for which in ("verdict", "replay"):
+            self.assertEqual(run("schema", which)[1], (ROOT / "docs" / f"{which}.schema.json").read_text())
+        self.assertIn("verdict or replay", self.refused("schema", "other"))
         self.assertIn("no dump of a Flight Recorder", self.refused("fr", ROOT / "corpus/oom-on-one-rank-others-time-out"))
         counted = ROOT / "corpus/ras-json-shows-who-is-behind-behind-who-waits"
         table = run("fr", counted)[1]

@@ -17,6 +17,9 @@ import tempfile
 
 import jsonschema
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import schemas
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUMBERS = (b"0", b"-1", b"1", b"2147483647", b"-2147483648", b"4294967295", b"1000000000", b"9223372036854775807",
            b"18446744073709551615", b"99999999999999999999999", b"1e308", b"0x7fffffffffffffff", b"", b"NaN")
@@ -131,8 +134,7 @@ def main():
     parser.add_argument("--seed", default="20310219")
     parser.add_argument("--keep", type=pathlib.Path, help="where mutants go that break something")
     wanted = parser.parse_args()
-    schema = json.loads((ROOT / "docs" / "verdict.schema.json").read_text())
-    validator = jsonschema.Draft202012Validator(schema)
+    validator = jsonschema.Draft202012Validator(schemas.strict("verdict"))
     logs = [path.read_bytes() for path in sorted(wanted.corpus.glob("*/*")) if path.is_file() and path.name != "case.json" and path.suffix != ".gz" and 0 < path.stat().st_size < 1 << 17]
     broken = 0
     with tempfile.TemporaryDirectory(prefix="inquest-mutants-") as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -9,8 +9,11 @@ import tempfile
 
 import jsonschema
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import schemas
+
 inquest, gloo = sys.argv[1], sys.argv[2] == "1"
-schema = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs" / "replay.schema.json").read_text())
+schema = schemas.strict("replay")
 call = ["--op", "broadcast", "--count", "1000", "--ranks", "3"]
 
 

@@ -14,8 +14,11 @@ import time
 
 import jsonschema
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import schemas
+
 inquest, gloo = sys.argv[1], sys.argv[2] == "1"
-schema = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs" / "replay.schema.json").read_text())
+schema = schemas.strict("replay")
 TOKEN = secrets.token_hex(16)
 PORT = 29571
 # Launchers of whoever runs this test must not be seen by the program.
