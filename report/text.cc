@@ -212,7 +212,8 @@ void Evidence(Screen& screen, const Timeline& timeline, const Verdict& verdict) 
     const int room = std::max(page.width() - Columns(head), 20);
     const int lines = row.cause ? 2 : 1;
     page.Paragraph(head, Telling(row.text, room, lines), lines, row.cause ? style::kBold : style::kPlain);
-    screen.Add(TurnOf(i), page);
+    // What followed is counted below; where nothing is a cause, its lines are what there is.
+    screen.Add(row.cause || !rows.front().cause ? TurnOf(i) : kRest, page);
   }
   screen.More(verdict.evidence.size(), kEvidenceShown);
 }
@@ -225,14 +226,12 @@ void Symptoms(Screen& screen, const Verdict& verdict) {
   for (const Finding& finding : verdict.findings) {
     std::string claim = finding.claim.substr(0, finding.claim.find("; "));
     if (claim.ends_with('.')) claim.pop_back();
-    if (!finding.cause.empty() || claim.empty() || verdict.summary.find(claim) != std::string::npos ||
-        ++shown > kSymptomsShown)
-      continue;
+    if (!finding.cause.empty() || claim.empty() || ++shown > kSymptomsShown) continue;
     std::string text = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim;
     if (!finding.citations.empty() && finding.citations.front().at)
       text += (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
     page.Line("  ", text);
-    screen.Add(shown <= 2 ? kSymptoms : kRest, page);
+    screen.Add(shown == 1 ? kMore : shown == 2 ? kSymptoms : kRest, page);
   }
 }
 
