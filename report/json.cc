@@ -186,7 +186,8 @@ Json ToJson(const Timeline& timeline, const Verdict& verdict) {
               {"remedies", Remedies(verdict.remedies)},
               {"collect_next", verdict.collect_next},
               {"retry", verdict.retry},
-              {"exclude_hosts", verdict.exclude_hosts}};
+              {"exclude_hosts", verdict.exclude_hosts},
+              {"fingerprint", OrNull(verdict.fingerprint)}};
 }
 
 Json ToJson(const Alternative& alternative) {

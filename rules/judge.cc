@@ -1,6 +1,7 @@
 // Weighs findings into one verdict.
 #include "rules/judge.h"
 #include "rules/facts.h"
+#include "rules/fingerprint.h"
 
 #include <fmt/format.h>
 
@@ -828,6 +829,7 @@ Verdict DecideWhole(const Evidence& evidence) {
   verdict.collect_next = StillToCollect(evidence.timeline, verdict.culprits, std::move(verdict.collect_next));
   if (verdict.collect_next.size() > kMostToCollect) verdict.collect_next.resize(kMostToCollect);
   verdict.lifelines = DrawLifelines(evidence.timeline, evidence.told);
+  verdict.fingerprint = FingerprintOf(evidence.timeline, verdict);
   verdict.replay_helps = ReplayHelps(evidence.book, verdict);
   const Facts facts = FactsOf(evidence.timeline, verdict);
   for (Remedy& remedy : verdict.remedies) remedy = Filled(std::move(remedy), facts);

@@ -88,6 +88,7 @@ struct Verdict {
   std::vector<std::string>
       warnings;               ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
   std::string retry;          ///< yes | after-fix | elsewhere | no
+  std::string fingerprint;    ///< the same for the same failure elsewhere, see rules/fingerprint.h; empty: healthy
   bool replay_helps = false;  ///< the collective hung with all ranks in it, and not by the program's fault
   std::vector<std::string> exclude_hosts;  ///< where retry is `elsewhere`: where not, as far as it is known
   std::vector<Alternative> alternatives;

@@ -202,6 +202,7 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
                     .collect_next = {},
                     .warnings = {},
                     .retry = "no",
+                    .fingerprint = {},
                     .replay_helps = false,
                     .exclude_hosts = {},
                     .alternatives = {},
