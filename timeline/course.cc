@@ -64,6 +64,12 @@ Count CountIn(std::string_view text) {
   return out;
 }
 
+/// Its own word that it fails: an exception, or one that was cut off behind its stack.
+bool Raises(const What& what) {
+  const auto* stack = std::get_if<StackSeen>(&what);
+  return std::holds_alternative<ExceptionRaised>(what) || (stack != nullptr && stack->raised);
+}
+
 /// Lines of one shape none of whose numbers keeps rising count nothing that goes on: they are of several runs, or
 /// measure something. A counter that begins anew with each epoch falls seldom; a time that is left falls all the while.
 class Counters {
@@ -274,7 +280,7 @@ void Course::ReadSigns(std::span<const Told> told) {
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);
-    if (IsDeath(what) || (std::holds_alternative<ExceptionRaised>(what) && !WentOn(i))) First(since_, i);
+    if (IsDeath(what) || (Raises(what) && !WentOn(i))) First(since_, i);
   }
   for (const Told& line : told) {
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event) ||
