@@ -42,8 +42,10 @@ Count CountIn(std::string_view text) {
   text = text.substr(0, kRead);
   const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
   for (std::size_t i = 0; i < text.size();) {
+    // Columns are padded: the wider a number, the fewer blanks.
     if (!is_digit(i)) {
-      out.shape += text[i++];
+      if (text[i] != ' ' || out.shape.empty() || out.shape.back() != ' ') out.shape += text[i];
+      ++i;
       continue;
     }
     std::size_t end = i;
