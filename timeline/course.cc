@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "timeline/goal.h"
+#include "timeline/streams.h"
 
 namespace inquest {
 namespace {
@@ -317,6 +318,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.what == Told::What::kWork && line.kind != "joining") First(writer.at_work, line.event);
     if (line.what == Told::What::kGrumble) writer.grumbles.push_back(line.event);
   }
+  const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;
   for (std::uint32_t input = 0; input < timeline_->inputs.size(); ++input)
@@ -326,7 +328,14 @@ void Course::ReadEndings(std::span<const Told> told) {
     const SourcePos where = timeline_->events[line.event].where;
     const Writer& writer = writers[where.input];
     const std::span<const EventIndex> counted = CountedIn(where.input);
-    const bool stepped = !counted.empty() && counted.front() < line.event;
+    // What a program counts on its standard error, it closes on its standard output; where each stood, no line tells,
+    // but that nobody grumbled once all was counted.
+    const std::uint32_t other = others[where.input];
+    const std::span<const EventIndex> counted_there = other == where.input ? counted : CountedIn(other);
+    const std::vector<EventIndex>& grumbles_there = writers[other].grumbles;
+    const bool stepped_there = counted.empty() && !counted_there.empty() &&
+                               (grumbles_there.empty() || grumbles_there.back() < counted_there.back());
+    const bool stepped = stepped_there || (!counted.empty() && counted.front() < line.event);
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
     const bool only_last = line.kind == "scores" || line.kind == kAtGoal;
@@ -344,7 +353,9 @@ void Course::ReadEndings(std::span<const Told> told) {
             return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
           }))
         continue;
-      if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
+      const bool got_over =
+          stepped_there || last == own.begin() || std::ranges::upper_bound(counted, *std::prev(last)) != counted.end();
+      if (!got_over) continue;
     }
     if (line.kind != kInFront && SteppedOn(line.event, kStepsThatUndo)) continue;
     endings_.push_back(line.event);
