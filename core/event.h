@@ -315,9 +315,10 @@ struct ExceptionRaised {
   std::vector<std::string> stack;  ///< `file:line in function`, outermost first, at most 64
   bool ignored = false;            ///< Python says that it ignored it: of a destructor, or at exit
   bool chained_first = false;      ///< a later traceback of the same chain follows; this one is nearer the cause
-  SourcePos begin;                 ///< the line "Traceback (most recent call last):"
+  SourcePos begin;                 ///< the line "Traceback (most recent call last):", or the first that is there
   std::string process = {};        ///< multiprocessing's name of the child that died of it, `Process-1`; else empty
-  INQUEST_FIELDS(Key(type), message, Key(frame), stack, ignored, chained_first, begin, process)
+  bool headless = false;           ///< that line is not there, or another writer's
+  INQUEST_FIELDS(Key(type), message, Key(frame), stack, ignored, chained_first, begin, process, headless)
 };
 
 /// A line that a rule asked for, or that stands next to one; `hits` are the ids that the sieve gave it.
@@ -617,16 +618,19 @@ struct CallRecorded {
   INQUEST_FIELDS(Key(pg_name), pg_desc, Key(work), Key(pairwise), ended, gave_up)
 };
 
-/// What a live process was at when somebody looked: py-spy or gdb on a rank that hangs. Pid and host are the process'.
+/// What a process was at when somebody looked (py-spy or gdb on a rank that hangs, faulthandler when asked), or when it
+/// raised an exception whose own line is missing. Pid and host are the process'.
 struct StackSeen {
   static constexpr std::string_view kKind = "stack";
-  std::string tool;  ///< `py-spy`, `gdb`
-  /// A phase's kind where the frames tell one; `collective`: inside NCCL or a process group; `device-wait`: for the
-  /// GPU. Empty: none of those.
+  std::string tool;  ///< `py-spy`, `gdb`, `faulthandler`, `traceback`
+  /// A phase's kind where the frames tell one; `collective`: inside NCCL or a process group; `joining`: in the
+  /// rendezvous; `turn`: in a barrier behind which another process goes first; `device-wait`: for the GPU. Empty: none
+  /// of those.
   std::string at;
   std::string frame;  ///< the frame that tells: `save (train.py:84)`; else the innermost
   std::string thread;
-  INQUEST_FIELDS(tool, at, frame, thread)
+  bool raised = false;  ///< an exception was raised there
+  INQUEST_FIELDS(tool, at, frame, thread, raised)
 };
 
 /// How far a rank of a communicator had come, as an outsider counted: NCCL's RAS, or its Inspector.

@@ -58,6 +58,10 @@ inline constexpr std::size_t kDocumentCap = 64 * 1024 * 1024;
 /// seen.
 inline constexpr std::uint64_t kSampleBytes = 256 * 1024;
 
+/// Of so many bytes at an input's begin every line is kept so: in a small log the last words of each writer are seen,
+/// however many lines of others stand around them.
+inline constexpr std::uint64_t kSampledWhole = 64 * 1024;
+
 /// Plain lines in front of a telling one, and behind it, that are kept with it: what was printed last, and whether the
 /// program went on. As many lines as kTailLines at the end of an input are kept for the same
 /// reason, and kHeadLines at its begin: by them a program that is started again is known.

@@ -252,6 +252,9 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
 /// `raw`: the block before escapes were taken out of it, which leaves its lines as many as they were.
 void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
   samples.clear();
+  const auto ends_line = [&](std::size_t i) { return i + 1 == pieces.size() || pieces.line(i + 1) != pieces.line(i); };
+  for (std::size_t i = 0; i < pieces.size() && offset + pieces.begin(i) < kSampledWhole; ++i)
+    if (ends_line(i)) samples.push_back(static_cast<std::uint32_t>(i));
   std::uint32_t line = 0;
   std::size_t counted = 0;
   for (std::uint64_t at = std::max<std::uint64_t>(1, (offset + kSampleBytes - 1) / kSampleBytes) * kSampleBytes;
@@ -274,7 +277,7 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
       }
       piece = std::min(first, pieces.size() - 1);
     }
-    while (piece + 1 < pieces.size() && pieces.line(piece + 1) == pieces.line(piece)) ++piece;
+    while (!ends_line(piece)) ++piece;
     if (samples.empty() || samples.back() != piece) samples.push_back(static_cast<std::uint32_t>(piece));
   }
 }

@@ -97,6 +97,22 @@ RestoredHead TakeRestoredHead(std::string_view& line) {
   return head;
 }
 
+/// Without the marks by which a thread sets a line, or the name that it begins with, apart: `**RuntimeError**: ...`, a
+/// whole line between back ticks. Empty where there are none.
+std::string WithoutMarkup(std::string_view line) {
+  constexpr std::string_view kMarks = "*`_";
+  constexpr std::size_t kMostMarks = 4;
+  const std::size_t size = std::min(line.find_first_not_of(kMarks), line.size());
+  if (size > kMostMarks || size == line.size() || line[0] == '_' || line[size] == ' ') return {};
+  const std::string close(line.rend() - static_cast<std::ptrdiff_t>(size), line.rend());
+  const std::string_view rest = line.substr(size);
+  const std::string_view inside = rest.substr(0, rest.find(close));
+  if (inside.size() == rest.size()) return {};
+  const std::string_view behind = rest.substr(inside.size() + close.size());
+  const bool apart = behind.starts_with(": ") || behind.find_first_not_of(' ') == kNowhere;
+  return apart ? std::string(inside).append(behind) : std::string();
+}
+
 }  // namespace
 
 bool StartsWithTag(std::string_view text) {
@@ -124,6 +140,11 @@ Peeled Peel(std::string_view line, std::string& scratch) {
     scratch = WithoutColour(line);
     line = scratch;
   }
+  if (line.starts_with('*') || line.starts_with('`'))
+    if (std::string bare = WithoutMarkup(line); !bare.empty()) {
+      scratch = std::move(bare);
+      line = scratch;
+    }
   Front front(line);
   if (docker_at) front.SetTime(*docker_at);
   if (journal && journal->at) front.SetTime(*journal->at);

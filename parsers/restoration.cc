@@ -197,6 +197,23 @@ bool EndsARow(string_view line) {
          std::all_of(line.begin(), line.end(), [&](char c) { return c == line[0]; });
 }
 
+/// Rows of one table: words begin in the same columns, behind the blanks that fill up the column before. Text that was
+/// cut at a width goes on without.
+bool AreRows(string_view line, string_view next) {
+  constexpr std::size_t kBlanks = 2, kColumns = 2;
+  std::size_t columns = 0;
+  for (std::size_t i = kBlanks; i < std::min(line.size(), next.size()); ++i) {
+    const auto begins = [&](string_view row) {
+      return row[i] != ' ' && row.substr(i - kBlanks, kBlanks).find_first_not_of(' ') == kNone;
+    };
+    const auto ends = [&](string_view row) {
+      return row[i] == ' ' && row[i - 1] != ' ' && i + 1 < row.size() && row[i + 1] == ' ';
+    };
+    columns += (begins(line) && begins(next)) || (ends(line) && ends(next)) ? 1 : 0;
+  }
+  return columns >= kColumns;
+}
+
 /// Lines are cut where none is longer than a width that several have, and what follows one of those begins as no other
 /// line does. Lines that are equally long by themselves begin alike; a table's end alike.
 std::optional<Change> FindWidth(const std::vector<std::string>& lines) {
@@ -219,8 +236,8 @@ std::optional<Change> FindWidth(const std::vector<std::string>& lines) {
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
     if (widths[i] != widest) continue;
     ++cut;
-    if (EndsARow(lines[i])) ++ruled;
     const std::string& next = lines[i + 1];
+    if (EndsARow(lines[i]) || AreRows(lines[i], next)) ++ruled;
     if (next.empty() || IsBeginning(next) ||
         std::binary_search(change.beginnings.begin(), change.beginnings.end(), BeginningOf(next)))
       ++begins;

@@ -77,4 +77,23 @@ bool StandsIn(std::string_view text, std::string_view name) {
   return false;
 }
 
+bool OnlyBetweenHosts(const Timeline& timeline) {
+  std::set<int> ranks;
+  std::set<std::string> hosts;
+  for (const ProcessRow& process : timeline.processes) {
+    if (!process.rank) continue;
+    if (!process.host) return false;
+    ranks.insert(process.rank->value.value);
+    hosts.insert(*process.host);
+  }
+  if (hosts.size() < 2 || ranks.size() != hosts.size()) return false;
+  const auto known = static_cast<int>(ranks.size());
+  int size = timeline.world_size ? timeline.world_size->value : known;
+  for (const CommunicatorRow& row : timeline.communicators) size = std::max(size, row.nranks);
+  return size == known && std::ranges::none_of(timeline.events, [](const Event& event) {
+           const auto* via = std::get_if<ChannelsVia>(&event.what);
+           return via != nullptr && (!via->via.starts_with("NET/") || via->via.ends_with("/GDRDMA"));
+         });
+}
+
 }  // namespace inquest

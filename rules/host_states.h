@@ -36,4 +36,8 @@ std::string OnHost(const std::string& host);
 /// Whether a name stands in a text with nothing around it that would make it a longer one.
 bool StandsIn(std::string_view text, std::string_view name);
 
+/// No two ranks of the job are on one host, and NCCL names no path that begins or ends on another device's bus: what
+/// moves between ranks moves over the network. False also where that is not known.
+bool OnlyBetweenHosts(const Timeline& timeline);
+
 }  // namespace inquest

@@ -16,6 +16,7 @@
 #include "rules/collect.h"
 #include "rules/detectors.h"
 #include "rules/evidence.h"
+#include "rules/host_states.h"
 #include "rules/thresholds.h"
 #include "timeline/agreement.h"
 #include "timeline/attempts.h"
@@ -636,6 +637,7 @@ void DropRefuted(const Evidence& evidence, std::vector<Finding>& findings) {
     if (relation == nullptr) return false;
     return std::ranges::any_of(relation->refuted_by, [&](const std::string& by) {
       if (by == kGoodEnd) return evidence.course.ended_well();
+      if (by == kOnlyBetweenHosts) return OnlyBetweenHosts(evidence.timeline);
       return std::ranges::any_of(findings, [&](const Finding& other) {
         return other.rule == by || (other.cause == by && other.strength != Strength::kHint);
       });

@@ -49,6 +49,10 @@ bool IsDelay(const Doing& doing) {
   return std::find(kDelays.begin(), kDelays.end(), doing.kind) != kDelays.end() && doing.percent.value_or(0) < 100;
 }
 
+bool IsWait(const Doing& doing) {
+  return doing.kind == "collective" || doing.kind == "joining" || doing.kind == "turn" || doing.kind == "device-wait";
+}
+
 /// Looks and phases of every rank, in order. Asked of many ranks, and each has few.
 struct Doings::ByRank {
   std::map<std::optional<int>, std::vector<const PhaseSeen*>> phases;

@@ -14,7 +14,7 @@ namespace inquest {
 
 /// What somebody was at when last heard of.
 struct Doing {
-  std::string kind;  ///< a phase's; of a stack also `collective` and `device-wait`
+  std::string kind;  ///< a phase's, or what a stack tells besides
   EventIndex event = 0;
   std::optional<int> percent;
   std::optional<std::int64_t> elapsed_s;  ///< that its bar shows
@@ -23,6 +23,9 @@ struct Doing {
 
 /// Work that a rank is at for longer than a moment; training is where everybody is.
 bool IsDelay(const Doing& doing);
+
+/// It waits for other ranks, as its stack shows.
+bool IsWait(const Doing& doing);
 
 /// The work was begun before such a wait was, or not much later: it lasted as long.
 bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms);

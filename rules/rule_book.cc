@@ -417,7 +417,7 @@ class Loader {
 
   void CheckNames() {
     for (const NameElsewhere& named : names_) {
-      if (named.key == "refuted_by" && named.name == kGoodEnd) continue;
+      if (named.key == "refuted_by" && (named.name == kGoodEnd || named.name == kOnlyBetweenHosts)) continue;
       const bool cause = book_.FindCause(named.name) != nullptr;
       if (cause ||
           (named.key != "cause" && (book_.FindRule(named.name) != nullptr || book_.FindFinding(named.name) != nullptr)))

@@ -75,6 +75,8 @@ struct Grade {
 
 /// Stands in `refuted_by`: the job ended well.
 constexpr std::string_view kGoodEnd = "good-end";
+/// The same: no two ranks are on one host, so they talk over the network alone.
+constexpr std::string_view kOnlyBetweenHosts = "only-between-hosts";
 
 /// One YAML file under rules/findings/: what it means that a relation holds which a detector looks for.
 struct FindingRule {

@@ -130,11 +130,11 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const Blame& blame, co
   return out;
 }
 
-/// Python's own warning: `train.py:84: UserWarning: ...`, the message over as many lines as it has, and the source
-/// line, indented.
+/// Python's own warning: `train.py:84: UserWarning: ...`. The message goes on below where it begins there or is to be
+/// explained, `Failed to read commit hash:`, up to the source line, which is indented.
 bool StandsInPythonWarning(const Timeline& timeline, EventIndex index) {
   constexpr std::uint64_t kMessageLines = 3;
-  static const Pattern kHead(R"(\.py:\d+: (?:[A-Z]\w*)?Warning: )");
+  static const Pattern kHead(R"(\.py:\d+: (?:[A-Z]\w*)?Warning:(.*?)(?: \[repeated \d+x across cluster\].*)?$)");
   const Event& event = timeline.events[index];
   std::uint64_t line = event.where.line;
   for (EventIndex i = index + 1; i-- > 0;) {
@@ -144,7 +144,11 @@ bool StandsInPythonWarning(const Timeline& timeline, EventIndex index) {
       return false;
     line = before.where.line;
     const std::string_view text = MessageOf(before);
-    if (kHead.Matches(text)) return true;
+    if (const auto head = kHead.Search(text)) {
+      const std::string_view message = head->text(1);
+      const std::size_t last = message.find_last_not_of(' ');
+      return line == event.where.line || last == std::string_view::npos || message[last] == ':' || message[last] == ',';
+    }
     if (text.starts_with("  ")) return false;
   }
   return false;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "timeline/goal.h"
+#include "timeline/streams.h"
 
 namespace inquest {
 namespace {
@@ -42,8 +43,10 @@ Count CountIn(std::string_view text) {
   text = text.substr(0, kRead);
   const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
   for (std::size_t i = 0; i < text.size();) {
+    // Columns are padded: the wider a number, the fewer blanks.
     if (!is_digit(i)) {
-      out.shape += text[i++];
+      if (text[i] != ' ' || out.shape.empty() || out.shape.back() != ' ') out.shape += text[i];
+      ++i;
       continue;
     }
     std::size_t end = i;
@@ -62,6 +65,12 @@ Count CountIn(std::string_view text) {
     i = end;
   }
   return out;
+}
+
+/// Its own word that it fails: an exception, or one that was cut off behind its stack.
+bool Raises(const What& what) {
+  const auto* stack = std::get_if<StackSeen>(&what);
+  return std::holds_alternative<ExceptionRaised>(what) || (stack != nullptr && stack->raised);
 }
 
 /// Lines of one shape none of whose numbers keeps rising count nothing that goes on: they are of several runs, or
@@ -274,7 +283,7 @@ void Course::ReadSigns(std::span<const Told> told) {
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);
-    if (IsDeath(what) || (std::holds_alternative<ExceptionRaised>(what) && !WentOn(i))) First(since_, i);
+    if (IsDeath(what) || (Raises(what) && !WentOn(i))) First(since_, i);
   }
   for (const Told& line : told) {
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event) ||
@@ -309,6 +318,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.what == Told::What::kWork && line.kind != "joining") First(writer.at_work, line.event);
     if (line.what == Told::What::kGrumble) writer.grumbles.push_back(line.event);
   }
+  const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;
   for (std::uint32_t input = 0; input < timeline_->inputs.size(); ++input)
@@ -318,7 +328,14 @@ void Course::ReadEndings(std::span<const Told> told) {
     const SourcePos where = timeline_->events[line.event].where;
     const Writer& writer = writers[where.input];
     const std::span<const EventIndex> counted = CountedIn(where.input);
-    const bool stepped = !counted.empty() && counted.front() < line.event;
+    // What a program counts on its standard error, it closes on its standard output; where each stood, no line tells,
+    // but that nobody grumbled once all was counted.
+    const std::uint32_t other = others[where.input];
+    const std::span<const EventIndex> counted_there = other == where.input ? counted : CountedIn(other);
+    const std::vector<EventIndex>& grumbles_there = writers[other].grumbles;
+    const bool stepped_there = counted.empty() && !counted_there.empty() &&
+                               (grumbles_there.empty() || grumbles_there.back() < counted_there.back());
+    const bool stepped = stepped_there || (!counted.empty() && counted.front() < line.event);
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
     const bool only_last = line.kind == "scores" || line.kind == kAtGoal;
@@ -336,7 +353,9 @@ void Course::ReadEndings(std::span<const Told> told) {
             return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
           }))
         continue;
-      if (last != own.begin() && std::ranges::upper_bound(counted, *std::prev(last)) == counted.end()) continue;
+      const bool got_over =
+          stepped_there || last == own.begin() || std::ranges::upper_bound(counted, *std::prev(last)) != counted.end();
+      if (!got_over) continue;
     }
     if (line.kind != kInFront && SteppedOn(line.event, kStepsThatUndo)) continue;
     endings_.push_back(line.event);

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kSameKept = 24;       ///< events of one kind, writer and meaning kept; then only the last
 constexpr std::size_t kContextRing = 6;     ///< plain lines kept per writer: what it printed last
 constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand near a telling one
+constexpr std::size_t kLateKept = 2048;     ///< the last of them, where they are more: the last attempt is judged
 // Lines, not more than are handed over whatever the blocks are.
 constexpr std::uint64_t kContextBefore = 4, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
 constexpr std::size_t kRanks =
@@ -124,15 +125,9 @@ void KeptEvents::Append(Event&& event, std::uint64_t key, bool repeat) {
 
 void KeptEvents::AddTelling(Event&& event) {
   if (!nearby_.empty() && nearby_.front().where.input != event.where.input) EndInput();
-  auto near = nearby_.begin();
-  while (near != nearby_.end() && near->where.line + kContextBefore < event.where.line) ++near;
-  for (auto it = near; it != nearby_.end() && context_kept_ < kContextKept; ++it) {
-    ++context_kept_;
-    AddLast(*it);
-    Append(std::move(*it), 0, false);
-    near = it + 1;
-  }
-  nearby_.erase(nearby_.begin(), near);
+  for (Event& line : nearby_)
+    if (line.where.line + kContextBefore >= event.where.line) KeepNear(std::move(line));
+  nearby_.clear();
   telling_ = event.where;
   told_ = true;
   const std::uint64_t key = SameKey(event);
@@ -223,17 +218,25 @@ void KeptEvents::Thin() {
   marks_.resize(next);
 }
 
+void KeptEvents::KeepNear(Event&& event) {
+  AddLast(event);
+  if (context_kept_ < kContextKept) {
+    ++context_kept_;
+    Append(std::move(event), 0, false);
+    return;
+  }
+  late_.push_back(std::move(event));
+  if (late_.size() > kLateKept) late_.pop_front();
+}
+
 void KeptEvents::AddContext(Event&& event) {
   Slim(event);
   auto& message = std::get<LogMessage>(event.what);
   if (message.text.size() > kCitedBytes) message.text = std::string();  // nobody asked for it
   if (!nearby_.empty() && nearby_.back().where.input != event.where.input) EndInput();
   const bool sampled = std::exchange(message.sampled, false);
-  if (told_ && telling_.input == event.where.input && event.where.line <= telling_.line + kContextAfter &&
-      context_kept_ < kContextKept) {
-    ++context_kept_;
-    AddLast(event);
-    Append(std::move(event), 0, false);
+  if (told_ && telling_.input == event.where.input && event.where.line <= telling_.line + kContextAfter) {
+    KeepNear(std::move(event));
     return;
   }
   if (event.where.line <= kHeadLines && context_kept_ < kContextKept) {
@@ -293,6 +296,8 @@ std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, Lef
         where.input >= inputs.size() || where.line + where.parts + kTailLines > inputs[where.input].lines)
       events_.push_back(std::move(event));
   tails_ = {};
+  for (Event& event : late_) events_.push_back(std::move(event));
+  late_.clear();
   for (auto& [key, writer] : writers_) {
     for (Event& line : writer.lines) events_.push_back(std::move(line));
     writer.lines = {};

@@ -53,6 +53,7 @@ class KeptEvents {
   void Append(Event&& event, std::uint64_t key, bool repeat);
   std::uint16_t ShelfOf(const Event& event);
   void Thin();
+  void KeepNear(Event&& event);
   void AddLast(Event event);
   void EndInput();
   void ThinLast();
@@ -66,6 +67,7 @@ class KeptEvents {
   Forgotten waits_left_out_;
   std::size_t bytes_ = 0;
   std::deque<Event> nearby_;  ///< plain lines of the input being read that nothing has asked for yet, the last of it
+  std::deque<Event> late_;    ///< plain lines near telling ones, the last of those that are too many
   std::vector<Event> tails_;  ///< of the inputs that were read
   SourcePos telling_;         ///< of the last telling line
   bool told_ = false;         ///< there was one

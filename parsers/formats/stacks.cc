@@ -8,50 +8,15 @@
 // Clock:   none.        Not read: other threads, local variables (py-spy -l), py-spy's JSON.
 // What the process is at is told by the innermost frame that the table below knows: a barrier inside of a checkpoint is
 // a barrier. On Linux the main thread's id is the process'.
-#include <array>
 #include <string>
+#include <vector>
 
 #include "core/pattern.h"
 #include "parsers/formats.h"
+#include "parsers/formats/frames.h"
 
 namespace inquest {
 namespace {
-
-/// By kind: function and file of a frame, `save (torch/serialization.py`, or the function of a native one.
-std::string_view KindOfFrame(std::string_view frame) {
-  struct Row {
-    std::string_view kind;
-    Pattern pattern;
-  };
-  static const std::array<Row, 9> kRows = {{
-      {"compile",
-       Pattern(
-           R"(\(torch/(?:_dynamo|_inductor|utils/cpp_extension|utils/file_baton|jit/)|\(triton/|\bnvrtc\w+|\bptxas|\(jax/_src/(?:compiler|interpreters/mlir)|ninja)")},
-      {"collective",
-       Pattern(
-           R"(\(torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives|rendezvous)|\bnccl[A-Z]\w+ ?\(|ProcessGroup(?:NCCL|Gloo|Wrapper|MPI)|\bgloo::|\bMPI_\w+|\bc10d::)")},
-      {"checkpoint",
-       Pattern(
-           R"(\(torch/distributed/checkpoint/.*(?:sav|writ|fs_|filesystem)|\b_?(?:save|_save|_legacy_save|save_file|save_checkpoint|save_model|save_pretrained|save_state_dict|save_zero_checkpoint|async_save) \()")},
-      {"loading",
-       Pattern(
-           R"(\b(?:load_checkpoint|load_state_dict|from_pretrained|load_file|load_sharded_checkpoint|snapshot_download|hf_hub_download) \(|\bload \(torch/serialization)")},
-      {"data-preparation",
-       Pattern(
-           R"(\(torch/utils/data/|\(datasets/|\(webdataset/|\(streaming/base/|\(tokenizers/|\(tensorflow_datasets/|\(fsspec/|\(s3fs/|\(PIL/|\b(?:tokenize|preprocess|build_dataset|prepare_data|load_dataset)\w* \()")},
-      {"evaluation",
-       Pattern(
-           R"(\b(?:evaluate|evaluation_loop|validate|run_validation|validation_step|eval_step|generate_samples) \()")},
-      {"device-wait",
-       Pattern(
-           R"(\bsynchronize \(torch/cuda|\bcuda(?:Stream|Device|Event)Synchronize|\bcu(?:Stream|Ctx|Event)Synchronize|\bcudaMemcpy\w*|\bcuMemcpy\w*)")},
-      {"training", Pattern(R"(\(torch/(?:autograd|nn/modules|optim)/|\b_engine_run_backward)")},
-      {"checkpoint", Pattern(R"(\(safetensors/)")},
-  }};
-  for (const Row& row : kRows)
-    if (row.pattern.Matches(frame)) return row.kind;
-  return {};
-}
 
 /// Loader workers, compile workers and the like have a main thread too, and are not the rank.
 bool OfHelper(std::string_view frame) {
@@ -84,14 +49,10 @@ class StackParser final : public Parser {
       Flush(out);
       return false;
     }
-    auto& stack = std::get<StackSeen>(held_->what);
     if (OfHelper(*frame)) helper_ = true;
-    if (stack.frame.empty()) Tell(record, *frame, stack);
-    if (!stack.at.empty()) return true;
-    if (const std::string_view kind = KindOfFrame(*frame); !kind.empty()) {
-      stack.at = std::string(kind);
-      Tell(record, *frame, stack);
-    }
+    if (frames_.size() == kMostFrames) return true;
+    frames_.emplace_back(frame->substr(0, kCitedBytes));
+    lines_.push_back({record.where, std::string(record.text.substr(0, kCitedBytes))});
     return true;
   }
 
@@ -126,24 +87,35 @@ class StackParser final : public Parser {
 
   void Begin(const Record& record, const char* tool, std::optional<std::int64_t> pid, EventSink& out) {
     Flush(out);
-    held_ = EventFrom(record, StackSeen{tool, {}, {}, {}});
+    held_ = EventFrom(record, StackSeen{.tool = tool, .at = {}, .frame = {}, .thread = {}});
     if (pid) held_->origin.pid = pid;
     helper_ = false;
+    frames_.clear();
+    lines_.clear();
   }
 
-  /// The line that tells is the one to cite.
-  void Tell(const Record& record, std::string_view frame, StackSeen& stack) {
-    stack.frame = std::string(frame.substr(0, kCitedBytes));
-    held_->where = record.where;
-    held_->text = std::string(record.text.substr(0, kCitedBytes));
-  }
-
+  /// The line that tells is the one to cite; else the innermost frame's.
   void Flush(EventSink& out) {
-    if (held_ && !helper_ && !std::get<StackSeen>(held_->what).frame.empty()) out.Add(std::move(*held_));
+    if (held_ && !helper_ && !frames_.empty()) {
+      const ToldByFrame told = ReadFrames(frames_).value_or(ToldByFrame{});
+      auto& stack = std::get<StackSeen>(held_->what);
+      stack.at = std::string(told.kind);
+      stack.frame = std::move(frames_[told.frame]);
+      held_->where = lines_[told.frame].where;
+      held_->text = std::move(lines_[told.frame].text);
+      out.Add(std::move(*held_));
+    }
     held_.reset();
   }
 
+  struct Line {
+    SourcePos where;
+    std::string text;
+  };
+  static constexpr std::size_t kMostFrames = 256;
   std::optional<Event> held_;
+  std::vector<std::string> frames_;  ///< innermost first
+  std::vector<Line> lines_;          ///< of the frames
   bool python_ = false, helper_ = false;
 };
 

@@ -1,4 +1,4 @@
-// traceback.cc: Python tracebacks, and the stacks of `Fatal Python error`.
+// traceback.cc: Python tracebacks, and the stacks of `Fatal Python error` and of faulthandler.
 // Format:  "Traceback (most recent call last)", frames, the exception's line; chains of them; faulthandler's dumps
 //              File "train.py", line 84, in main
 //            torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ...
@@ -7,12 +7,14 @@
 // An exception is held back until it is known whether another one of its chain follows, so its event can come behind
 // those of later lines. A message that quotes a worker's traceback ("Original Traceback ...", DataLoader, DataParallel)
 // is a chain told backwards: the quoted exception comes last and is the one marked as nearer the cause.
+// A traceback that was cut before its exception tells where its process waited, if that is what its frames show.
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "parsers/formats.h"
 #include "parsers/formats/exit_status.h"
+#include "parsers/formats/frames.h"
 #include "parsers/formats/messages.h"
 
 namespace inquest {
@@ -24,8 +26,12 @@ constexpr std::size_t kMostFrames = 64;
 constexpr std::size_t kMostOpen = 16;
 // Lines behind which an unfinished traceback was cut, or a chain has ended: C++ backtraces may stand between.
 constexpr std::uint64_t kReach = 500;
-// An exception of a name that tells nothing stands so near below the last frame, its source line and the carets.
-constexpr std::uint64_t kEndReach = 5;
+// Tracebacks of several processes that interleave begin so near to one another.
+constexpr std::uint64_t kInterleaved = 400;
+
+// An exception of a name that tells nothing stands so near below the last frame, its source line and the carets. Lines
+// of other ranks may stand between; then its name must have a module.
+constexpr std::uint64_t kEndReach = 5, kTaggedEndReach = 100;
 
 // `Exception ignored in: <function ...>` stands right above its traceback.
 constexpr std::uint64_t kIgnoredReach = 2;
@@ -102,6 +108,40 @@ std::optional<ExceptionLine> ReadAnyExceptionLine(std::string_view text) {
 /// A source line, the carets below it, `[Previous line repeated 9 more times]`: what stands below a frame.
 bool BelowFrame(std::string_view text) { return text.starts_with("    ") || text.starts_with("  [Previous line"); }
 
+/// The parts of `file:line in function`.
+struct FrameParts {
+  explicit FrameParts(std::string_view frame) {
+    const std::size_t in = frame.find(" in "), end = std::min(in, frame.size());
+    const std::size_t colon = std::min(frame.substr(0, end).rfind(':'), end);
+    file = frame.substr(0, colon);
+    if (colon < end) line = frame.substr(colon + 1, end - colon - 1);
+    if (in != std::string_view::npos) function = frame.substr(in + 4);
+  }
+  std::string_view file, line, function;
+};
+
+/// What a stack shows that its process waits for, of frames from the outermost to the innermost.
+std::optional<Event> WaitIn(std::span<const std::string> stack, std::span<const SourcePos> places, Event event) {
+  std::vector<std::string> frames;
+  for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame) {
+    const FrameParts parts(*frame);
+    frames.push_back(InWordsOfPySpy(parts.file, parts.line, parts.function));
+  }
+  const auto told = ReadFrames(frames);
+  auto& seen = std::get<StackSeen>(event.what);
+  // Of what went wrong at other work the exception would have told.
+  if (!told || (seen.raised && told->kind != "collective" && told->kind != "joining" && told->kind != "turn"))
+    return std::nullopt;
+  seen.at = std::string(told->kind);
+  seen.frame = frames[told->frame];
+  const std::size_t place = places.size() - 1 - told->frame;
+  event.where = places[place];
+  const FrameParts parts(stack[place]);
+  event.text = std::string("  File \"").append(parts.file).append("\", line ").append(parts.line);
+  event.text.append(seen.tool == "traceback" ? ", in " : " in ").append(parts.function);
+  return event;
+}
+
 /// A traceback whose exception has not come yet.
 struct OpenTraceback {
   SourcePos begin;
@@ -112,13 +152,34 @@ struct OpenTraceback {
   std::string process;   // "Process Process-1:" stands above it
   std::string head;      // what stands in front of its lines
   std::vector<std::string> stack;
+  std::vector<SourcePos> places;  // of its frames
   std::string user_frame;
+  Origin origin;  // of its last line
+  std::optional<Timestamp> at;
 
-  void Add(Frame frame) {
+  void Add(const Record& record, Frame frame) {
+    last_line = record.where.line;
+    origin = record.origin;
+    at = record.at;
     head = std::move(frame.head);
     if (!frame.library) user_frame = frame.text;
-    if (stack.size() == kMostFrames) stack.erase(stack.begin());
+    if (stack.size() == kMostFrames) {
+      stack.erase(stack.begin());
+      places.erase(places.begin());
+    }
     stack.push_back(std::move(frame.text));
+    places.push_back(record.where);
+  }
+  bool Has(const Frame& frame) const { return std::ranges::find(stack, frame.text) != stack.end(); }
+
+  /// Where the process waited, of a traceback whose exception is missing.
+  std::optional<Event> Cut() const {
+    if (!headed || stack.empty()) return std::nullopt;
+    Event event;
+    event.at = at;
+    event.origin = origin;
+    event.what = StackSeen{.tool = "traceback", .at = {}, .frame = {}, .thread = {}, .raised = true};
+    return WaitIn(stack, places, std::move(event));
   }
   ExceptionRaised Close(const ExceptionLine& line) {
     ExceptionRaised raised{.type = std::string(line.type),
@@ -128,30 +189,52 @@ struct OpenTraceback {
                            .ignored = ignored,
                            .chained_first = quoted,
                            .begin = begin,
-                           .process = std::move(process)};
+                           .process = std::move(process),
+                           .headless = !headed};
     if (raised.frame.empty() && !raised.stack.empty()) raised.frame = raised.stack.back();
     return raised;
   }
 };
 
-/// The stacks of a fatal error, innermost first. The current thread's counts; where it runs no Python, there is none
-/// that says "Current", and the first one counts.
-struct FatalDump {
-  Event event;
+/// The stacks that faulthandler writes, of a fatal error or when it was asked, innermost frame first. The current
+/// thread's counts. Where it runs no Python, there is none that says "Current", and of a fatal error the first one
+/// counts; else the one that runs the program, or the last.
+struct ThreadDump {
+  Event event;  // what it will be: an exception, or a look at the process
   std::uint64_t last_line = 0;
   bool collecting = true;
   std::vector<Frame> stack;
+  std::vector<SourcePos> places;
+
+  bool Fatal() const { return std::holds_alternative<ExceptionRaised>(event.what); }
 
   void BeginThread(bool current) {
-    collecting = current || stack.empty();
-    if (current) stack.clear();
+    const bool main =
+        std::ranges::any_of(stack, [](const Frame& frame) { return frame.text.ends_with(" in <module>"); });
+    collecting = current || stack.empty() || (!Fatal() && !main);
+    if (!collecting || (!current && Fatal())) return;
+    stack.clear();
+    places.clear();
   }
 
-  Event Close() {
+  void Add(const SourcePos& where, Frame frame) {
+    last_line = where.line;
+    if (!collecting || stack.size() == kMostFrames) return;
+    stack.push_back(std::move(frame));
+    places.push_back(where);
+  }
+
+  std::optional<Event> Close() {
+    std::vector<std::string> outermost_first;
+    for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame) outermost_first.push_back(frame->text);
+    if (!Fatal()) {
+      std::ranges::reverse(places);
+      return WaitIn(outermost_first, places, std::move(event));
+    }
     auto& raised = std::get<ExceptionRaised>(event.what);
     const auto own = std::find_if(stack.begin(), stack.end(), [](const Frame& frame) { return !frame.library; });
     if (!stack.empty()) raised.frame = own != stack.end() ? own->text : stack.front().text;
-    for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame) raised.stack.push_back(std::move(frame->text));
+    raised.stack = std::move(outermost_first);
     return std::move(event);
   }
 };
@@ -161,7 +244,7 @@ class TracebackParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     Expire(record.where.line, out);
     const bool end_may_follow = std::exchange(end_may_follow_, false);
-    if (ConsumeFatal(record, out) || ConsumeHead(record, out) || ConsumeFrame(record)) return true;
+    if (ConsumeDump(record, out) || ConsumeHead(record, out) || ConsumeFrame(record)) return true;
     Record line = record;
     line.text = TakeHead(record.text);
     if (ConsumeException(line, end_may_follow, out)) return true;
@@ -177,17 +260,26 @@ class TracebackParser final : public Parser {
   }
 
   void Finish(EventSink& out) override {
-    FlushFatal(out);
+    FlushDump(out);
     FlushPending(false, out);
+    for (const OpenTraceback& open : open_) Abandon(open, out);
     open_.clear();
   }
 
  private:
+  static void Abandon(const OpenTraceback& open, EventSink& out) {
+    if (auto wait = open.Cut()) out.Add(*std::move(wait));
+  }
+
   void Expire(std::uint64_t line, EventSink& out) {
     const auto cut = [&](std::uint64_t last) { return line > last + kReach; };
-    std::erase_if(open_, [&](const OpenTraceback& open) { return cut(open.last_line); });
+    std::erase_if(open_, [&](const OpenTraceback& open) {
+      if (!cut(open.last_line)) return false;
+      Abandon(open, out);
+      return true;
+    });
     if (pending_ && cut(pending_->where.line)) FlushPending(false, out);
-    if (fatal_ && cut(fatal_->last_line)) FlushFatal(out);
+    if (dump_ && cut(dump_->last_line)) FlushDump(out);
   }
 
   void FlushPending(bool chained_first, EventSink& out) {
@@ -196,39 +288,47 @@ class TracebackParser final : public Parser {
     out.Add(*std::exchange(pending_, std::nullopt));
   }
 
-  void FlushFatal(EventSink& out) {
-    if (!fatal_) return;
-    out.Add(fatal_->Close());
-    fatal_.reset();
+  void FlushDump(EventSink& out) {
+    if (!dump_) return;
+    if (auto event = dump_->Close()) out.Add(*std::move(event));
+    dump_.reset();
   }
 
-  bool ConsumeFatal(const Record& record, EventSink& out) {
+  void BeginDump(const Record& record, What what) {
+    dump_.emplace();
+    dump_->event = EventFrom(record, std::move(what));
+    dump_->last_line = record.where.line;
+  }
+
+  bool ConsumeDump(const Record& record, EventSink& out) {
     static const Pattern kFatal(R"(Fatal Python error: ?(.*)$)");
     if (const auto match = kFatal.Search(record.text)) {
-      FlushFatal(out);
+      FlushDump(out);
       FlushPending(false, out);
-      fatal_.emplace();
       ExceptionRaised raised;
       raised.type = "Fatal Python error";
       raised.message = std::string(match->text(1));
       raised.begin = record.where;
-      fatal_->event = EventFrom(record, std::move(raised));
-      fatal_->last_line = record.where.line;
+      BeginDump(record, std::move(raised));
       return true;
     }
     if (Contains(record.text, "(most recent call first):")) {
-      if (fatal_) fatal_->BeginThread(record.text.starts_with("Current thread"));
+      const bool current = record.text.starts_with("Current thread 0x");
+      if (!dump_ && (current || record.text.starts_with("Thread 0x")))
+        BeginDump(record, StackSeen{.tool = "faulthandler", .at = {}, .frame = {}, .thread = {}});
+      if (dump_) dump_->BeginThread(current);
       dump_line_ = record.where.line;
       return true;
     }
-    if (!fatal_) return false;
+    if (!dump_) return false;
     auto frame = ReadFrame(record.text);
     if (!frame) {
-      FlushFatal(out);
+      // Blank lines stand between the threads of a dump.
+      if (!dump_->Fatal() && record.text.empty()) return false;
+      FlushDump(out);
       return false;
     }
-    fatal_->last_line = record.where.line;
-    if (fatal_->collecting && fatal_->stack.size() < kMostFrames) fatal_->stack.push_back(*std::move(frame));
+    dump_->Add(record.where, *std::move(frame));
     return true;
   }
 
@@ -277,7 +377,10 @@ class TracebackParser final : public Parser {
                      .process = child_ && where.line == child_->second + 1 ? child_->first : std::string(),
                      .head = {},
                      .stack = {},
-                     .user_frame = {}});
+                     .places = {},
+                     .user_frame = {},
+                     .origin = {},
+                     .at = {}});
     return open_.back();
   }
 
@@ -296,13 +399,22 @@ class TracebackParser final : public Parser {
     if (!frame) return false;
     // A dump of faulthandler on request tells of no exception.
     if (dump_line_ && record.where.line <= *dump_line_ + kMostFrames && open_.empty()) return true;
-    const auto same =
-        std::find_if(open_.rbegin(), open_.rend(), [&](const OpenTraceback& open) { return open.head == frame->head; });
-    OpenTraceback& open = open_.empty() ? Open(record.where) : same != open_.rend() ? *same : open_.back();
-    open.last_line = record.where.line;
-    open.Add(*std::move(frame));
+    OpenTraceback& open = open_.empty() ? Open(record.where) : WhoseIs(*frame, record.where.line);
+    open.Add(record, *std::move(frame));
     end_may_follow_ = true;
     return true;
+  }
+
+  /// Of those that are open the youngest with the same head. Where processes of one program write at once, a frame that
+  /// it has already is another's.
+  OpenTraceback& WhoseIs(const Frame& frame, std::uint64_t line) {
+    OpenTraceback* own = nullptr;
+    for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
+      if (open->head != frame.head) continue;
+      if (own == nullptr) own = &*open;
+      if (open->headed && line <= open->begin.line + kInterleaved && !open->Has(frame)) return *open;
+    }
+    return own != nullptr ? *own : open_.back();
   }
 
   // A type with its module, alone at the head of a line, is the end of a traceback whose beginning was cut: nothing
@@ -319,9 +431,13 @@ class TracebackParser final : public Parser {
   // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open.
   bool ConsumeException(const Record& record, bool end_may_follow, EventSink& out) {
     auto line = ReadExceptionLine(record.text);
-    const bool below = end_may_follow && !open_.empty() && open_.back().headed &&
-                       record.where.line <= open_.back().last_line + kEndReach;
-    if (!line && below) line = ReadAnyExceptionLine(record.text);
+    const std::uint64_t behind =
+        end_may_follow && !open_.empty() && open_.back().headed ? record.where.line - open_.back().last_line : kReach;
+    const std::uint64_t reach = record.origin.rank ? kTaggedEndReach : kEndReach;
+    if (!line && behind <= reach) {
+      line = ReadAnyExceptionLine(record.text);
+      if (line && behind > kEndReach && !Contains(line->type, ".")) line.reset();
+    }
     if (!line) return false;
     if (open_.empty() && IsAlone(record.text, *line)) Open(record.where);
     const bool raised = !open_.empty();
@@ -349,7 +465,7 @@ class TracebackParser final : public Parser {
   std::vector<OpenTraceback> open_;  // oldest first
   bool end_may_follow_ = false;      // the last line was a frame, or stood below one
   std::optional<Event> pending_;
-  std::optional<FatalDump> fatal_;
+  std::optional<ThreadDump> dump_;
   std::optional<std::uint64_t> dump_line_, ignored_line_;
   std::optional<std::pair<std::string, std::uint64_t>> child_;  // its name, and where it stands
 };

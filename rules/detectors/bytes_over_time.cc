@@ -11,13 +11,15 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/host_states.h"
 #include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"all-in-nothing-moves", "only-peer-to-peer any-path", "ranks operation seconds first"},
+    {"all-in-nothing-moves", "only-peer-to-peer any-path only-between-hosts", "ranks operation seconds first",
+     "peer-to-peer between-hosts"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -69,6 +71,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
     Found found({"all-in-nothing-moves", "any-path"});
     const bool first = NothingEverCompleted(timeline, row);
     if (first && OnlyPeerToPeer(timeline)) found.Grade({"all-in-nothing-moves", "only-peer-to-peer"});
+    found.kind = "peer-to-peer";
+    if (OnlyBetweenHosts(timeline)) {
+      found.Grade({"all-in-nothing-moves", "only-between-hosts"});
+      found.kind = "between-hosts";
+    }
     std::vector<int> ranks;
     for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
     found.Say("ranks", FoldRanks(ranks));

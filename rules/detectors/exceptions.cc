@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/thresholds.h"
 
 namespace inquest {
 namespace {
@@ -141,14 +142,24 @@ bool ParentReports(const Rule& rule) {
          std::find(kReports.begin(), kReports.end(), rule.id) != kReports.end();
 }
 
-/// A logger names its rank in front of "Traceback", and the lines below have nothing in front.
-std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex index, SourcePos begin) {
-  for (EventIndex i = index;
-       i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 1 >= begin.line;) {
-    if (timeline.events[i].where.line > begin.line ||
-        timeline.events[i].text.find("Traceback (most recent call last)") == std::string::npos)
+/// A logger names its rank in front of "Traceback", and the lines below have nothing in front; others may write
+/// between.
+std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex index) {
+  const auto& raised = std::get<ExceptionRaised>(timeline.events[index].what);
+  const SourcePos begin = raised.begin;
+  const std::uint64_t reach = raised.headless && !raised.stack.empty() ? thresholds::kTracebackLines : 1;
+  const auto begins_another = [&](const SourcePos& head) {
+    return std::ranges::any_of(timeline.events, [&](const Event& event) {
+      const auto* other = std::get_if<ExceptionRaised>(&event.what);
+      return other != nullptr && other != &raised && other->begin == head;
+    });
+  };
+  for (EventIndex i = index; i-- > 0 && timeline.events[i].where.input == begin.input &&
+                             timeline.events[i].where.line + reach >= begin.line;) {
+    const Event& head = timeline.events[i];
+    if (head.where.line > begin.line || head.text.find("Traceback (most recent call last)") == std::string::npos)
       continue;
-    if (const auto rank = timeline.RankOf(timeline.events[i]))
+    if (const auto rank = timeline.RankOf(head); rank && !begins_another(head.where))
       return Known<GlobalRank>{rank->value, Basis::kDerived, "the line that begins the traceback"};
   }
   return std::nullopt;
@@ -158,7 +169,7 @@ std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex
 std::optional<Known<GlobalRank>> RankOfException(const Timeline& timeline, EventIndex index) {
   if (auto rank = timeline.RankOf(timeline.events[index])) return rank;
   const SourcePos begin = std::get<ExceptionRaised>(timeline.events[index].what).begin;
-  if (auto rank = RankOfHead(timeline, index, begin)) return rank;
+  if (auto rank = RankOfHead(timeline, index)) return rank;
   for (EventIndex i = index;
        i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 6 >= begin.line;) {
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);

@@ -267,6 +267,30 @@ TEST_CASE("colour codes and terminal titles go", "[envelope]") {
   });
 }
 
+TEST_CASE("marks by which a thread sets a line apart go", "[envelope]") {
+  const struct {
+    const char* line;
+    const char* text;
+  } rows[] = {
+      {"**RuntimeError**: bad size", "RuntimeError: bad size"},
+      {"`ValueError: bad size`", "ValueError: bad size"},
+      {"**`ValueError: bad size`**", "ValueError: bad size"},
+      {"**_ValueError_**: bad size", "ValueError: bad size"},
+      {"***** Running training *****", "***** Running training *****"},
+      {"*** Error in `python': double free or corruption", "*** Error in `python': double free or corruption"},
+      {"`torch.foo` is deprecated", "`torch.foo` is deprecated"},
+      {"*args and **kwargs", "*args and **kwargs"},
+      {"******************", "******************"},
+      {"__init__: x", "__init__: x"},
+      {"*", "*"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.line);
+    std::string scratch;
+    CHECK(Peel(row.line, scratch).text == row.text);
+  }
+}
+
 TEST_CASE("a message behind a progress bar keeps its writer and its time", "[envelope]") {
   Check({
       {"Train:  7%|█▍  | 3/40 [1:02<9:14, 5.5s/it][rank5]:[E1103 21:14:05.5 a.cpp:689] [Rank 5] x",

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include "parsers/envelope.h"
+
 #include "tests/catch.h"
 
 namespace inquest {
@@ -215,27 +217,25 @@ TEST_CASE("lines cut at a width are joined, and counted", "[restoration]") {
 }
 
 TEST_CASE("a log as it was printed is left alone", "[restoration]") {
-  std::string labels, records, logging, table, kernel, docker, data, steps;
+  std::string labels, records, logging, table, padded, kernel, docker, data, steps;
   for (int i = 0; i < 12; ++i) {
     const std::string n = std::to_string(i), two = std::to_string(10 + i);
     labels += n + ": loading shard " + two + "\n";
     records += R"({"time":"2031-04-05T06:07:)" + two + R"(Z","level":"info","message":"step","loss":2.1})" + "\n";
     logging += "2031-04-05 06:07:" + two + ",123 INFO trainer: step " + two + "\n";
     table += "| " + two + " " + std::string(74, 'x') + " |\n";
+    padded +=
+        fmt::format("{:<30}{:<20}{:>30}\n", std::string(1, "qwertyuiopas"[i]) + "_proj.weight", "bfloat16", 4096 + i);
     kernel += "[Sat Apr  5 06:07:" + two + " 2031] NVRM: Xid (PCI:0000:4e:00): 79, GPU has fallen off the bus.\n";
     docker += R"({"log":"step )" + two + R"(\n","stream":"stdout","time":"2031-04-05T06:07:)" + two + "Z\"}\n";
     data += R"({"role":"user","message":"RuntimeError: CUDA out of memory, why?","id":)" + two + "}\n";
     steps += "step " + std::to_string(100 + i) +
              " loss 2.41 grad norm 0.8 samples/s 12.2 tokens 4021144 lr 3.00e-04 mem 70.1 GB eta 1:02:03\n";
   }
-  const std::pair<const char*, std::string> kRows[] = {{"as it was printed", kLog},
-                                                       {"srun -l", labels},
-                                                       {"a program's records", records},
-                                                       {"logging", logging},
-                                                       {"a table", table},
-                                                       {"the kernel's log", kernel},
-                                                       {"docker", docker},
-                                                       {"lines of one length", steps}};
+  const std::pair<const char*, std::string> kRows[] = {
+      {"as it was printed", kLog},  {"srun -l", labels}, {"a program's records", records},
+      {"logging", logging},         {"a table", table},  {"a table that is padded", padded},
+      {"the kernel's log", kernel}, {"docker", docker},  {"lines of one length", steps}};
   for (const auto& [name, text] : kRows) {
     CAPTURE(name);
     CHECK(!Restoration::Find(text, true));

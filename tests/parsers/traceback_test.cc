@@ -12,6 +12,9 @@ std::string Show(const ExceptionRaised& what) {
          what.message + ") at " + what.frame + " of " + std::to_string(what.stack.size()) + " from line " +
          std::to_string(what.begin.line);
 }
+std::string Show(const StackSeen& what) {
+  return what.tool + ": " + what.at + " in " + what.frame + (what.raised ? ", raised" : "");
+}
 std::string Show(const JobStopped& what) { return "stopped by " + what.by; }
 template <class T>
 std::string Show(const T&) {
@@ -174,7 +177,7 @@ TEST_CASE("traceback: several at once in one stream", "[traceback]") {
       {"Traceback (most recent call last):\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n  File "
        "\"a.py\", line 1, in f\n"
        "ValueError: of one\nValueError: of the other\n",
-       "ValueError(of one) at a.py:1 in f of 2 from line 2; ValueError(of the other) at  of 0 from line 1"},
+       "ValueError(of one) at a.py:1 in f of 1 from line 2; ValueError(of the other) at a.py:1 in f of 1 from line 1"},
       {"  File \"a.py\", line 1, in f\nRuntimeError: first\n    main()\n  File \"a.py\", line 2, in g\nRuntimeError: "
        "second\n",
        "RuntimeError(first) at a.py:1 in f of 1 from line 1; RuntimeError(second) at a.py:2 in g of 1 from line 4"},
@@ -251,6 +254,49 @@ TEST_CASE("traceback: cut at every byte", "[traceback]") {
       "x\nFatal Python error: Aborted\n"
       "Current thread 0x1 (most recent call first):\n  File \"in.py\", line 2 in b\n";
   for (std::size_t size = 0; size <= text.size(); ++size) ParseLines(kTraceback, text.substr(0, size));
+}
+
+TEST_CASE("traceback: one that was cut tells where its process waited", "[traceback]") {
+  const std::string head = "Traceback (most recent call last):\n  File \"train.py\", line 7, in <module>\n";
+  const std::string packages = "  File \"/opt/conda/lib/python3.10/site-packages/";
+  const std::string barrier = packages + "torch/distributed/distributed_c10d.py\", line 3696, in barrier\n";
+  Check({
+      {(head + barrier).c_str(),
+       "traceback: collective in barrier (torch/distributed/distributed_c10d.py:3696), raised"},
+      {(head + packages + "transformers/training_args.py\", line 2388, in main_process_first\n" + barrier).c_str(),
+       "traceback: turn in main_process_first (transformers/training_args.py:2388), raised"},
+      {(head + packages + "torch/distributed/distributed_c10d.py\", line 1141, in init_process_group\n" + packages +
+        "torch/distributed/rendezvous.py\", line 189, in _create_c10d_store\n    return TCPStore(\n")
+           .c_str(),
+       "traceback: joining in _create_c10d_store (torch/distributed/rendezvous.py:189), raised"},
+      // Two ranks at once, each with its own frames.
+      {("Traceback (most recent call last):\n" + head + "  File \"train.py\", line 7, in <module>\n" + barrier +
+        barrier)
+           .c_str(),
+       "traceback: collective in barrier (torch/distributed/distributed_c10d.py:3696), raised; "
+       "traceback: collective in barrier (torch/distributed/distributed_c10d.py:3696), raised"},
+      // Other work: what went wrong there only the exception tells. Frames alone were perhaps printed on request.
+      {(head + packages + "torch/serialization.py\", line 441, in save\n").c_str(), ""},
+      {barrier.c_str(), ""},
+  });
+}
+
+TEST_CASE("traceback: faulthandler tells what a process is at", "[traceback]") {
+  const std::string wait =
+      "  File \"/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py\", line 3696 in barrier\n"
+      "  File \"train.py\", line 7 in <module>\n";
+  Check({
+      {("Timeout (0:05:00)!\nThread 0x00007f01 (most recent call first):\n  File \"/usr/lib/python3.10/threading.py\", "
+        "line 320 in wait\n\nThread 0x00007f02 (most recent call first):\n" +
+        wait)
+           .c_str(),
+       "faulthandler: collective in barrier (torch/distributed/distributed_c10d.py:3696)"},
+      {("Current thread 0x00007f02 (most recent call first):\n" + wait +
+        "\nThread 0x00007f01 (most recent call first):\n  File \"a.py\", line 320 in wait\n")
+           .c_str(),
+       "faulthandler: collective in barrier (torch/distributed/distributed_c10d.py:3696)"},
+      {"Current thread 0x00007f02 (most recent call first):\n  File \"a.py\", line 320 in wait\n", ""},
+  });
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ from transformations import COLLECTED, HOST, POD, TRANSFORMATIONS  # noqa: E402
 # Of a hundred verdicts, how many may be wrong and how many lost, and one more; of a sample, two. The few that there are do
 # not hurt: times that a collector adds contradict what the log itself says of durations.
 WRONG, LOST = 1.0, 3.0
-# What a job prints in between can speak against what was last heard of a rank.
-# Steps of other runs inserted behind a complaint read as work that went on; what is lost so is to be won back.
-MORE = {"noise-x10": (2.0, 9.0)}
+# What a job prints in between can speak against what was last heard of a rank, and steps of other runs behind a complaint
+# read as work that went on.
+MORE = {"noise-x10": (1.0, 5.0)}
 CHANGING = threading.Lock()  # a transformation has a clock
 
 

@@ -146,6 +146,20 @@ TEST_CASE("nothing moves: all are in, together, and no byte arrives", "[detector
   CHECK(CulpritRanks(judged.verdict).empty());
 }
 
+TEST_CASE("nothing moves: no layer is named that the topology contradicts", "[detectors]") {
+  const auto cause = [](int hosts) {
+    SynthJob job({.ranks = 4, .hosts = hosts});
+    job.Init(job.NewComm(job.AllRanks()));
+    job.Wait(700s);
+    for (const int rank : job.AllRanks()) job.TimeOut(rank, {.seq = 1});
+    const Judged judged = JudgeText(job.Interleaved());
+    const Finding* finding = FindFinding(judged.verdict, "all-in-nothing-moves");
+    return finding == nullptr ? std::string() : finding->cause;
+  };
+  CHECK(cause(4) == "peer-unreachable");  // each rank has a host of its own
+  CHECK(cause(2) == "p2p-transport");
+}
+
 TEST_CASE("nothing moves: what looks like it", "[detectors]") {
   CHECK_FALSE(Speaks(AllWait({.seq = 1}, 0s, 3), "all-in-nothing-moves"));  // one is missing
   CHECK_FALSE(Speaks(AllWait({.seq = 1}, 60s), "all-in-nothing-moves"));    // they came minutes apart

@@ -105,6 +105,27 @@ TEST_CASE("stacks: what the absent rank was at, whatever it printed last", "[wit
   CHECK(cause(kIn) == "rank-absent");  // it is in an operation by now, another one
 }
 
+TEST_CASE("stacks: a traceback that was cut is all there is", "[witnesses]") {
+  const auto cut = [](int rank, const std::string& function, const std::string& file) {
+    const std::string tag = "[rank" + std::to_string(rank) + "]: ";
+    return tag + "Traceback (most recent call last):\n" + tag + "  File \"train.py\", line 84, in main\n" + tag +
+           "  File \"/opt/lib/python3.10/site-packages/" + file + "\", line 7, in " + function + "\n";
+  };
+  const std::string c10d = "torch/distributed/distributed_c10d.py";
+  const auto rule = [](const std::string& text) { return JudgeText(text).verdict.rule; };
+  CHECK(rule(cut(1, "main_process_first", "accelerate/state.py") + cut(1, "barrier", c10d)) == "");  // two stacks
+  CHECK(rule(cut(1, "_store_based_barrier", c10d)) == "stack-waits-to-join");
+  CHECK(rule(cut(1, "barrier", c10d)) == "");
+  CHECK(rule(cut(1, "save", "torch/serialization.py")) == "");
+  // Three of four stand in the collective. Not so where one of them is not known, or all are there.
+  const std::string sized = "args: world_size=4\n", all = cut(0, "barrier", c10d) + cut(1, "barrier", c10d);
+  const Judged judged = JudgeText(sized + all + cut(3, "barrier", c10d) + "[rank2]: loading shard 7\n");
+  CHECK(judged.verdict.rule == "stack-missing-in-collective");
+  CHECK(CulpritRanks(judged.verdict) == std::set<int>{2});
+  CHECK(rule(all + cut(3, "barrier", c10d)) == "");
+  CHECK(rule(sized + all + cut(2, "barrier", c10d) + cut(3, "barrier", c10d)) == "");
+}
+
 // ---- diagnostics -----------------------------------------------------------------------------------------------
 
 TEST_CASE("dcgm: the GPU of the absent rank", "[witnesses]") {

@@ -345,4 +345,53 @@ TEST_CASE("unknown: who ended first is named where nothing says why", "[lifeline
   CHECK(verdict.culprits[0].rank == GlobalRank{2});
 }
 
+// ---- many appended runs ----------------------------------------------------------------------------------------
+
+namespace {
+
+/// Runs that a loop appended to one file.
+std::string Runs(int count, std::string (*run)(int)) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += run(i);
+  return out;
+}
+
+std::string Epochs(int run) {
+  std::string out = fmt::format("Loading dataset from /data/cifar, seed {}\n", run);
+  for (int e = 1; e <= 5; ++e)
+    out += fmt::format("Epoch {}/5 | train loss {}.{} | val acc {}\n", e, 5 - e, run % 10, e);
+  return out + "Training finished. Best val acc 80.12\n";
+}
+
+std::string Warned(int run) {
+  std::string out = fmt::format("=== run {}: lr=0.1 ===\n", run) +
+                    "/opt/venv/lib/python3.10/torch/optim/lr_scheduler.py:143: UserWarning: Detected call of "
+                    "`lr_scheduler.step()` before `optimizer.step()`. \n  warnings.warn(\"Detected call of\"\n"
+                    "node01:4123:4123 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
+                    "node01:4123:4123 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so)\n";
+  const std::string day = fmt::format("2031-{:02}-{:02} 08:00:", 1 + run / 28, 1 + run % 28);
+  for (int it = 0; it < 500; it += 50) out += fmt::format("{}{:02} INFO iter {:5} loss 0.4\n", day, it / 10, it);
+  return out + day + "59 INFO Training completed in 0:00:59\n";
+}
+
+std::string Bars(int run) {
+  std::string out;
+  for (int e = 0; e < 3; ++e)
+    for (int p = 0; p <= 100; p += 20)
+      out += fmt::format("\rEpoch {}: {:3}%|####| {}/100 [00:{:02}<00:{:02}, 4.0it/s]{}", e, p, p, p / 4, 25 - p / 4,
+                         p == 100 ? "\n" : "");
+  return out + fmt::format("Test: accuracy=0.8{} f1=0.7000\nDone.\n", run % 10);
+}
+
+}  // namespace
+
+TEST_CASE("attempts: many runs in one file are no failure of the last", "[attempts]") {
+  for (const auto run : {&Epochs, &Warned, &Bars})
+    for (const int count : {1, 12, 64, 150}) {
+      CAPTURE(count);
+      CAPTURE(run(0).substr(0, 80));
+      CHECK(JudgeText(Runs(count, run)).verdict.cause == "healthy");
+    }
+}
+
 }  // namespace inquest

@@ -138,6 +138,22 @@ TEST_CASE("kept events: which plain lines are kept follows from where they stand
         expected);  // blocks ended at 13, 45 and 72
 }
 
+TEST_CASE("kept events: of too many plain lines near telling ones the first and the last are kept", "[kept]") {
+  constexpr std::uint64_t kTelling = 3000, kApart = 20;
+  KeptEvents kept(1 << 26, 1 << 26);
+  for (std::uint64_t i = 1; i <= kTelling; ++i) {
+    kept.AddTelling(At(i * kApart, Warning(i)));
+    for (std::uint64_t line = 1; line <= 4; ++line) kept.AddContext(At(i * kApart + line, Plain(false)));
+  }
+  LeftOut left_out;
+  const auto lines = LinesOf(kept.Take({}, left_out), "log-message");
+  const auto is_kept = [&](std::uint64_t telling) { return std::ranges::binary_search(lines, telling * kApart + 3); };
+  CHECK(is_kept(1));
+  CHECK_FALSE(is_kept(kTelling / 2));
+  CHECK(is_kept(kTelling - 1));  // by a start's first lines the last attempt is known
+  CHECK(is_kept(kTelling - 300));
+}
+
 TEST_CASE("processes: those that said least and have been silent for longest are forgotten", "[kept]") {
   Processes processes;
   const auto meet = [&](std::int64_t pid) {
