@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -69,6 +70,7 @@ class Drawing {
     for (Lane& lane : lanes_) Finish(lane);
     DropSilent();
     Link();
+    LinkWaits();
     return Take();
   }
 
@@ -93,7 +95,8 @@ class Drawing {
   Lane& OfWriter(std::uint32_t input, std::optional<std::int64_t> pid, const std::string& writer) {
     Lane& lane = Get({pid ? Lane::Of::kProcess : Lane::Of::kWriter, pid.value_or(0), std::to_string(input), writer});
     lane.pid = pid;
-    if (lane.name.empty()) lane.name = writer.empty() ? timeline_.inputs[input].path : writer;
+    const std::string& path = timeline_.inputs[input].path;
+    if (lane.name.empty()) lane.name = writer.empty() ? path.substr(path.rfind('/') + 1) : writer;
     return lane;
   }
   Lane& OfHost(const std::string& host, const std::string& device) {
@@ -151,10 +154,15 @@ class Drawing {
     const Event& event = timeline_.events[index];
     Lane& lane = Of(index);
     PictureMark mark = MarkBy(event);
-    if (const auto rule = cited_.find(index); rule != cited_.end() && std::holds_alternative<LogMessage>(event.what))
-      mark.what = rule->second;
+    if (const auto rule = cited_.find(index); rule != cited_.end() && std::holds_alternative<LogMessage>(event.what)) {
+      const bool is_plain = rule->second.empty();
+      mark.kind = is_plain ? Kind::kNotice : mark.kind;
+      mark.what = is_plain ? "a line that is quoted" : rule->second;
+    }
     mark.moment = axis_.At(index);
-    mark.cause = causes_.contains({event.where.input, event.where.line});
+    const bool decides = causes_.contains({event.where.input, event.where.line});
+    mark.cause = decides && verdict_.outcome == Outcome::kFailed;
+    if (decides && verdict_.outcome == Outcome::kHealthy) mark.kind = Kind::kEnded;
     Hear(lane, mark.moment);
     lane.marks.push_back(std::move(mark));
   }
@@ -256,7 +264,8 @@ class Drawing {
     std::optional<std::uint32_t> end = lane.ended;
     for (const PictureMark& mark : lane.marks)
       if (IsBad(mark.kind) && (!end || at(mark.moment) > at(*end))) end = mark.moment;
-    if (bad != lane.marks.end() && end && at(*end) > at(bad->moment))
+    const bool is_own = lane.of == Lane::Of::kRank || (lane.of == Lane::Of::kProcess && lane.ended);
+    if (is_own && bad != lane.marks.end() && end && at(*end) > at(bad->moment))
       lane.stretches.push_back({.stage = Stage::kErrored, .what = bad->what, .begin = bad->moment, .end = *end});
     if (lane.ended && end && IsBadEnd(lane.how)) lane.ended = end;
     if (lane.ended) Hear(lane, *lane.ended);
@@ -316,6 +325,20 @@ class Drawing {
     }
   }
 
+  /// Where only recorders tell of it: from who never came to the first who waits.
+  void LinkWaits() {
+    const auto is_culprit = [](const Lane& lane) { return lane.culprit && lane.last; };
+    const auto culprit = std::ranges::find_if(lanes_, is_culprit);
+    if (!links_.empty() || culprit == lanes_.end()) return;
+    std::optional<std::uint32_t> first;
+    for (const Lane& lane : lanes_)
+      for (const Stretch& stretch : lane.stretches)
+        if (!lane.culprit && stretch.stage == Stage::kWaiting && axis_.ns(stretch.begin) >= axis_.ns(*culprit->last) &&
+            (!first || axis_.ns(stretch.begin) < axis_.ns(*first)))
+          first = stretch.begin;
+    if (first) AddLink(*culprit->last, *first, "The others waited.");
+  }
+
   /// None to what lies before it, as far as clocks say so.
   void AddLink(std::uint32_t from, std::uint32_t to, const std::string& why) {
     const auto same = [&](const PictureLink& link) { return link.from == from && link.to == to; };
@@ -330,7 +353,7 @@ class Drawing {
     Picture picture{.clock = axis_.clock(),
                     .date = axis_.date(),
                     .zone_known = axis_.zone_known(),
-                    .without_clock = axis_.without_clock(),
+                    .without_clock = {},
                     .moments = moments,
                     .lanes = {lanes_.begin(), lanes_.end()},
                     .folds = {},
@@ -347,8 +370,13 @@ class Drawing {
       for (PictureMark& mark : lane.marks) move(mark.moment);
     }
     for (PictureLink& link : picture.links) move(link.from), move(link.to);
-    const auto dated = std::ranges::count_if(moments, [](const Moment& m) { return m.how != Moment::How::kPlace; });
+    const auto dated = std::ranges::count_if(
+        moments, [](const Moment& m) { return m.how != Moment::How::kPlace && m.how != Moment::How::kAhead; });
     picture.mostly_timed = picture.clock && 2 * dated > std::ssize(moments);
+    std::set<std::uint32_t> spoken_of;
+    for (const Moment& moment : moments) spoken_of.insert(timeline_.events[moment.event].where.input);
+    std::ranges::copy_if(axis_.without_clock(), std::back_inserter(picture.without_clock),
+                         [&](std::uint32_t input) { return spoken_of.contains(input); });
     picture.folds = FoldLanes(picture.lanes);
     return picture;
   }

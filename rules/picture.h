@@ -23,7 +23,7 @@ namespace inquest {
 
 /// A place on the axis.
 struct Moment {
-  enum class How : std::uint8_t { kPrinted, kNear, kComputed, kPlace };
+  enum class How : std::uint8_t { kPrinted, kNear, kAhead, kComputed, kPlace };
   EventIndex event = 0;  ///< the line that tells of it
   std::int64_t ns = 0;   ///< since the epoch; without a clock, the place in its file in billionths
   How how = How::kPrinted;

@@ -11,6 +11,10 @@ namespace {
 
 std::int64_t Ns(const Timestamp& time) { return time.at.time_since_epoch().count(); }
 
+std::int64_t Scaled(double part, std::int64_t whole) {
+  return static_cast<std::int64_t>(part * static_cast<double>(whole));
+}
+
 }  // namespace
 
 Axis::Axis(const Timeline& timeline) : timeline_(timeline) {
@@ -35,23 +39,36 @@ Axis::Axis(const Timeline& timeline) : timeline_(timeline) {
     low = 0;
     high = 1'000'000'000;
   }
+  // A wait that ended in a time-out began before it, and perhaps before any line that has a time.
+  for (const CollectiveRow& row : timeline.collectives)
+    for (const auto& waiter : row.waiters)
+      if (IsDated(waiter.enqueued_at)) low = std::min(low, Ns(*waiter.enqueued_at));
+  const std::int64_t ahead = std::max<std::int64_t>((high - low) / 12, 1'000'000'000);
   placed_.resize(events.size());
   for (EventIndex begin = 0, end = 0; begin < events.size(); begin = end) {
     const std::uint32_t input = events[begin].where.input;
-    std::optional<std::int64_t> last;
+    std::optional<EventIndex> dated;
     for (end = begin; end < events.size() && events[end].where.input == input; ++end)
-      if (!last && IsDated(events[end].at)) last = Ns(*events[end].at);
-    if (!last && clock_) without_clock_.push_back(input);
-    const double bytes = static_cast<double>(std::max<std::uint64_t>(timeline.inputs[input].bytes, 1));
+      if (!dated && IsDated(events[end].at)) dated = end;
+    if (!dated && clock_) without_clock_.push_back(input);
+    const auto part = [&](EventIndex i, std::uint64_t bytes) {
+      const double whole = static_cast<double>(std::max<std::uint64_t>(bytes, 1));
+      return std::min(static_cast<double>(events[i].where.offset) / whole, 1.0);
+    };
     for (EventIndex i = begin; i < end; ++i) {
-      Moment& moment = placed_[i] = {.event = i, .ns = last.value_or(0), .how = Moment::How::kNear};
+      Moment& moment = placed_[i];
+      moment.event = i;
       if (IsDated(events[i].at)) {
-        moment.ns = *(last = Ns(*events[i].at));
-        moment.how = Moment::How::kPrinted;
-      } else if (!last) {
-        const double part = std::min(static_cast<double>(events[i].where.offset) / bytes, 1.0);
-        moment.ns = low + static_cast<std::int64_t>(part * static_cast<double>(high - low));
+        moment = {.event = i, .ns = Ns(*events[i].at), .how = Moment::How::kPrinted};
+      } else if (!dated) {
         moment.how = Moment::How::kPlace;
+        moment.ns = low + Scaled(part(i, timeline.inputs[input].bytes), high - low);
+      } else if (i < *dated) {
+        moment.how = Moment::How::kAhead;
+        moment.ns = low - ahead + Scaled(part(i, events[*dated].where.offset), ahead);
+      } else {
+        moment.how = Moment::How::kNear;
+        moment.ns = placed_[i - 1].ns;
       }
     }
   }
@@ -69,7 +86,8 @@ std::optional<std::uint32_t> Axis::Before(EventIndex event, const std::optional<
                                           std::optional<std::int64_t> milliseconds) {
   if (IsDated(at)) return Add({.event = event, .ns = Ns(*at), .how = Moment::How::kComputed});
   const Moment& told = placed_[event];
-  if (!milliseconds || !clock_ || told.how == Moment::How::kPlace) return std::nullopt;
+  if (!milliseconds || !clock_ || told.how == Moment::How::kPlace || told.how == Moment::How::kAhead)
+    return std::nullopt;
   return Add({.event = event, .ns = told.ns - *milliseconds * 1'000'000, .how = Moment::How::kComputed});
 }
 
@@ -94,6 +112,8 @@ std::string_view Name(Moment::How how) {
       return "printed";
     case Moment::How::kNear:
       return "near";
+    case Moment::How::kAhead:
+      return "ahead";
     case Moment::How::kComputed:
       return "computed";
     case Moment::How::kPlace:

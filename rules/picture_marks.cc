@@ -54,6 +54,10 @@ struct TellMark {
   }
   PictureMark operator()(const NcclWarn&) const { return {Kind::kComplaint, "NCCL WARN"}; }
   PictureMark operator()(const LogMessage&) const { return {Kind::kComplaint, "complaint"}; }
+  PictureMark operator()(const CallRecorded& call) const {
+    return {Kind::kNotice, (call.ended ? "last call: " : "in ") + InWords(call.work)};
+  }
+  PictureMark operator()(const CommInit&) const { return {Kind::kNotice, "communicator set up"}; }
   template <class Other>
   PictureMark operator()(const Other&) const {
     return {Kind::kNotice, std::string(Other::kKind)};

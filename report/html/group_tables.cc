@@ -40,6 +40,7 @@ Html Render(const Table& table) {
       table.title, Html{head}, Html{body}, note);
 }
 
+std::string Ranks(std::size_t count) { return fmt::format("{} rank{}", count, count == 1 ? "" : "s"); }
 std::string Number(const std::optional<std::int64_t>& number) { return number ? fmt::format("#{}", *number) : "–"; }
 
 void AddRecorded(const Timeline& timeline, std::vector<Table>& tables) {
@@ -49,10 +50,11 @@ void AddRecorded(const Timeline& timeline, std::vector<Table>& tables) {
   for (std::uint32_t i = 0; i < recorded.groups.size(); ++i) {
     const RecordedGroup& group = recorded.groups[i];
     if (group.members.empty()) continue;
-    Table table{.title = fmt::format("Group {}: {} ranks, by their recorders", group.InWords(), group.Members().size()),
-                .note = {},
-                .columns = {"Ranks", "Ended", "Called", "State", "In"},
-                .rows = {}};
+    Table table{
+        .title = fmt::format("Group {}: {}, by their recorders", group.InWords(), Ranks(group.Members().size())),
+        .note = {},
+        .columns = {"Ranks", "Ended", "Called", "State", "In"},
+        .rows = {}};
     for (const RecordedRow& row : RowsOf(recorded, waits, i))
       table.rows.push_back({FoldRanks(row.ranks), Number(row.ended), Number(row.made), StateInWords(row),
                             InWords(recorded, waits, row)});
@@ -91,10 +93,10 @@ void AddGroups(const Timeline& timeline, std::vector<Table>& tables) {
             wait != waits.end() ? "gave up on " + wait->second : "nothing that is told"}]
           .Add(rank);
     }
-    Table table{.title = fmt::format("Group {}: {} ranks, by their watchdogs",
+    Table table{.title = fmt::format("Group {}: {}, by their watchdogs",
                                      group.desc.empty() ? (group.name.empty() ? "of all" : group.name)
                                                         : fmt::format("{} ({})", group.name, group.desc),
-                                     known.size()),
+                                     Ranks(known.size())),
                 .note = {},
                 .columns = {"Ranks", "Ended", "Called", "In"},
                 .rows = {}};

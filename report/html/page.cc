@@ -126,16 +126,16 @@ Html Attempts(const Timeline& timeline, const Verdict& verdict) {
         "{}</p></li>",
         known ? WordsOf(attempt.outcome).style : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
         Html{attempt.judged ? ": this verdict" : ""}, known ? attempt.cause : "not looked at",
-        known ? Percent(attempt.confidence) : "", attempt.summary, when, place(attempt.first));
+        known && attempt.outcome != Outcome::kUndecided ? Percent(attempt.confidence) : "", attempt.summary, when,
+        place(attempt.first));
   });
   return cards.markup.empty() ? Html{} : Markup("<ol class=\"attempts\">{}</ol>", cards);
 }
 
 /// What stands for time, and what is not known of it.
 Html AxisNote(const Timeline& timeline, const Picture& picture) {
-  std::string note = !picture.clock
-                         ? "No line that tells of the failure prints a time that orders it: order stands for "
-                           "time, and every file is spread over the whole width."
+  std::string note = !picture.clock       ? "No two lines print times that order them: order stands for "
+                                            "time, and every file is spread over the whole width."
                      : picture.zone_known ? "Times are UTC."
                                           : "Times are as the logs print them; they name no zone.";
   if (picture.clock && !picture.mostly_timed)
@@ -278,7 +278,8 @@ void RenderHtml(const Timeline& timeline, const Verdict& verdict, const ReportCo
   put({"</div>\n</div>\n"});
   put(Section("attempts", fmt::format("The job was started {} times", verdict.attempts.size()),
               Attempts(timeline, verdict)));
-  put(Section("ranks", "Every rank over time", Lanes(timeline, picture)));
+  const bool has_ranks = std::ranges::any_of(picture.lanes, [](const Lane& lane) { return lane.rank.has_value(); });
+  put(Section("ranks", has_ranks ? "Every rank over time" : "Over time", Lanes(timeline, picture)));
   put(Section("groups", "Who is in which operation", GroupTables(timeline)));
   put(Section("findings", "Findings", Findings(verdict, lines)));
   put(OtherLines(picture, lines));

@@ -11,7 +11,7 @@
     ['time-out', 'M-6-7h12l-4.500 7 4.500 7h-12l4.500-7z', ''], ['exception', 'M0-7 7.500 6h-15z', ''],
     ['exit or signal', 'M-6.500-4-4-6.500 0-2.500 4-6.500 6.500-4 2.500 0 6.500 4 4 6.500 0 2.500-4 6.500-6.500 4-2.500 0z', ''],
     ['stopped', 'M-6.500-6h4.500v12h-4.500zM2-6h4.500v12h-4.500z', 'calm'], ['complaint', 'M0-4a4 4 0 1 1 0 8 4 4 0 1 1 0-8z', 'calm'],
-    ['notice of the host', 'M0-6 5 4h-10z', 'calm'], ['ended well', 'M-7 0-4.500-2.500-2 0 5-6 7.500-3.500-2 6z', 'good']];
+    ['notice', 'M0-6 5 4h-10z', 'calm'], ['ended well', 'M-7 0-4.500-2.500-2 0 5-6 7.500-3.500-2 6z', 'good']];
   const ENDS = ['', 'ended well', 'ended with an exit code', 'ended by a signal', 'ended by an exception', 'gave up waiting', 'was stopped'];
   const LANE = {of: 0, name: 1, host: 2, pid: 3, culprit: 4, why: 5, first: 6, last: 7, ended: 8, how: 9, left: 10, bars: 11, marks: 12};
   const CHUNK = 256;
@@ -54,6 +54,7 @@
   const when = (id) => {
     const m = moments.get(id);
     if (!data.clock || m.how === 'b') return `line ${m.line}`;
+    if (m.how === 'a') return 'before all lines of its file that have a time';
     const time = clock(m.t, true);
     return m.how === 'p' ? time : m.how === 'c' ? `${time} (from the time-out)` : `near ${time}, no time of its own`;
   };
@@ -117,7 +118,7 @@
     const whole = places[places.length - 1] || 1;
     return places.map((x) => 0.02 + 0.96 * x / whole);
   };
-  const times = [...new Set(anchors.map((m) => m.t))], order = anchors.map((m) => m.id);
+  const times = [...new Set(anchors.map((m) => m.t))], dated = [...new Set(anchors.filter((m) => m.how !== 'a').map((m) => m.t))], order = anchors.map((m) => m.id);
   const SCALES = {
     time: {name: 'time, quiet stretches shortened', keys: times, places: spread(times, (gap) => Math.log1p(gap / 2e5)), key: (m) => m.t},
     even: {name: 'time, to scale', keys: times, places: spread(times, (gap) => gap), key: (m) => m.t},
@@ -174,7 +175,7 @@
   KINDS.forEach(([name, , style], i) => {
     if (usedKinds.has(i)) legend.append(make('li', style, shape(i), name));
   });
-  if (lanes.some((lane) => lane.marks.some((m) => moments.get(m.at).how === 'n'))) {
+  if (lanes.some((lane) => lane.marks.some((m) => 'na'.includes(moments.get(m.at).how)))) {
     const example = make('li', 'near-time', shape(0), 'hollow: its line has no time, that of a line near it');
     legend.append(example);
   }
@@ -190,7 +191,7 @@
     const who = fold && fold.count > 1 ? `${fold.who}, as ${lane.name}` : lane.name;
     if (thing.kind !== undefined) return [`${who}: ${thing.what}`, `${when(thing.at)} · ${place(thing.at)}`, textOf(thing.at)];
     const [from, to] = [moments.get(thing.begin), moments.get(thing.end)];
-    const long = data.clock && from.how !== 'b' && to.t > from.t ? `, ${lasting(to.t - from.t)}` : '';
+    const long = data.clock && from.how !== 'b' && from.how !== 'a' && to.t > from.t ? `, ${lasting(to.t - from.t)}` : '';
     return [`${who}: ${STAGES[thing.stage][1]}${thing.what && thing.what !== STAGES[thing.stage][0] ? ` – ${thing.what}` : ''}`,
       `${when(thing.begin)} to ${when(thing.end)}${long}${thing.open ? ', no end of it is told' : ''} · ${place(thing.begin)}`, textOf(thing.begin)];
   };
@@ -213,8 +214,9 @@
       track.append(element);
       things.push({element, x: at(bar.begin), thing: bar});
     }
-    for (const mark of lane.marks) {
-      const near = moments.get(mark.at).how === 'n' ? ' near-time' : '';
+    // What matters lies above what does not.
+    for (const mark of [...lane.marks].sort((a, b) => (KINDS[a.kind][2] === '') - (KINDS[b.kind][2] === ''))) {
+      const near = 'na'.includes(moments.get(mark.at).how) ? ' near-time' : '';
       const element = item(`mark ${KINDS[mark.kind][2]}${near}${mark.cause ? ' first-cause' : ''}`, describe(lane, mark, fold).join('. '), mark.at);
       element.style.left = percent(at(mark.at));
       element.append(shape(mark.kind));
@@ -242,7 +244,7 @@
     }
     const about = [many ? `${fold.count} alike` : '', many && new Set(fold.lanes.map((l) => l.host)).size > 1 ? '' : lane.of === 3 ? '' : lane.host,
       !many && lane.pid && lane.of !== 1 ? `pid ${lane.pid}` : '', lane.first < 0 && !lane.left ? 'no line of it was given' : '',
-      lane.how && !lane.marks.length ? ENDS[lane.how] : '', lane.left ? `${lane.left} more marks in --format json` : ''];
+      lane.of === 2 ? 'lines that name no rank' : '', lane.how && !lane.marks.length ? ENDS[lane.how] : '', lane.left ? `${lane.left} more marks in --format json` : ''];
     head.append(name, make('small', '', [lane.why, about.filter(Boolean).join(' · ')].filter(Boolean).join(' · ')));
     row.element = make('div', `lane${lane.culprit ? ' culprit' : ''}${isMember ? ' member' : ''}`, head, track);
     row.element.row = row;
@@ -295,10 +297,11 @@
     if (scale === SCALES.order) {
       labels.push([0.02, 'first line'], [0.98, 'last line']);
     } else {
-      const candidates = scale === SCALES.even ? evenTicks(width) : times;
+      if (dated.length < times.length && times[0] < dated[0]) { labels.push([between(scale.keys, scale.places, times[0]), 'no times']); seen.push(labels[0][0]); }
+      const candidates = scale === SCALES.even ? evenTicks(width) : dated;
       for (const t of candidates) {
         const x = between(scale.keys, scale.places, t);
-        if (seen.every((other) => Math.abs(other - x) * width > 76) && x * width < width - 50) { seen.push(x); labels.push([x, clock(t, false)]); }
+        if (seen.every((other) => Math.abs(other - x) * width > (days > 1 ? 112 : 88)) && x * width < width - (days > 1 ? 92 : 60)) { seen.push(x); labels.push([x, tickOf(t, labels)]); }
       }
     }
     ticks.replaceChildren(...labels.map(([x, text], i) => {
@@ -306,13 +309,18 @@
       if (scale === SCALES.order && i === 1) tick.style.right = percent(1 - x); else tick.style.left = percent(x);
       return tick;
     }));
-    axisHead.textContent = scale === SCALES.order ? 'in order, no times' : [day(times[0]), data.zone ? 'UTC' : ''].filter(Boolean).join(' ');
+    axisHead.textContent = scale === SCALES.order ? 'in order, no times' : [days > 1 ? '' : day(dated[0] ?? 0), data.zone ? 'UTC' : ''].filter(Boolean).join(' ');
     drawArrows();
   };
+  const days = new Set(dated.map(day)).size;
+  const tickOf = (t, labels) => {
+    const date = days > 1 ? `${day(t).slice(-5)} ` : '', coarse = date + clock(t, false);
+    return labels.some(([, text]) => text === coarse) ? date + clock(t, true) : coarse;
+  };
   const evenTicks = (width) => {
-    const whole = (times[times.length - 1] - times[0]) / 1e6 || 1, steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
+    const whole = (dated[dated.length - 1] - dated[0]) / 1e6 || 1, steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
     const step = (steps.find((s) => whole / s * 90 < width) ?? 2592000) * 1e6, out = [];
-    for (let t = Math.ceil((data.base + times[0]) / step) * step - data.base; t <= times[times.length - 1]; t += step) out.push(t);
+    for (let t = Math.ceil((data.base + dated[0]) / step) * step - data.base; t <= dated[dated.length - 1]; t += step) out.push(t);
     return out;
   };
   const drawArrows = () => {

@@ -227,7 +227,7 @@ namespace {
 /// `02:29:41`, or the place in its file where no clock is known.
 std::string When(const Timeline& timeline, const Picture& picture, std::uint32_t moment) {
   const Moment& m = picture.moments[moment];
-  if (!picture.clock || m.how == Moment::How::kPlace)
+  if (!picture.clock || m.how == Moment::How::kPlace || m.how == Moment::How::kAhead)
     return fmt::format("line {}", timeline.events[m.event].where.InputLine());
   return FormatClock({.at = std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(m.ns))});
 }
