@@ -56,9 +56,10 @@ class Drawing {
 
   Picture Draw() {
     for (const Finding& finding : verdict_.findings)
-      for (const Citation& citation : finding.citations) cited_.try_emplace(citation.event, finding.rule);
+      for (const Citation& citation : finding.citations)
+        cited_.try_emplace(citation.event, citation.role == "context" ? "" : finding.rule);
     for (const Citation& citation : verdict_.evidence) {
-      cited_.try_emplace(citation.event, verdict_.rule);
+      cited_.try_emplace(citation.event, "");
       if (citation.role == "cause") causes_.insert({citation.where.input, citation.where.line});
     }
     for (const Lifeline& line : verdict_.lifelines) DrawLifeline(line);
@@ -336,11 +337,21 @@ class Drawing {
         if (!lane.culprit && stretch.stage == Stage::kWaiting && axis_.ns(stretch.begin) >= axis_.ns(*culprit->last) &&
             (!first || axis_.ns(stretch.begin) < axis_.ns(*first)))
           first = stretch.begin;
-    if (first) AddLink(*culprit->last, *first, "The others waited.");
+    if (first) links_.push_back({MarkAt(*culprit->last), *first, "The others waited."});
+  }
+
+  /// The moment of a mark that stands for the same line, if there is one.
+  std::uint32_t MarkAt(std::uint32_t moment) const {
+    for (const Lane& lane : lanes_)
+      for (const PictureMark& mark : lane.marks)
+        if (SameLine(axis_.event(mark.moment), axis_.event(moment))) return mark.moment;
+    return moment;
   }
 
   /// None to what lies before it, as far as clocks say so.
   void AddLink(std::uint32_t from, std::uint32_t to, const std::string& why) {
+    from = MarkAt(from);
+    to = MarkAt(to);
     const auto same = [&](const PictureLink& link) { return link.from == from && link.to == to; };
     if (SameLine(axis_.event(from), axis_.event(to)) || axis_.ns(to) < axis_.ns(from) || links_.size() >= kMostLinks ||
         std::ranges::any_of(links_, same))
@@ -384,7 +395,7 @@ class Drawing {
   const Timeline& timeline_;
   const Verdict& verdict_;
   Axis axis_;
-  std::map<EventIndex, std::string> cited_;  ///< the rule that cites it first
+  std::map<EventIndex, std::string> cited_;  ///< the rule that reads it; empty: it is quoted for what stands round it
   std::set<EventIndex> marked_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> causes_;  ///< lines that the verdict cites as such
   std::map<Key, std::size_t> numbers_;

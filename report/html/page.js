@@ -465,9 +465,9 @@
     for (const row of shownRows) drawTrack(row);
     layOut();
   });
-  // What is folded stays so on paper; the lines that prove it are shown with what stands round them.
+  // What is folded stays so on paper; the line of the first cause is shown with what stands round it.
   addEventListener('beforeprint', () => {
-    document.querySelectorAll('#evidence details').forEach((details) => { details.open = true; });
+    document.querySelectorAll('#evidence details.cause').forEach((details) => { details.open = true; });
     zoomTo(1);
   });
   new ResizeObserver(layOut).observe(frame);

@@ -10,7 +10,7 @@ namespace inquest {
 namespace {
 
 // A page of 4,096 ranks is to stay below 2 MB, whatever they printed.
-constexpr std::size_t kMostLanes = 6144, kTextBytes = 640'000, kMarkBytes = 640'000;
+constexpr std::size_t kMostLanes = 6144, kTextBytes = 600'000, kMarkBytes = 480'000;
 constexpr int kTextWidth = 280;
 
 /// Numbers and texts that are given out once each, in the order in which they came.
