@@ -49,12 +49,8 @@ void AddRecorded(const Timeline& timeline, std::vector<Table>& tables) {
   const WaitGraph waits = WaitsOf(recorded);
   for (std::uint32_t i = 0; i < recorded.groups.size(); ++i) {
     const RecordedGroup& group = recorded.groups[i];
-    if (group.members.empty()) continue;
-    Table table{
-        .title = fmt::format("Group {}: {}, by their recorders", group.InWords(), Ranks(group.Members().size())),
-        .note = {},
-        .columns = {"Ranks", "Ended", "Called", "State", "In"},
-        .rows = {}};
+    if (group.members.empty() || CountedAlike(group)) continue;
+    Table table{.title = HeadOf(group), .note = {}, .columns = {"Ranks", "Ended", "Called", "State", "In"}, .rows = {}};
     for (const RecordedRow& row : RowsOf(recorded, waits, i))
       table.rows.push_back({FoldRanks(row.ranks), Number(row.ended), Number(row.made), StateInWords(row),
                             InWords(recorded, waits, row)});

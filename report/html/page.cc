@@ -80,6 +80,8 @@ Html Top(const Verdict& verdict) {
     facts += Markup("<dt>{}</dt><dd><ul>{}</ul></dd>", undecided ? "Look at" : "Culprit", culprits).markup;
   if (!undecided && !RetryInWords(verdict).empty())
     facts += Markup("<dt>Restart</dt><dd>{}</dd>", RetryInWords(verdict)).markup;
+  if (!verdict.exclude_hosts.empty())
+    facts += Markup("<dt>Without</dt><dd>{}</dd>", fmt::format("{}", fmt::join(verdict.exclude_hosts, ", "))).markup;
   std::string warnings;
   for (const std::string& warning : verdict.warnings)
     warnings += Markup("<p class=\"warning\"><strong>Doubtful:</strong> {}</p>", warning).markup;
@@ -94,8 +96,16 @@ Html Remedies(const Verdict& verdict, const std::string& replay) {
   if (verdict.outcome == Outcome::kFailed) remedies = verdict.remedies;
   if (const auto again = ReplayRemedy(verdict, replay)) remedies.push_back(*again);
   return List("ol", Each(remedies, remedies.size(), [](const Remedy& remedy) {
-                return Markup("<li>{}{}</li>", remedy.text,
-                              remedy.command.empty() ? Html{} : Markup("<pre><code>{}</code></pre>", remedy.command));
+                std::string more;
+                if (!remedy.command.empty())
+                  more += Markup("<pre><code><span class=\"prompt\">{}</span>{}</code></pre>", PromptOf(remedy),
+                                 remedy.command)
+                              .markup;
+                for (const Remedy::Want& want : remedy.needs)
+                  more += Markup("<p class=\"note\"><code>{}</code>: {}</p>", want.name, want.meaning).markup;
+                if (remedy.destructive)
+                  more += "<p class=\"note\">It takes away what others may still use: look first.</p>";
+                return Markup("<li>{}{}</li>", remedy.text, Html{more});
               }));
 }
 
