@@ -360,7 +360,9 @@ class Drawing {
   }
 
   Picture Take() {
-    const auto [moments, place] = axis_.Take();
+    const auto taken = axis_.Take();
+    const std::vector<Moment>& moments = taken.first;
+    const std::vector<std::uint32_t>& place = taken.second;
     Picture picture{.clock = axis_.clock(),
                     .date = axis_.date(),
                     .zone_known = axis_.zone_known(),
