@@ -94,7 +94,8 @@ Html Top(const Verdict& verdict) {
 Html Remedies(const Verdict& verdict, const std::string& replay) {
   std::vector<Remedy> remedies;
   if (verdict.outcome == Outcome::kFailed) remedies = verdict.remedies;
-  if (const auto again = ReplayRemedy(verdict, replay)) remedies.push_back(*again);
+  if (const auto again = ReplayRemedy(verdict, replay))
+    remedies.insert(remedies.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(remedies.size(), 2)), *again);
   return List("ol", Each(remedies, remedies.size(), [](const Remedy& remedy) {
                 std::string more;
                 if (!remedy.command.empty())
