@@ -6,6 +6,7 @@
 #include "cli/analyze.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/html_file.h"
 #include "cli/nearest.h"
 #include "cli/progress.h"
 #include "cli/rule_set.h"
@@ -53,6 +54,27 @@ std::optional<CommandResult> MeantAsCommand(const std::vector<std::string>& path
                       "did you mean inquest " + std::string(*nearest) + "?", ""});
 }
 
+ReportContext ContextOf(const Options& options, const Analysis& analysis) {
+  ReportContext context{.text = StyleOfOutput(options), .tool_version = Version()};
+  if (const auto& collective = analysis.verdict.collective)
+    context.replay_command = CommandLine(PlanFrom(analysis.timeline, *collective));
+  return context;
+}
+
+/// What is printed is printed, though the page cannot be written.
+CommandResult Report(const Options& options, std::shared_ptr<const Analysis> analysis,
+                     decltype(ReportFormat::render) render) {
+  CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
+  const ReportContext context = ContextOf(options, *analysis);
+  if (const std::string& html = options.analysis.html; !html.empty())
+    if (const auto error = WriteHtmlFile(html, *analysis, context)) result = CouldNotRun(*error);
+  if (options.analysis.quiet) return result;
+  result.print = [analysis = std::move(analysis), context, render](const Sink& sink) {
+    render(analysis->timeline, analysis->verdict, context, sink);
+  };
+  return result;
+}
+
 }  // namespace
 
 std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options,
@@ -60,6 +82,8 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
   std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.rules_dir);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
+  if (!options.html.empty())
+    if (const auto error = CheckHtmlFile(options.html, paths)) return CouldNotRun(*error);
   const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.rules_dir, book);
   if (!sieve) return CouldNotRun(sieve.error());
 
@@ -89,13 +113,8 @@ CommandResult RunFlightRecorder(const Options& options) {
     return CouldNotRun({"no dump of a Flight Recorder, and no count of NCCL's, is among what was given",
                         "inquest PATH... reads logs; a job writes dumps with TORCH_NCCL_DUMP_ON_TIMEOUT=1",
                         options.arguments.front()});
-  CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
-  if (options.analysis.quiet) return result;
   const bool as_table = options.format == FindReportFormat("text");
-  result.print = [analysis, render = as_table ? &RenderRecorded : options.format->render,
-                  context = ReportContext{.text = StyleOfOutput(options), .tool_version = Version()}](
-                     const Sink& sink) { render(analysis->timeline, analysis->verdict, context, sink); };
-  return result;
+  return Report(options, analysis, as_table ? &RenderRecorded : options.format->render);
 }
 
 CommandResult RunAnalysis(const Options& options) {
@@ -109,17 +128,8 @@ CommandResult RunAnalysis(const Options& options) {
   }
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, paths);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
-  const auto analysis = std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed)));
-  const auto& [timeline, verdict] = *analysis;
-
-  CommandResult result{.status = StatusOf(verdict.outcome), .out = "", .err = ""};
-  if (options.analysis.quiet) return result;
-  ReportContext context{.text = StyleOfOutput(options), .tool_version = Version()};
-  if (verdict.collective) context.replay_command = CommandLine(PlanFrom(timeline, *verdict.collective));
-  result.print = [analysis, context, format = options.format](const Sink& sink) {
-    format->render(analysis->timeline, analysis->verdict, context, sink);
-  };
-  return result;
+  return Report(options, std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed))),
+                options.format->render);
 }
 
 }  // namespace inquest

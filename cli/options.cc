@@ -196,6 +196,7 @@ std::span<const Command> Commands() {
            "inquest run-42/                           a folder: logs of all ranks, kernel logs, nvidia-smi tables\n"
            "kubectl logs job/train --timestamps | inquest\n"
            "inquest --format json run-42/ | jq -r .verdict.cause\n"
+           "inquest run-42/ --html why.html           also a page: every rank over time\n"
            "inquest -q run-42/ && echo ended well",
        .words = {},
        .ids = "",
@@ -307,6 +308,13 @@ std::span<const Option> OptionTable() {
   static constexpr Option kOptions[] = {
       {"format", 'f', "FORMAT", Formats, "How to print the verdict [text]", "",
        [](Options& options, const std::string& value) { return Named<FindReportFormat>(options.format, value); }},
+      {"html",
+       0,
+       "FILE",
+       {},
+       "Also write the verdict as a page for a browser: every rank over time, and the lines that prove it",
+       "",
+       Set<kAnalysis, &AnalysisOptions::html, AsText>},
       {"rules",
        0,
        "DIR",

@@ -39,41 +39,6 @@ void Table(Page& page, const std::vector<std::array<std::string, 5>>& rows) {
   }
 }
 
-std::string What(const Recorded& recorded, const WaitGraph& waits, const RecordedRow& row) {
-  switch (row.where) {
-    case Where::kNoDump:
-      return "no dump was given";
-    case Where::kElsewhere:
-      return "in " + InWords(recorded, waits.nodes[*row.node]);
-    case Where::kNowhere:
-      if (row.call == nullptr) return "nothing known to be open";
-      return fmt::format("nothing; last {} #{} of group {}{}", InWords(recorded.forms[row.call->form]), row.call->seq,
-                         recorded.groups[row.call->group].InWords(),
-                         row.call->site.empty() ? "" : "; " + row.call->site);
-    case Where::kInCall:
-      break;
-  }
-  std::string out = InWords(recorded.forms[row.call->form]);
-  if (row.call->peer)
-    out += fmt::format(" {} rank {}", row.call->to == CallTrace::Peer::kTo ? "to" : "from", row.call->peer->value);
-  return row.call->site.empty() ? out : out + "; " + row.call->site;
-}
-
-std::string Head(const RecordedGroup& group) {
-  const auto ranks = group.Members().size();
-  if (group.source == RecordedGroup::Source::kRecorders)
-    return fmt::format("Group {}: {} ranks", group.InWords(), ranks);
-  return fmt::format("Communicator {}, {} as NCCL's {} counted {}: {} ranks", group.name,
-                     group.desc.empty() ? "collectives" : group.desc,
-                     group.source == RecordedGroup::Source::kRas ? "RAS" : "Inspector",
-                     group.source == RecordedGroup::Source::kRas ? "what was launched" : "what ended", ranks);
-}
-
-bool CountedAlike(const RecordedGroup& group) {
-  return group.source != RecordedGroup::Source::kRecorders &&
-         std::ranges::all_of(group.members, [&](const auto& member) { return member.last == group.members[0].last; });
-}
-
 void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::uint32_t number) {
   const RecordedGroup& group = recorded.groups[number];
   constexpr std::size_t kMostRows = 24;
@@ -81,11 +46,11 @@ void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::ui
   std::vector<std::array<std::string, 5>> cells = {{"ranks", "ended", "made", "state", "at"}};
   for (const RecordedRow& row : rows) {
     if (cells.size() > kMostRows) break;
-    cells.push_back({FoldRanks(row.ranks), Number(row.ended), Number(row.made),
-                     row.where == Where::kInCall ? StateOf(*row.call) : "-", What(recorded, waits, row)});
+    cells.push_back(
+        {FoldRanks(row.ranks), Number(row.ended), Number(row.made), StateInWords(row), InWords(recorded, waits, row)});
   }
   page.Blank();
-  page.Line("", Head(group), style::kBold);
+  page.Line("", HeadOf(group), style::kBold);
   Table(page, cells);
   if (rows.size() > kMostRows)
     page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostRows));
@@ -126,6 +91,43 @@ void Waits(Page& page, const Recorded& recorded, const WaitGraph& waits) {
 }
 
 }  // namespace
+
+std::string HeadOf(const RecordedGroup& group) {
+  const auto ranks = group.Members().size();
+  if (group.source == RecordedGroup::Source::kRecorders)
+    return fmt::format("Group {}: {} ranks", group.InWords(), ranks);
+  return fmt::format("Communicator {}, {} as NCCL's {} counted {}: {} ranks", group.name,
+                     group.desc.empty() ? "collectives" : group.desc,
+                     group.source == RecordedGroup::Source::kRas ? "RAS" : "Inspector",
+                     group.source == RecordedGroup::Source::kRas ? "what was launched" : "what ended", ranks);
+}
+
+bool CountedAlike(const RecordedGroup& group) {
+  return group.source != RecordedGroup::Source::kRecorders &&
+         std::ranges::all_of(group.members, [&](const auto& member) { return member.last == group.members[0].last; });
+}
+
+std::string StateInWords(const RecordedRow& row) { return row.where == Where::kInCall ? StateOf(*row.call) : "-"; }
+
+std::string InWords(const Recorded& recorded, const WaitGraph& waits, const RecordedRow& row) {
+  switch (row.where) {
+    case Where::kNoDump:
+      return "no dump was given";
+    case Where::kElsewhere:
+      return "in " + InWords(recorded, waits.nodes[*row.node]);
+    case Where::kNowhere:
+      if (row.call == nullptr) return "nothing known to be open";
+      return fmt::format("nothing; last {} #{} of group {}{}", InWords(recorded.forms[row.call->form]), row.call->seq,
+                         recorded.groups[row.call->group].InWords(),
+                         row.call->site.empty() ? "" : "; " + row.call->site);
+    case Where::kInCall:
+      break;
+  }
+  std::string out = InWords(recorded.forms[row.call->form]);
+  if (row.call->peer)
+    out += fmt::format(" {} rank {}", row.call->to == CallTrace::Peer::kTo ? "to" : "from", row.call->peer->value);
+  return row.call->site.empty() ? out : out + "; " + row.call->site;
+}
 
 std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits, std::uint32_t number) {
   const RecordedGroup& group = recorded.groups[number];

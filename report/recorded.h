@@ -26,6 +26,15 @@ struct RecordedRow {
 /// Of each group in which anything was recorded; those that are behind first, then by the lowest rank.
 std::vector<RecordedRow> RowsOf(const Recorded& recorded, const WaitGraph& waits, std::uint32_t group);
 
+/// `Group 2 (tp): 4 ranks`.
+std::string HeadOf(const RecordedGroup& group);
+/// NCCL counted as many on all its ranks: that tells nothing.
+bool CountedAlike(const RecordedGroup& group);
+/// `given up`, `started`; `-` where they are in none of its calls.
+std::string StateInWords(const RecordedRow& row);
+/// What they are in, or did last: `all_reduce of 1 x Float; train_step at train.py:88`.
+std::string InWords(const Recorded& recorded, const WaitGraph& waits, const RecordedRow& row);
+
 /// The verdict in two lines, a table a group, and who waits for whom.
 void RenderRecorded(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink);
 

@@ -1,7 +1,10 @@
 // Decodes UTF-8, drops what a terminal would obey or hide, and counts columns.
 #include "report/terminal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace inquest {
 namespace {
@@ -118,6 +121,29 @@ std::string Sanitize(std::string_view text) {
   return clean;
 }
 
+std::string Reveal(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Decoded next = Decode(text.substr(at));
+    const char32_t code = next.code;
+    if (!next.valid) {
+      shown += "\xef\xbf\xbd";
+    } else if (code == '\t') {
+      shown += ' ';
+    } else if (code < 0x20 || code == 0x7f) {  // U+2400 and on
+      const char32_t picture = code == 0x7f ? 0x21 : code;
+      shown += {'\xe2', '\x90', static_cast<char>(0x80 + picture)};
+    } else if (In(kDropped, code)) {
+      shown += fmt::format("<U+{:04X}>", static_cast<std::uint32_t>(code));
+    } else {
+      shown += text.substr(at, next.size);
+    }
+    at += next.size;
+  }
+  return shown;
+}
+
 int Columns(std::string_view text) {
   int columns = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -131,6 +157,25 @@ int Columns(std::string_view text) {
 std::string Cut(std::string_view text, int width) {
   if (Columns(text) <= width) return std::string(text);
   return std::string(text.substr(0, PrefixBytes(text, width - 1))) + "…";
+}
+
+std::string Telling(const std::string& line, int width, int rows) {
+  std::string text = line.substr(0, line.find_last_not_of(' ') + 1);
+  if (Columns(text) <= width) return text;
+  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
+  if (Columns(text) <= rows * width) return text;
+  std::string_view rest = text;
+  for (const auto& [mark, skipped] :
+       {std::pair<std::string_view, std::size_t>{"NCCL WARN ", 0}, {"NCCL INFO ", 0}, {"]:[E", 2}, {"]:[W", 2}}) {
+    if (const std::size_t at = rest.find(mark); at != std::string_view::npos) rest.remove_prefix(at + skipped);
+  }
+  while (rest.starts_with('[')) {
+    const std::size_t end = rest.find(']');
+    if (end == std::string_view::npos || end > 100) break;
+    rest.remove_prefix(end + 1);
+    while (rest.starts_with(' ') || rest.starts_with(':')) rest.remove_prefix(1);
+  }
+  return rest.empty() || rest.size() == text.size() ? text : "…" + std::string(rest);
 }
 
 std::vector<std::string> Wrap(std::string_view text, int width, int rows) {

@@ -11,11 +11,19 @@ namespace inquest {
 /// direction-changing code points; U+FFFD for bytes that are not UTF-8; tabs and line ends become one space.
 std::string Sanitize(std::string_view text);
 
+/// The same made visible, for where nothing obeys it: controls as their pictures (U+241B for an escape), code points
+/// that hide or turn text by their numbers.
+std::string Reveal(std::string_view text);
+
 /// Columns that sanitised text takes: two for a wide character, none for a combining mark.
 int Columns(std::string_view text);
 
 /// The text if it fits, else its head and `…`.
 std::string Cut(std::string_view text, int width);
+
+/// Without runs of blanks, and if it is still too long to be shown whole, without the prefix that repeats what stands
+/// beside it, or that another writer left on the line.
+std::string Telling(const std::string& line, int width, int rows);
 
 /// Lines of at most `width` columns, broken at spaces, hard where a word is longer; at most `rows` of them, the last
 /// one cut if more would follow. At least one line.

@@ -9,6 +9,7 @@
 #include "report/report.h"
 #include "report/screen.h"
 #include "report/terminal.h"
+#include "report/words.h"
 
 namespace inquest {
 namespace {
@@ -35,8 +36,6 @@ enum Turn : int {
 /// Of the i-th of a kind.
 Turn TurnOf(std::size_t i) { return i == 0 ? kProof : i == 1 ? kMore : i == 2 ? kThird : kRest; }
 
-std::string Percent(double confidence) { return fmt::format("{:.0f} %", confidence * 100); }
-
 void Headline(Screen& screen, const Verdict& verdict) {
   Page page = screen.NewPage();
   struct Word {
@@ -60,52 +59,10 @@ void Headline(Screen& screen, const Verdict& verdict) {
 
 // ---- whom, and whether to start again --------------------------------------------------------------------------
 
-/// Culprits that share a line: ranks of one host, or processes on one device, for one reason.
-struct Suspects {
-  const Culprit* first = nullptr;
-  std::vector<int> ranks;
-  std::vector<std::int64_t> pids;
-  std::size_t count = 0;
-};
-
-bool Together(const Culprit& a, const Culprit& b) {
-  if (a.host != b.host || a.why != b.why || a.rank.has_value() != b.rank.has_value()) return false;
-  return a.rank || (a.pid && b.pid && a.gpu_index == b.gpu_index && a.bus_id == b.bus_id);
-}
-
-std::vector<Suspects> Fold(const std::vector<Culprit>& culprits) {
-  std::vector<Suspects> rows;
-  for (const Culprit& culprit : culprits) {
-    auto row = std::ranges::find_if(rows, [&](const Suspects& other) { return Together(*other.first, culprit); });
-    if (row == rows.end()) row = rows.insert(rows.end(), {&culprit, {}, {}, 0});
-    if (culprit.rank) row->ranks.push_back(culprit.rank->value);
-    if (culprit.pid) row->pids.push_back(*culprit.pid);
-    ++row->count;
-  }
-  return rows;
-}
-
-/// `rank 28 on node07 (pid 2113, GPU 4, 0000:4e:00.0)`, `ranks 0-7 on node07`, `pids 41, 42, GPU 0`.
-std::string Who(const Suspects& suspects) {
-  const Culprit& first = *suspects.first;
-  std::string who;
-  if (!suspects.ranks.empty()) who = fmt::format("rank{} {}", suspects.count > 1 ? "s" : "", FoldRanks(suspects.ranks));
-  if (first.host) who += (who.empty() ? "host " : " on ") + *first.host;
-  std::vector<std::string> details;
-  const bool alone = suspects.count == 1;
-  if (!suspects.pids.empty() && (alone || !first.rank))
-    details.push_back(fmt::format("pid{} {}", alone ? "" : "s", fmt::join(suspects.pids, ", ")));
-  if (first.gpu_index && (alone || !first.rank)) details.push_back(fmt::format("GPU {}", *first.gpu_index));
-  if (first.bus_id && (alone || !first.rank)) details.push_back(*first.bus_id);
-  if (details.empty()) return who;
-  return who.empty() ? fmt::format("{}", fmt::join(details, ", "))
-                     : fmt::format("{} ({})", who, fmt::join(details, ", "));
-}
-
 void Culprits(Screen& screen, const Verdict& verdict, std::string_view label) {
   screen.Begin("");
   Page page = screen.NewPage();
-  const std::vector<Suspects> rows = Fold(verdict.culprits);
+  const std::vector<Suspects> rows = FoldCulprits(verdict.culprits);
   for (std::size_t i = 0; i < std::min(rows.size(), kCulpritsShown); ++i) {
     std::string text = Who(rows[i]);
     const std::string& why = rows[i].first->why;
@@ -118,40 +75,14 @@ void Culprits(Screen& screen, const Verdict& verdict, std::string_view label) {
 }
 
 void Retry(Screen& screen, const Verdict& verdict) {
-  static const std::map<std::string_view, std::string_view> kWords = {
-      {"yes", "yes, as it is"},
-      {"after-fix", "only after the fix below"},
-      {"elsewhere", "yes, on other nodes; keep the culprit out"},
-      {"no", "not yet: nothing says that it would end differently"}};
-  const auto words = kWords.find(verdict.retry);
-  if (words == kWords.end()) return;
+  const std::string_view words = RetryInWords(verdict);
+  if (words.empty()) return;
   Page page = screen.NewPage();
-  page.Line("", fmt::format("Restart  {}", words->second));
+  page.Line("", fmt::format("Restart  {}", words));
   screen.Add(kMust, page);
 }
 
 // ---- the lines that prove it -----------------------------------------------------------------------------------
-
-/// Without runs of blanks, and if it is still too long to be shown whole, without the prefix that repeats what the
-/// columns beside it say, or that another writer left on the line.
-std::string Telling(const std::string& line, int width, int rows) {
-  std::string text = line.substr(0, line.find_last_not_of(' ') + 1);
-  if (Columns(text) <= width) return text;
-  text.erase(std::unique(text.begin(), text.end(), [](char a, char b) { return a == ' ' && b == ' '; }), text.end());
-  if (Columns(text) <= rows * width) return text;
-  std::string_view rest = text;
-  for (const auto& [mark, skipped] :
-       {std::pair<std::string_view, std::size_t>{"NCCL WARN ", 0}, {"NCCL INFO ", 0}, {"]:[E", 2}, {"]:[W", 2}}) {
-    if (const std::size_t at = rest.find(mark); at != std::string_view::npos) rest.remove_prefix(at + skipped);
-  }
-  while (rest.starts_with('[')) {
-    const std::size_t end = rest.find(']');
-    if (end == std::string_view::npos || end > 100) break;
-    rest.remove_prefix(end + 1);
-    while (rest.starts_with(' ') || rest.starts_with(':')) rest.remove_prefix(1);
-  }
-  return rest.empty() || rest.size() == text.size() ? text : "…" + std::string(rest);
-}
 
 /// The lines are of several days, so that a clock alone does not say when.
 bool OnSeveralDays(const std::vector<Citation>& citations) {
@@ -281,37 +212,9 @@ void Ranks(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
 
 // ---- what to do ------------------------------------------------------------------------------------------------
 
-/// Running the collective alone, as one more thing to do.
-std::optional<Remedy> Replay(const Verdict& verdict, const std::string& command) {
-  if (command.empty() || !verdict.replay_helps) return std::nullopt;
-  Remedy out;
-  out.text = "Run the collective alone: it hangs again only if the machines are at fault.";
-  out.command = command;
-  out.kind = Remedy::Kind::kShell;
-  return out;
-}
-
-/// What stands in front of a command: where it is typed, and as whom; or what it is, if nothing to type.
-std::string Prompt(const Remedy& remedy) {
-  switch (remedy.kind) {
-    case Remedy::Kind::kPython:
-      return "in the program: ";
-    case Remedy::Kind::kConfig:
-      return "setting: ";
-    case Remedy::Kind::kEdit:
-      return "change: ";
-    default:
-      break;
-  }
-  const char* const end = remedy.root ? "# " : "$ ";
-  if (remedy.run_on == Remedy::Where::kNodes) return fmt::format("every node{}", end);
-  if (remedy.run_on != Remedy::Where::kHost) return end;
-  return remedy.hosts.empty() ? fmt::format("its host{}", end) : fmt::format("{}{}", fmt::join(remedy.hosts, ","), end);
-}
-
 void Command(Page& page, const Remedy& remedy) {
   if (remedy.command.empty()) return;
-  page.Command("     ", Prompt(remedy), remedy.command);
+  page.Command("     ", PromptOf(remedy), remedy.command);
   for (const Remedy::Want& want : remedy.needs)
     page.Paragraph("       ", fmt::format("{}: {}", want.name, want.meaning), 2, style::kDim);
   if (remedy.destructive) page.Line("       ", "takes away what others may still use: look first", style::kDim);
@@ -321,7 +224,7 @@ void Remedies(Screen& screen, const Verdict& verdict, const std::string& replay_
   // What to do about an unknown cause is to collect, which stands above.
   std::vector<Remedy> shown;
   if (verdict.outcome == Outcome::kFailed) shown = verdict.remedies;
-  if (const auto replay = Replay(verdict, replay_command))
+  if (const auto replay = ReplayRemedy(verdict, replay_command))
     shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(shown.size(), 2)), *replay);
   screen.Begin("What to do");
   Page page = screen.NewPage();
@@ -353,19 +256,6 @@ void Alternatives(Screen& screen, const Verdict& verdict, std::string_view title
     screen.Add(verdict.outcome == Outcome::kUndecided ? TurnOf(i) : kOthers, page);
   }
   screen.More(verdict.alternatives.size(), kAlternativesShown);
-}
-
-std::string Size(std::uint64_t bytes) {
-  double size = static_cast<double>(bytes);
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  const char* unit = "KiB";
-  size /= 1024;
-  for (const char* next : {"MiB", "GiB", "TiB"}) {
-    if (size < 1024) break;
-    size /= 1024;
-    unit = next;
-  }
-  return fmt::format("{:.1f} {}", size, unit);
 }
 
 /// What `inquest collect` could not get, by host and reason: `Not collected on node07: a.txt, b.txt (it is not

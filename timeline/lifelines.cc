@@ -69,9 +69,14 @@ class Drawing {
     Lifeline& line = Of(told.event);
     Interval* open = line.intervals.empty() || line.intervals.back().end ? nullptr : &line.intervals.back();
     if (told.kind == "rows") return;
-    if (open != nullptr && open->kind == told.kind) {
+    // A counter says no more than the work that it counts, which its line or one before may name.
+    const auto is_counter = [](std::string_view kind) { return kind == "progress" || kind == "bar"; };
+    if (open != nullptr && is_counter(open->kind) && open->begin == told.event) open->kind = told.kind;
+    const bool counts =
+        is_counter(told.kind) && open != nullptr && (open->kind == "training" || open->kind == "evaluation");
+    if (open != nullptr && (counts || open->kind == told.kind)) {
+      if (open->last != told.event) ++open->times;
       open->last = told.event;
-      ++open->times;
       if (told.percent) open->percent = told.percent;
       return;
     }

@@ -94,6 +94,34 @@ class CliTest(unittest.TestCase):
         self.assertEqual(one, two)
         self.assertEqual(one, three)
 
+    def test_html_is_written_beside_the_text(self):
+        page = self.folder / "why.html"
+        status, text, errors = run(self.log, "--html", page)
+        self.assertEqual((FAILED, run(self.log)[1], ""), (status, text, errors))
+        whole = page.read_text()
+        self.assertTrue(whole.startswith("<!doctype html>") and whole.rstrip().endswith("</html>"))
+        self.assertIn("GPU out of memory", whole)
+        self.assertEqual((FAILED, "", ""), run("-q", self.log, "--html", page), "a page of ours is written anew")
+        self.assertEqual(whole, page.read_text(), "the same, to the byte")
+        # It lies among the logs, and counts for nothing there.
+        beside = run("--format", "json", self.log, page)
+        self.assertEqual(FAILED, beside[0])
+        self.assertEqual([str(page)], [one["path"] for one in json.loads(beside[1])["inputs"] if one["form"]], "it is known to be no log")
+
+    def test_html_overwrites_no_input(self):
+        before = self.log.read_bytes()
+        for inputs in ([self.log], [self.folder]):
+            status, text, errors = run(*inputs, "--html", self.log)
+            self.assertEqual((COULD_NOT_RUN, ""), (status, text))
+            self.assertIn("overwrite one of the inputs", errors)
+        self.assertEqual(before, self.log.read_bytes())
+
+    def test_html_that_cannot_be_written_is_an_error_behind_the_verdict(self):
+        status, text, errors = run(self.log, "--html", self.folder / "no-such-folder" / "why.html")
+        self.assertEqual((COULD_NOT_RUN, run(self.log)[1]), (status, text))
+        self.assertIn("why.html: No such file or directory", errors)
+        self.assertIn("a value that is not empty", run(self.log, "--html", "")[2])
+
     def test_quiet_says_it_by_the_status(self):
         self.assertEqual(run("-q", self.log), (FAILED, "", ""))
 

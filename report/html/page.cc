@@ -1,0 +1,303 @@
+// The verdict as one page: what broke, whom to look at and the lines that prove it first; then all ranks over time, who
+// was in which operation, what the rules found, and what was read. Everything but the drawing is there without script.
+#include "report/html/page.h"
+
+#include <algorithm>
+#include <map>
+
+#include "report/html/parts.h"
+#include "report/terminal.h"
+#include "report/words.h"
+
+namespace inquest {
+namespace {
+
+constexpr std::size_t kMostCulprits = 12, kMostFindings = 40, kMostCited = 4, kMostInputs = 300, kMostOther = 24;
+
+Html Join(const std::vector<Html>& parts) {
+  std::string out;
+  for (const Html& part : parts) out += part.markup;
+  return {out};
+}
+
+template <class Rows>
+Html Each(const Rows& rows, std::size_t most, const auto& render) {
+  std::vector<Html> parts;
+  for (const auto& row : rows) {
+    if (parts.size() == most) break;
+    parts.push_back(render(row));
+  }
+  if (rows.size() > most)
+    parts.push_back(Markup("<li class=\"more\">and {} more in --format json</li>", rows.size() - most));
+  return Join(parts);
+}
+
+/// A part of the page with its heading; nothing where it holds nothing.
+Html Section(std::string_view id, std::string_view title, const Html& content) {
+  if (content.markup.empty()) return {};
+  return Markup("<section id=\"{0}\" aria-labelledby=\"{0}-title\"><h2 id=\"{0}-title\">{1}</h2>{2}</section>\n", id,
+                title, content);
+}
+
+Html List(std::string_view tag, const Html& items) {
+  return items.markup.empty() ? Html{} : Markup("<{0}>{1}</{0}>", tag, items);
+}
+
+// ---- the verdict -------------------------------------------------------------------------------------------------
+
+struct Words {
+  std::string_view badge, style;
+};
+
+Words WordsOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFailed:
+      return {"FAILED", "failed"};
+    case Outcome::kHealthy:
+      return {"HEALTHY", "healthy"};
+    case Outcome::kUndecided:
+      break;
+  }
+  return {"UNDECIDED", "undecided"};
+}
+
+Html Culprits(const Verdict& verdict) {
+  return Each(FoldCulprits(verdict.culprits), kMostCulprits, [](const Suspects& suspects) {
+    const std::string who = Who(suspects);
+    const std::string& why = suspects.first->why;
+    return Markup("<li><strong>{}</strong>{}{}</li>", who, Html{who.empty() || why.empty() ? "" : ": "}, why);
+  });
+}
+
+Html Top(const Verdict& verdict) {
+  const Words words = WordsOf(verdict.outcome);
+  const bool undecided = verdict.outcome == Outcome::kUndecided;
+  const Html code = undecided ? Html{} : Markup(" <code class=\"cause\">{}</code>", verdict.cause);
+  const Html sure = undecided ? Html{} : Markup(" <span class=\"sure\">{} sure</span>", Percent(verdict.confidence));
+  std::string facts;
+  const Html culprits = Culprits(verdict);
+  if (!culprits.markup.empty())
+    facts += Markup("<dt>{}</dt><dd><ul>{}</ul></dd>", undecided ? "Look at" : "Culprit", culprits).markup;
+  if (!undecided && !RetryInWords(verdict).empty())
+    facts += Markup("<dt>Restart</dt><dd>{}</dd>", RetryInWords(verdict)).markup;
+  if (!verdict.exclude_hosts.empty())
+    facts += Markup("<dt>Without</dt><dd>{}</dd>", fmt::format("{}", fmt::join(verdict.exclude_hosts, ", "))).markup;
+  std::string warnings;
+  for (const std::string& warning : verdict.warnings)
+    warnings += Markup("<p class=\"warning\"><strong>Doubtful:</strong> {}</p>", warning).markup;
+  return Markup(
+      "<header class=\"verdict {}\"><p class=\"outcome\"><span class=\"badge\">{}</span>{}{}</p><h1>{}</h1>"
+      "<p class=\"summary\">{}</p>{}{}</header>\n",
+      words.style, words.badge, code, sure, verdict.title, verdict.summary, List("dl", Html{facts}), Html{warnings});
+}
+
+Html Remedies(const Verdict& verdict, const std::string& replay) {
+  std::vector<Remedy> remedies;
+  if (verdict.outcome == Outcome::kFailed) remedies = verdict.remedies;
+  if (const auto again = ReplayRemedy(verdict, replay))
+    remedies.insert(remedies.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(remedies.size(), 2)), *again);
+  return List("ol", Each(remedies, remedies.size(), [](const Remedy& remedy) {
+                std::string more;
+                if (!remedy.command.empty())
+                  more += Markup("<pre><code><span class=\"prompt\">{}</span>{}</code></pre>", PromptOf(remedy),
+                                 remedy.command)
+                              .markup;
+                for (const Remedy::Want& want : remedy.needs)
+                  more += Markup("<p class=\"note\"><code>{}</code>: {}</p>", want.name, want.meaning).markup;
+                if (remedy.destructive)
+                  more += "<p class=\"note\">It takes away what others may still use: look first.</p>";
+                return Markup("<li>{}{}</li>", remedy.text, Html{more});
+              }));
+}
+
+Html Collect(const Verdict& verdict) {
+  return List("ul", Each(verdict.collect_next, verdict.collect_next.size(),
+                         [](const std::string& what) { return Markup("<li>{}</li>", what); }));
+}
+
+Html Alternatives(const Verdict& verdict) {
+  return List("ul", Each(verdict.alternatives, kMostFindings, [](const Alternative& other) {
+                return Markup("<li><code>{}</code> {}: {}</li>", other.cause, Percent(other.confidence), other.why);
+              }));
+}
+
+// ---- all ranks over time -----------------------------------------------------------------------------------------
+
+Html Attempts(const Timeline& timeline, const Verdict& verdict) {
+  const Html cards = Each(verdict.attempts, verdict.attempts.size(), [&](const AttemptTold& attempt) {
+    const auto place = [&](const Citation& citation) {
+      return fmt::format("{}:{}", timeline.inputs[citation.where.input].path, citation.where.InputLine());
+    };
+    const bool known = !attempt.cause.empty();
+    const std::string when = attempt.first.at && attempt.last.at
+                                 ? fmt::format("{} – {}", FormatClock(*attempt.first.at), FormatClock(*attempt.last.at))
+                                 : "";
+    return Markup(
+        "<li class=\"{}{}\"><h3>Attempt {}{}</h3><p><code>{}</code> {}</p><p>{}</p><p class=\"note\">{} from "
+        "{}</p></li>",
+        known ? WordsOf(attempt.outcome).style : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
+        Html{attempt.judged ? ": this verdict" : ""}, known ? attempt.cause : "not looked at",
+        known && attempt.outcome != Outcome::kUndecided ? Percent(attempt.confidence) : "", attempt.summary, when,
+        place(attempt.first));
+  });
+  return cards.markup.empty() ? Html{} : Markup("<ol class=\"attempts\">{}</ol>", cards);
+}
+
+/// What stands for time, and what is not known of it.
+Html AxisNote(const Timeline& timeline, const Picture& picture) {
+  std::string note = !picture.clock       ? "No two lines print times that order them: order stands for "
+                                            "time, and every file is spread over the whole width."
+                     : picture.zone_known ? "Times are UTC."
+                                          : "Times are as the logs print them; they name no zone.";
+  if (picture.clock && !picture.mostly_timed)
+    note += " Most lines print no time of their own, so the picture opens in the order of lines.";
+  constexpr std::size_t kNamed = 3;
+  std::string files;
+  for (std::size_t i = 0; i < std::min(picture.without_clock.size(), kNamed); ++i)
+    files += (i == 0 ? "" : ", ") + timeline.inputs[picture.without_clock[i]].path;
+  if (picture.without_clock.size() > kNamed)
+    files += fmt::format(" and {} more", picture.without_clock.size() - kNamed);
+  if (!files.empty())
+    note += fmt::format(
+        " Lines of {} have no time: they are spread by their place in the file, and their order to other "
+        "files is not known.",
+        files);
+  return Markup("<p class=\"note\" id=\"axis-note\">{}</p>", note);
+}
+
+Html Lanes(const Timeline& timeline, const Picture& picture) {
+  if (picture.lanes.empty()) return {};
+  return Markup(
+      "{}<div id=\"picture\"></div>{}<details id=\"in-words\"><summary>The same in words</summary>"
+      "<div class=\"scroll\" tabindex=\"0\">{}</div></details>",
+      AxisNote(timeline, picture), ChainInWords(timeline, picture), PictureInWords(timeline, picture));
+}
+
+/// Lines of the picture that nothing else on the page shows.
+Html OtherLines(const Picture& picture, CitedLines& lines) {
+  std::vector<Html> out;
+  for (const LaneFold& fold : picture.folds)
+    for (const PictureMark& mark : picture.lanes[fold.lanes.front()].marks) {
+      const EventIndex event = picture.moments[mark.moment].event;
+      if (out.size() < kMostOther && !lines.IsShown(event)) out.push_back(Markup("<li>{}</li>", lines.Show(event)));
+    }
+  return Markup("<section id=\"lines\"{}><h2>Other lines of the picture</h2><ol class=\"cited\">{}</ol></section>\n",
+                Html{out.empty() ? " hidden" : ""}, Join(out));
+}
+
+// ---- findings and inputs -----------------------------------------------------------------------------------------
+
+Html Cited(const std::vector<Citation>& citations, std::size_t most, CitedLines& lines) {
+  const Html items = Each(citations, most, [&](const Citation& c) { return Markup("<li>{}</li>", lines.Show(c)); });
+  return items.markup.empty() ? Html{} : Markup("<ol class=\"cited\">{}</ol>", items);
+}
+
+Html Findings(const Verdict& verdict, CitedLines& lines) {
+  return List(
+      "ol", Each(verdict.findings, kMostFindings, [&](const Finding& finding) {
+        const std::string about =
+            fmt::format("{} {}{}{}", Name(finding.strength), Percent(finding.confidence),
+                        finding.times > 1 ? fmt::format(", {} times", finding.times) : "",
+                        finding.explained_by.empty() ? "" : ", explained by " + finding.explained_by);
+        return Markup(
+            "<li class=\"finding{}\"><p><code>{}</code> <span class=\"note\">{} · {}</span></p><p>{}</p>{}</li>",
+            Html{finding.rule == verdict.rule ? " decided" : ""}, finding.cause.empty() ? "symptom" : finding.cause,
+            finding.rule, about, finding.claim, Cited(finding.citations, kMostCited, lines));
+      }));
+}
+
+Html Inputs(const Timeline& timeline) {
+  InputSummary sum;
+  std::string rows;
+  std::size_t shown = 0;
+  for (const InputSummary& input : timeline.inputs) {
+    sum.bytes += input.bytes;
+    sum.lines += input.lines;
+    sum.damaged += input.damaged;
+    if (++shown > kMostInputs) continue;
+    std::string notes = input.problem;
+    const auto add = [&](const std::string& note) { notes += (notes.empty() || note.empty() ? "" : "; ") + note; };
+    if (input.form != nullptr) add("no log: " + std::string(input.form->text));
+    add(input.clock);
+    const auto part = [&](std::uint64_t bytes) {
+      return input.bytes == 0 ? 0.0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(input.bytes);
+    };
+    rows +=
+        Markup(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{:.0f} "
+            "%</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            input.path, Size(input.bytes), input.lines, part(input.claimed),
+            input.damaged == 0 ? "none" : Size(input.damaged), fmt::format("{}", fmt::join(input.kinds, ", ")), notes)
+            .markup;
+  }
+  if (shown > kMostInputs)
+    rows += Markup("<tr><td colspan=\"7\">and {} more in --format json</td></tr>", shown - kMostInputs).markup;
+  std::string left_out;
+  for (const auto& [what, count] : timeline.left_out)
+    left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
+  if (!left_out.empty()) left_out = "Left out, more than is held in memory: " + left_out + ".";
+  std::map<std::string, std::string> missing;
+  for (const Event& event : timeline.events)
+    if (const auto* lack = std::get_if<NotCollected>(&event.what)) {
+      std::string& names = missing[timeline.HostOf(event).value_or("its node")];
+      names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", lack->name, lack->reason);
+    }
+  std::string lacks;
+  for (const auto& [host, names] : missing) lacks += Markup("<li>Not collected on {}: {}</li>", host, names).markup;
+  return Markup(
+      "<p>Read {} file{}, {}, {} lines; {}. {}</p>{}<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
+      "<th scope=\"col\">File</th><th scope=\"col\">Size</th><th scope=\"col\">Lines</th><th "
+      "scope=\"col\">Understood</th>"
+      "<th scope=\"col\">Damaged</th><th scope=\"col\">Holds</th><th scope=\"col\">Notes</th></tr></thead>"
+      "<tbody>{}</tbody></table></div>",
+      timeline.inputs.size(), Html{timeline.inputs.size() == 1 ? "" : "s"}, Size(sum.bytes), sum.lines,
+      sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged", left_out, List("ul", Html{lacks}),
+      Html{rows});
+}
+
+Html Head(const Verdict& verdict) {
+  return Markup(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{}'; style-src '{}'; "
+      "base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=\"generator\" content=\"inquest\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
+      "<title>{}{} – inquest</title>\n<style>{}</style>\n</head>\n<body>\n",
+      PageScriptDigest(), PageStyleDigest(), verdict.outcome == Outcome::kUndecided ? "" : verdict.cause + ": ",
+      verdict.title, Html{std::string(PageStyle())});
+}
+
+}  // namespace
+
+void RenderHtml(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const LinesNear& near,
+                const Sink& sink) {
+  const Picture picture = DrawPicture(timeline, verdict);
+  CitedLines lines(timeline, near);
+  const bool undecided = verdict.outcome == Outcome::kUndecided;
+  const auto put = [&](const Html& html) { sink(html.markup); };
+  put(Head(verdict));
+  put({"<a class=\"skip\" href=\"#ranks\">To all ranks over time</a>\n"});
+  put(Top(verdict));
+  put({"<main>\n<div class=\"answers\">\n"});
+  put(Section("evidence", "Evidence", Cited(verdict.evidence, verdict.evidence.size(), lines)));
+  put({"<div>"});
+  put(Section("remedies", "What to do", Remedies(verdict, context.replay_command)));
+  put(Section("collect", undecided ? "Collect this, then run inquest over all of it together" : "Collect next",
+              Collect(verdict)));
+  put(Section("alternatives", undecided ? "Candidates" : "Also possible", Alternatives(verdict)));
+  put({"</div>\n</div>\n"});
+  put(Section("attempts", fmt::format("The job was started {} times", verdict.attempts.size()),
+              Attempts(timeline, verdict)));
+  const bool has_ranks = std::ranges::any_of(picture.lanes, [](const Lane& lane) { return lane.rank.has_value(); });
+  put(Section("ranks", has_ranks ? "Every rank over time" : "Over time", Lanes(timeline, picture)));
+  put(Section("groups", "Who is in which operation", GroupTables(timeline)));
+  put(Section("findings", "Findings", Findings(verdict, lines)));
+  put(OtherLines(picture, lines));
+  put(Section("inputs", "What was read", Inputs(timeline)));
+  put(Markup("</main>\n<footer><p>inquest {}</p></footer>\n<script type=\"application/json\" id=\"data\">{}</script>\n",
+             context.tool_version, Html{PictureData(timeline, picture)}));
+  put(Markup("<script>{}</script>\n</body>\n</html>\n", Html{std::string(PageScript())}));
+}
+
+}  // namespace inquest
