@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/rule_set.h"
 #include "replay/infer.h"
+#include "report/lanes.h"
 #include "report/recorded.h"
 #include "report/report.h"
 
@@ -128,8 +129,9 @@ CommandResult RunAnalysis(const Options& options) {
   }
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, paths);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
+  const bool as_picture = options.analysis.timeline && options.format == FindReportFormat("text");
   return Report(options, std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed))),
-                options.format->render);
+                as_picture ? &RenderLanes : options.format->render);
 }
 
 }  // namespace inquest

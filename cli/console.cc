@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -20,6 +21,18 @@ int WidthOfOutput() {
   int width = 0;
   if (const char* columns = std::getenv("COLUMNS")) std::from_chars(columns, columns + std::strlen(columns), width);
   return width > 0 && width <= 1000 ? width : kWidth;
+}
+
+bool LocaleIsUtf8() {
+  for (const char* const name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    std::string locale(value);
+    std::ranges::transform(locale, locale.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  }
+  return false;
 }
 
 bool Coloured(When when) {
@@ -48,6 +61,7 @@ int Write(int file, std::string_view text) {
 TextStyle StyleOfOutput(const Options& options) {
   return {.color = Coloured(options.color) ? Color::kAlways : Color::kNever,
           .width = WidthOfOutput(),
+          .utf8 = LocaleIsUtf8(),
           .whole = options.analysis.whole};
 }
 

@@ -196,6 +196,7 @@ std::span<const Command> Commands() {
            "inquest run-42/                           a folder: logs of all ranks, kernel logs, nvidia-smi tables\n"
            "kubectl logs job/train --timestamps | inquest\n"
            "inquest --format json run-42/ | jq -r .verdict.cause\n"
+           "inquest run-42/ --timeline                every rank over time, on the terminal\n"
            "inquest run-42/ --html why.html           also a page: every rank over time\n"
            "inquest -q run-42/ && echo ended well",
        .words = {},
@@ -315,6 +316,13 @@ std::span<const Option> OptionTable() {
        "Also write the verdict as a page for a browser: every rank over time, and the lines that prove it",
        "",
        Set<kAnalysis, &AnalysisOptions::html, AsText>},
+      {"timeline",
+       0,
+       "",
+       {},
+       "Draw every rank over time, instead of the text",
+       "",
+       Set<kAnalysis, &AnalysisOptions::timeline, AsFlag>},
       {"rules",
        0,
        "DIR",

@@ -31,7 +31,8 @@ struct AnalysisOptions {
   std::string html;                    ///< where a page goes beside what is printed; empty: nowhere
   unsigned threads = 0;                ///< 0: every core
   bool quiet = false;
-  bool whole = false;  ///< all of the report
+  bool whole = false;     ///< all of the report
+  bool timeline = false;  ///< the picture in its place
 };
 
 struct CollectOptions {

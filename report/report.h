@@ -16,6 +16,7 @@ enum class Color : std::uint8_t { kNever, kAlways };
 struct TextStyle {
   Color color = Color::kNever;
   int width = 100;     ///< columns; below 40 counts as 40
+  bool utf8 = true;    ///< the terminal takes it; else the picture is of ASCII
   bool whole = false;  ///< all of a report, and not one screen of it
 };
 

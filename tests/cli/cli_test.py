@@ -274,6 +274,16 @@ class CliTest(unittest.TestCase):
                 self.assertEqual("\x1b[" in shown, wanted, shown)
         self.assertIn("\x1b[", run("--color", "always", self.log)[1])
 
+    def test_timeline(self):
+        case = ROOT / "corpus/oom-on-one-rank-others-time-out"
+        status, picture, _ = run(case, "--timeline", COLUMNS="90", LC_ALL="C.UTF-8")
+        self.assertEqual(status, FAILED)
+        self.assertTrue(all(len(line) <= 90 for line in picture.splitlines()))
+        self.assertIn("ranks 1, 3, 4, 6, 7 ", picture)
+        self.assertIn("─ waiting", picture)
+        self.assertIn("- waiting", run(case, "--timeline", LC_ALL="C")[1])
+        self.assertEqual(run(case, "--timeline", "--format", "json")[1], run(case, "--format", "json")[1])
+
     def test_width(self):
         prompt = re.compile(r" +\S*[$#] ")  # commands are never wrapped
         shown = [line for line in run(self.log, COLUMNS="60")[1].splitlines() if not prompt.match(line)]
