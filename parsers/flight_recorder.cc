@@ -73,6 +73,36 @@ bool FromJson(json::dom::element from, DataPool& pool, int depth, DataValue& to)
   }
 }
 
+/// A document that ends before its end, up to its last whole entry or whole value of a key, and closed there; empty:
+/// there is none.
+std::string ClosedWhereCut(string_view bytes) {
+  std::string open;  // brackets
+  std::size_t good = 0;
+  string_view closing;
+  bool in_text = false;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const char c = bytes[i];
+    if (in_text) {
+      if (c == '\\')
+        ++i;
+      else
+        in_text = c != '"';
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{' || c == '[') {
+      open += c;
+      if (open.size() > 1024) return {};
+    } else if (c == '}' || c == ']') {
+      if (open.empty()) return {};
+      open.pop_back();
+      if (open == "{") closing = "}";
+      if (open == "{[") closing = "]}";
+      if (open == "{" || open == "{[") good = i + 1;
+    }
+  }
+  return open.empty() || good == 0 ? std::string() : std::string(bytes.substr(0, good)).append(closing);
+}
+
 // ---- the keys ---------------------------------------------------------------------------------------------------
 
 const DataValue* Find(const DataValue& dict, string_view key) {
@@ -565,9 +595,11 @@ bool IsFlightDump(string_view head) {
   head = head.substr(0, kLookedAt);
   if (IsPickle(head)) return HasKeys(head);
   const std::size_t first = head.find_first_not_of(" \t\r\n");
-  return first != string_view::npos && head[first] == '{' && head.find("\"version\"") != string_view::npos &&
-         (head.find("\"profiling_name\"") != string_view::npos ||
-          (head.find("\"pg_config\"") != string_view::npos && head.find("\"pg_status\"") != string_view::npos));
+  if (first == string_view::npos || head[first] != '{') return false;
+  // nlohmann::json writes keys in their alphabetical order: of a long dump the head holds entries alone.
+  const auto has = [&](string_view key) { return head.find(key) != string_view::npos; };
+  return (has("\"profiling_name\"") && has("\"collective_seq_id\"")) ||
+         (has("\"version\"") && (has("\"profiling_name\"") || (has("\"pg_config\"") && has("\"pg_status\""))));
 }
 
 CallTrace ReadFlightDump(string_view bytes) {
@@ -583,13 +615,21 @@ CallTrace ReadFlightDump(string_view bytes) {
   json::dom::parser parser;
   json::dom::element root;
   DataValue value;
-  const json::padded_string padded(bytes);
-  if (const auto error = parser.parse(padded).get(root); error != json::SUCCESS) {
+  std::string problem;
+  json::padded_string padded(bytes);
+  auto error = parser.parse(padded).get(root);
+  if (const std::string closed = error == json::SUCCESS ? std::string() : ClosedWhereCut(bytes); !closed.empty()) {
+    problem = fmt::format("cut after {} bytes, in the middle of the dump", bytes.size());
+    padded = json::padded_string(closed);
+    error = parser.parse(padded).get(root);
+  }
+  if (error != json::SUCCESS) {
     out.problem = fmt::format("no JSON: {}", json::error_message(error));
     return out;
   }
   const bool whole = FromJson(root, pool, 0, value);
   out = Reader(bytes.size()).Run(value);
+  if (out.problem.empty()) out.problem = std::move(problem);
   if (!whole) out.problem = "larger than what is held of one dump";
   return out;
 }

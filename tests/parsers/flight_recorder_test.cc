@@ -157,8 +157,40 @@ TEST_CASE("flight recorder: JSON of a rank that called nothing, and JSON that is
   CHECK(trace.calls.empty());
   CHECK(trace.nccl_version == "2.29.2");
   CHECK(ShowGroups(trace) == Lines{"0 (default_pg): 0, 1"});
-  const CallTrace torn = ReadFlightDump(JsonOf(Small("2.4")).substr(0, 700));
-  CHECK(torn.problem.starts_with("no JSON: "));
+  CHECK(ReadFlightDump(JsonOf(Small("2.4")).substr(0, 40)).problem.starts_with("no JSON: "));
+  CHECK(ReadFlightDump(R"({"version": [}])").problem.starts_with("no JSON: "));
+}
+
+TEST_CASE("flight recorder: JSON that is cut gives the entries in front, and says so", "[unit][flight-recorder]") {
+  FlightDump dump = Small("2.4");
+  for (int i = 0; i < 20; ++i) dump.entries.push_back(dump.entries[static_cast<std::size_t>(i)]);
+  dump.frames = false;
+  const std::string json = JsonOf(dump);
+  const Lines whole = ShowCalls(ReadFlightDump(json));
+  std::size_t most = 0;
+  for (std::size_t size = 60; size < json.size(); size += 7) {
+    CAPTURE(size);
+    const CallTrace cut = ReadFlightDump(json.substr(0, size));
+    CHECK_FALSE(cut.problem.empty());
+    const Lines calls = ShowCalls(cut);
+    REQUIRE(calls.size() <= whole.size());
+    // A block's end, which is cut off, would say more of what it holds.
+    for (std::size_t i = 0; i + 1 < calls.size(); ++i)
+      CHECK(calls[i].substr(0, calls[i].find(' ')) == whole[i].substr(0, whole[i].find(' ')));
+    CHECK(calls.size() >= most);
+    most = calls.size();
+  }
+  CHECK(most == whole.size());
+}
+
+TEST_CASE("flight recorder: a long JSON dump is known by its entries, which its writer puts first",
+          "[unit][flight-recorder]") {
+  FlightDump dump = Small("2.4");
+  const std::vector<DumpEntry> few = dump.entries;
+  while (JsonOf(dump).size() < 80'000) dump.entries.insert(dump.entries.end(), few.begin(), few.end());
+  const std::string json = JsonOf(dump);
+  CHECK(json.find("\"version\"") > 65'536);
+  CHECK(IsFlightDump(json));
 }
 
 // What Python writes of a small dump that it read: protocol 2, and 3 but for one byte; protocol 4, and 5 likewise.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -343,8 +345,11 @@ std::string JsonOf(const FlightDump& dump) {
         entry.name, entry.created_ns, Shapes(entry.inputs), types(entry.dtype, entry.inputs.size()),
         Shapes(entry.outputs), types(entry.dtype, entry.outputs.size()), entry.state,
         entry.state == "completed" ? entry.created_ns + 90'000'000 : 0, entry.retired, entry.timeout_ms, entry.is_p2p));
-  return fmt::format(R"({{"version":"{}","pg_config":{{{}}},"pg_status":{{{}}},"entries":[{}]}})", dump.version,
-                     fmt::join(groups, ","), fmt::join(status, ","), fmt::join(entries, ","));
+  // As PyTorch's: keys in alphabetical order, `entries` in front of what they refer to.
+  return nlohmann::json::parse(fmt::format(R"({{"version":"{}","pg_config":{{{}}},"pg_status":{{{}}},"entries":[{}]}})",
+                                           dump.version, fmt::join(groups, ","), fmt::join(status, ","),
+                                           fmt::join(entries, ",")))
+      .dump();
 }
 
 }  // namespace inquest
