@@ -66,8 +66,10 @@ ReportContext ContextOf(const Options& options, const Analysis& analysis) {
 CommandResult Report(const Options& options, std::shared_ptr<const Analysis> analysis,
                      decltype(ReportFormat::render) render) {
   CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
+  const std::string& html = options.analysis.html;
+  if (options.analysis.quiet && html.empty()) return result;
   const ReportContext context = ContextOf(options, *analysis);
-  if (const std::string& html = options.analysis.html; !html.empty())
+  if (!html.empty())
     if (const auto error = WriteHtmlFile(html, *analysis, context)) result = CouldNotRun(*error);
   if (options.analysis.quiet) return result;
   result.print = [analysis = std::move(analysis), context, render](const Sink& sink) {

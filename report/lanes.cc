@@ -211,14 +211,13 @@ void Chain(Page& page, const Timeline& timeline, const Picture& picture) {
   if (picture.links.empty()) return;
   std::vector<PictureLink> links = picture.links;
   std::ranges::stable_sort(links, {}, &PictureLink::to);
-  page.Blank();
-  page.Line("", "What followed", style::kBold);
+  page.Heading("What followed");
   for (std::size_t i = 0; i < std::min(links.size(), kMost); ++i) {
     const Event& event = timeline.events[picture.moments[links[i].to].event];
     const std::string& path = timeline.inputs[event.where.input].path;
     const std::string place = Sanitize(fmt::format("{}:{}", path.substr(path.rfind('/') + 1), event.where.InputLine()));
     const std::string when = event.at ? FormatClock(*event.at) + "  " : std::string();
-    const std::string why = links[i].why.substr(0, links[i].why.find("; "));
+    const std::string why = FirstClause(links[i].why);
     const int room = std::max(page.width() - 4 - Columns(when) - Columns(place), 20);
     page.Line("  ", fmt::format("{}{}  {}", when, Cut(Sanitize(why), room), place));
   }

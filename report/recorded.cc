@@ -49,8 +49,7 @@ void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::ui
     cells.push_back(
         {FoldRanks(row.ranks), Number(row.ended), Number(row.made), StateInWords(row), InWords(recorded, waits, row)});
   }
-  page.Blank();
-  page.Line("", HeadOf(group), style::kBold);
+  page.Heading(HeadOf(group));
   Table(page, cells);
   if (rows.size() > kMostRows)
     page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostRows));
@@ -64,8 +63,7 @@ void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::ui
 void Waits(Page& page, const Recorded& recorded, const WaitGraph& waits) {
   constexpr std::size_t kMostNodes = 24;
   if (waits.nodes.empty()) return;
-  page.Blank();
-  page.Line("", "Who waits for whom", style::kBold);
+  page.Heading("Who waits for whom");
   for (std::size_t i = 0; i < std::min(waits.nodes.size(), kMostNodes); ++i) {
     const WaitNode& node = waits.nodes[i];
     page.Line("  ", fmt::format("[{}] {} in {}", i, RanksWithin(node.ranks), InWords(recorded, node)));

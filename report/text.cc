@@ -155,7 +155,7 @@ void Symptoms(Screen& screen, const Verdict& verdict) {
   Page page = screen.NewPage();
   std::size_t shown = 0;
   for (const Finding& finding : verdict.findings) {
-    std::string claim = finding.claim.substr(0, finding.claim.find("; "));
+    std::string claim = FirstClause(finding.claim);
     if (claim.ends_with('.')) claim.pop_back();
     if (!finding.cause.empty() || claim.empty() || ++shown > kSymptomsShown) continue;
     std::string text = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim;

@@ -18,6 +18,8 @@ bool Together(const Culprit& a, const Culprit& b) {
 
 std::string Percent(double confidence) { return fmt::format("{:.0f} %", confidence * 100); }
 
+std::string FirstClause(const std::string& claim) { return claim.substr(0, claim.find("; ")); }
+
 std::string Size(std::uint64_t bytes) {
   double size = static_cast<double>(bytes);
   if (bytes < 1024) return fmt::format("{} B", bytes);

@@ -13,6 +13,8 @@ namespace inquest {
 
 /// `95 %`.
 std::string Percent(double confidence);
+/// What a claim says before it explains itself: up to its first semicolon.
+std::string FirstClause(const std::string& claim);
 /// `4.2 MiB`.
 std::string Size(std::uint64_t bytes);
 

@@ -114,7 +114,33 @@ void SayWhy(const Evidence& evidence, Found& found) {
   found.citations.insert(found.citations.begin(), Cite(evidence.timeline, doing->event, "cause"));
 }
 
-std::string OperationOf(const std::string& op) { return op.empty() ? "operation" : op; }
+/// Ranks that had launched fewer operations than most; `crosses`: and more of another kind.
+struct Late {
+  std::string ranks, op;
+  std::uint64_t most = 0;
+  std::int64_t count = 0, others_count = 0;  ///< of the first of them, and of most
+  bool crosses = false;
+};
+
+Found FoundOf(const Timeline& timeline, const Late& late) {
+  Found found({"ras-rank-behind", "report-only"});
+  if (late.crosses)
+    found.Grade(TimedOut(timeline) ? Found::Held{"ras-counts-cross", "timed-out"}
+                                   : Found::Held{"ras-counts-cross", "report-only"});
+  else if (TimedOut(timeline))
+    found.Grade({"ras-rank-behind", "timed-out"});
+  if (!late.crosses) found.kind = "behind";
+  found.Say("ranks", late.ranks);
+  found.Say("operation", late.op.empty() ? "collective" : late.op);
+  found.Say("most", std::to_string(late.most));
+  found.Say("count", std::to_string(late.count));
+  found.Say("others-count", std::to_string(late.others_count));
+  return found;
+}
+
+std::string HadLaunched(const std::string& op, std::int64_t count) {
+  return fmt::format("had launched up to {} {}", op.empty() ? "operation" : op, count);
+}
 
 /// The last line of the report that has a rank's count, or the count of most.
 std::optional<EventIndex> LineOf(const Timeline& timeline, const RecordedGroup& group, std::optional<int> rank) {
@@ -133,10 +159,10 @@ std::optional<EventIndex> LineOf(const Timeline& timeline, const RecordedGroup& 
 std::vector<Relation> FromWaits(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const Recorded& recorded = *timeline.recorded;
+  const auto by_ras = [](const RecordedGroup& group) { return group.source == RecordedGroup::Source::kRas; };
+  if (std::ranges::none_of(recorded.groups, by_ras)) return {};  // dumps alone are `recorded-calls`'
   const WaitGraph waits = WaitsOf(recorded);
-  const auto counted = [&](std::uint32_t node) {
-    return recorded.groups[waits.nodes[node].group].source == RecordedGroup::Source::kRas;
-  };
+  const auto counted = [&](std::uint32_t node) { return by_ras(recorded.groups[waits.nodes[node].group]); };
   for (const WaitRoot& root : waits.roots) {
     if (!std::ranges::all_of(root.nodes, counted)) continue;
     const bool crosses = root.nodes.size() > 1;
@@ -151,21 +177,11 @@ std::vector<Relation> FromWaits(const Evidence& evidence) {
     }
     if (late.empty() || late.size() >= node->ranks.size()) continue;
     const RecordedGroup& group = recorded.groups[node->group];
-    Found found({"ras-rank-behind", "report-only"});
-    if (crosses)
-      found.Grade(TimedOut(timeline) ? Found::Held{"ras-counts-cross", "timed-out"}
-                                     : Found::Held{"ras-counts-cross", "report-only"});
-    else if (TimedOut(timeline))
-      found.Grade({"ras-rank-behind", "timed-out"});
-    if (!crosses) found.kind = "behind";
-    found.Say("ranks", RanksInWords(late));
-    found.Say("operation", group.desc.empty() ? "collective" : group.desc);
-    found.Say("most", std::to_string(node->ranks.size()));
-    found.Say("count", std::to_string(group.Find(GlobalRank{late.front()})->last));
-    found.Say("others-count", std::to_string(group.Find(GlobalRank{node->ranks.front()})->last));
+    const auto count_of = [&](int rank) { return group.Find(GlobalRank{rank})->last; };
+    Found found = FoundOf(timeline, {RanksInWords(late), group.desc, node->ranks.size(), count_of(late.front()),
+                                     count_of(node->ranks.front()), crosses});
     for (const int rank : late) {
-      const std::string why =
-          fmt::format("had launched up to {} {}", OperationOf(group.desc), group.Find(GlobalRank{rank})->last);
+      const std::string why = HadLaunched(group.desc, count_of(rank));
       const auto line = LineOf(timeline, group, rank);
       found.culprits.push_back(line ? Blame(timeline, *line, why) : BlameRank(timeline, GlobalRank{rank}, why));
       if (line) found.citations.push_back(Cite(timeline, *line, "cause"));
@@ -197,22 +213,11 @@ std::vector<Relation> FromCounts(const Evidence& evidence, const Report& report)
       crosses = crosses || ahead[key.first].count(rank) != 0;
     }
     if (late.empty() || static_cast<int>(late.size()) >= counts.most) continue;
-    Found found({"ras-rank-behind", "report-only"});
-    if (crosses)
-      found.Grade(TimedOut(timeline) ? Found::Held{"ras-counts-cross", "timed-out"}
-                                     : Found::Held{"ras-counts-cross", "report-only"});
-    else if (TimedOut(timeline))
-      found.Grade({"ras-rank-behind", "timed-out"});
-    if (!crosses) found.kind = "behind";
-    found.Say("ranks", RanksInWords(late));
-    found.Say("operation", key.second.empty() ? "collective" : key.second);
-    found.Say("most", std::to_string(counts.most));
-    found.Say("count", std::to_string(counts.ranks.at(late.front()).last));
-    found.Say("others-count", std::to_string(*counts.count));
+    Found found = FoundOf(timeline, {RanksInWords(late), key.second, static_cast<std::uint64_t>(counts.most),
+                                     counts.ranks.at(late.front()).last, *counts.count, crosses});
     for (const int rank : late) {
       const Counts::Rank& seen = counts.ranks.at(rank);
-      found.culprits.push_back(
-          Blame(timeline, seen.event, fmt::format("had launched up to {} {}", OperationOf(key.second), seen.last)));
+      found.culprits.push_back(Blame(timeline, seen.event, HadLaunched(key.second, seen.last)));
       found.citations.push_back(Cite(timeline, seen.event, "cause"));
     }
     found.citations.push_back(Cite(timeline, counts.event, "cause"));
