@@ -290,6 +290,16 @@ struct ProcessExit {
   INQUEST_FIELDS(Key(pid), Key(rank), local_rank, host, exit_code, signal, task, first_observed, reporter)
 };
 
+/// Where a process was when a signal ended it: of the native stack that its handler printed, the first frame that is
+/// neither the handler's nor the C library's. What was not printed is empty.
+struct CrashFrame {
+  static constexpr std::string_view kKind = "crash-frame";
+  std::string function;  ///< `ncclProxyService`, as printed: perhaps mangled
+  std::string library;   ///< `libnccl.so.2`, or the program's name
+  std::string file;      ///< of the source
+  INQUEST_FIELDS(Key(function), Key(library), Key(file))
+};
+
 /// A launcher told a process to stop: a consequence, unless nothing else went wrong.
 struct SignalSent {
   static constexpr std::string_view kKind = "signal-sent";
@@ -513,9 +523,10 @@ struct KernelNotice {
 /// What NCCL chose to talk over.
 struct NetworkUsed {
   static constexpr std::string_view kKind = "network-used";
-  enum class Use : std::uint8_t { kBootstrap, kSocket, kRdma };
+  enum class Use : std::uint8_t { kBootstrap, kSocket, kRdma, kChosen };
   Use use = Use::kBootstrap;
-  std::vector<std::string> devices;  ///< `mlx5_0:1` for kRdma, else `eth0`
+  std::vector<std::string> devices;  ///< `mlx5_0:1` for kRdma; for kChosen what carries: `IB`, `Socket`, `AWS
+                                     ///< Libfabric`; else `eth0`
   std::string address;               ///< of the interface that bootstraps; without port, may be empty
   INQUEST_FIELDS(Key(use), devices, address)
 };
@@ -676,10 +687,10 @@ using WhatKinds =
     std::variant<LogMessage, NcclVersion, CommInit, CommEnd, ChannelsVia, NcclWarn, NcclReturn, EnvironmentSet,
                  WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
                  MonitoredBarrierFailed, StoreBarrierCount, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported,
-                 WorldSize, ProcessExit, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition, GpuProcess,
-                 GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck, PcieError,
-                 KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs, PcieLink,
-                 NotCollected, CallRecorded, StackSeen, RankProgress, GpuDiag>;
+                 WorldSize, ProcessExit, CrashFrame, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition,
+                 GpuProcess, GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck,
+                 PcieError, KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs,
+                 PcieLink, NotCollected, CallRecorded, StackSeen, RankProgress, GpuDiag>;
 
 /// What happened: one of the kinds above. Its copies and its end are defined in event.cc, once: every unit that moves
 /// an event would else instantiate them over all kinds.

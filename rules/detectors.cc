@@ -6,7 +6,8 @@ namespace inquest {
 // The list in detectors.h is closed, since a line more would compile all detectors anew: a later one is defined
 // `extern const Detector` and declared here.
 
-extern const Detector kDeclared, kP2pTest, kRecordedCalls, kRefusedSave, kStoreBarrier, kUnsubmittedTensors;
+extern const Detector kCrashPlace, kDeclared, kP2pTest, kRecordedCalls, kRefusedSave, kStoreBarrier,
+    kUnsubmittedTensors;
 
 std::span<const Detector* const> Detectors() {
   static const Detector* const kDetectors[] = {
@@ -19,6 +20,7 @@ std::span<const Detector* const> Detectors() {
       &kBytesOverTime,
       &kExceptions,
       &kExits,
+      &kCrashPlace,
       &kDeviceMapping,
       &kGpuState,
       &kGpuLoad,

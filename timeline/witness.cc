@@ -105,7 +105,7 @@ void JoinWitnesses(Timeline& timeline) {
       if (!event.origin.host && !progress->node.empty())
         event.origin.host = Known<std::string>{progress->node, Basis::kObserved, {}};
       if (!event.origin.pid) event.origin.pid = progress->pid;
-    } else if (std::holds_alternative<StackSeen>(event.what)) {
+    } else if (std::holds_alternative<StackSeen>(event.what) || std::holds_alternative<CrashFrame>(event.what)) {
       GiveHost(timeline, hosts, event);
       if (!event.origin.rank && event.origin.pid)
         Join(event, FindProcess(known.by_pid, *event.origin.pid, host_of(event)), kByPid);

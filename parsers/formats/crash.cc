@@ -60,12 +60,14 @@ std::optional<ProcessExit> ReadZsh(std::string_view text) {
   return exit;
 }
 
-// Handlers that print before the process dies: glog's, c10's, Open MPI's, UCX's.
+// Handlers that print before the process dies: glog's, abseil's, c10's, Open MPI's, UCX's.
 std::optional<ProcessExit> ReadHandler(std::string_view text) {
   static const Pattern kGlog(R"(\*\*\* (SIG[A-Z]+) \(@[^)]*\) received by PID (\d+))");
   static const Pattern kC10(R"(^(SIG[A-Z]+)\(\d+\), PID: (\d+), Thread )");
   static const Pattern kOpenMpi(R"(\[([^\s:\]]+):(\d+)\] Signal: [^(]+\((\d+)\))");
   static const Pattern kUcx(R"(\[([^\s:\]]+):(\d+):\d+:\d+\] Caught signal (\d+) \()");
+  static const Pattern kAbseil(R"(^\*\*\* (SIG[A-Z]+) received at time=\d+ on cpu)");
+  if (const auto abseil = kAbseil.Search(text)) return ExitBySignal(SignalNumber(abseil->text(1)), kReporter);
   auto match = kGlog.Search(text);
   if (!match) match = kC10.Search(text);
   if (match) {
@@ -124,6 +126,7 @@ constexpr std::string_view kMarks[] = {
     "*** Process received signal ***",
     "] Signal: ",
     "] Caught signal ",
+    " received at time=",
     "terminate called ",
     "double free or corruption",
     "free(): ",

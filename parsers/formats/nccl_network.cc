@@ -1,4 +1,5 @@
-// The lines in which NCCL says what it talks over: interface of the bootstrap, RDMA ports, sockets.
+// The lines in which NCCL says what it talks over: interface of the bootstrap, RDMA ports, sockets, and by name the
+// network that it chose for a communicator, its own or a plugin's (since 2.7).
 #include "core/pattern.h"
 #include "parsers/formats/nccl.h"
 
@@ -33,7 +34,10 @@ std::optional<NetworkUsed> ReadNetwork(std::string_view message) {
   static const Pattern kPort(R"(^[^;]*?\]=?\{?(?:\[\d+\])? ?([\w.-]{1,64}:\d{1,3})/(?:IB|RoCE))");
   static const Pattern kInterface(R"(^(?:[^;]*?\[\d+\]| *)([^\s:<\[\]]{1,32}):([0-9A-Fa-f.:]+)(?:%\S*?)?<\d+>)");
   static const Pattern kOutOfBand(R"(; OOB [^\s:]{1,32}:([0-9A-Fa-f.:]+)(?:%\S*?)?<\d+>)");
+  static const Pattern kChosen(R"(^Using network (\S.{0,63}?)\s*$)");
   constexpr std::size_t kMostDevices = 64;
+  if (const auto chosen = kChosen.Search(message))
+    return NetworkUsed{NetworkUsed::Use::kChosen, {std::string(chosen->text(1))}, ""};
   const auto head = ReadHead(message);
   if (!head) return std::nullopt;
   NetworkUsed used;

@@ -1,9 +1,10 @@
 // What the hosts of one job declare of themselves differs, and the job failed before it came to its work.
 //
-// What holds: NCCL on two hosts prints two versions of itself, or talks over RDMA on one and over sockets on the other,
-// and something failed or was given up while nothing had been done yet. Why that implies the cause: ranks of one
-// communicator must speak one protocol over one kind of network; NCCL learns it only when they meet. What looks like
-// it: two jobs in what was given; hosts that differ and worked together for a while, which shows that they can.
+// What holds: NCCL on two hosts prints two versions of itself, or talks over one network here and over another one
+// there (RDMA, sockets, a plugin), and something failed or was given up while nothing had been done yet. Why that
+// implies the cause: ranks of one communicator must speak one protocol over one kind of network; NCCL learns it only
+// when they meet. What looks like it: two jobs in what was given; hosts that differ and worked together for a while,
+// which shows that they can.
 #include <map>
 #include <set>
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr FindingRow kFindings[] = {
     {"nccl-versions-differ", "failed-at-start", "first on-first other on-other"},
-    {"networks-differ", "failed-at-start", "few many"},
+    {"networks-differ", "failed-at-start", "network few other-network many"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -54,14 +55,28 @@ void FindVersions(const Timeline& timeline, std::vector<Relation>& out) {
   out.push_back(std::move(found));
 }
 
+/// What carries NCCL's messages on a host: by the name that NCCL gives it, or by the devices that it lists.
+std::string CarriedBy(const Event& event) {
+  const auto& used = std::get<NetworkUsed>(event.what);
+  if (used.use == NetworkUsed::Use::kChosen) return used.devices.front();
+  return used.use == NetworkUsed::Use::kRdma ? "IB" : "Socket";
+}
+
 void FindNetworks(const Timeline& timeline, std::vector<Relation>& out) {
-  const ByHost rdma =
-      Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kRdma; });
-  ByHost sockets =
-      Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == NetworkUsed::Use::kSocket; });
-  std::erase_if(sockets, [&](const auto& entry) { return rdma.contains(entry.first); });
-  // Fewer hosts are the odd ones; as many, nobody is.
-  if (sockets.empty() || rdma.empty()) return;
+  using Use = NetworkUsed::Use;
+  ByHost networks = Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == Use::kChosen; });
+  networks.merge(Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == Use::kRdma; }));
+  networks.merge(Latest<NetworkUsed>(timeline, [](const NetworkUsed& used) { return used.use == Use::kSocket; }));
+  std::map<std::string, ByHost> by_network;
+  for (const auto& [host, event] : networks) by_network[CarriedBy(timeline.events[event])].emplace(host, event);
+  if (by_network.size() < 2) return;
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  // Of as many hosts each, those without what makes a network fast are named first.
+  const auto sockets = by_network.find("Socket");
+  const auto fewest = std::ranges::min_element(by_network, fewer), most = std::ranges::max_element(by_network, fewer);
+  const bool even = fewest->second.size() == most->second.size();
+  const auto few = even && sockets != by_network.end() ? sockets : fewest;
+  const auto many = even && few == most ? std::next(by_network.begin()) : most;
   Found found({"networks-differ", "failed-at-start"});
   const auto names = [](const ByHost& hosts) {
     std::vector<std::string> named;
@@ -70,12 +85,15 @@ void FindNetworks(const Timeline& timeline, std::vector<Relation>& out) {
     return fmt::format("{}{}", fmt::join(named, ", "),
                        hosts.size() > named.size() ? fmt::format(" and {} more", hosts.size() - named.size()) : "");
   };
-  found.Say("few", names(sockets));
-  found.Say("many", names(rdma));
-  if (sockets.size() < rdma.size())
-    for (const auto& [host, event] : sockets)
+  found.Say("network", few->first);
+  found.Say("few", names(few->second));
+  found.Say("other-network", many->first);
+  found.Say("many", names(many->second));
+  if (!even)
+    for (const auto& [host, event] : few->second)
       for (Culprit& culprit : BlameHost(host, "")) found.culprits.push_back(std::move(culprit));
-  found.citations = {Cite(timeline, sockets.begin()->second, "cause"), Cite(timeline, rdma.begin()->second, "cause")};
+  found.citations = {Cite(timeline, few->second.begin()->second, "cause"),
+                     Cite(timeline, many->second.begin()->second, "cause")};
   out.push_back(std::move(found));
 }
 

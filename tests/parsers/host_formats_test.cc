@@ -237,6 +237,7 @@ TEST_CASE("NCCL says what it talks over") {
        {"mlx5_0:1", "mlx5_1:1"},
        "10.3.0.17"},
       {"NET : Using interface eth0:10.3.0.17<0>", NetworkUsed::Use::kBootstrap, {"eth0"}, "10.3.0.17"},
+      {"Using network AWS Libfabric", NetworkUsed::Use::kChosen, {"AWS Libfabric"}, ""},
       {"NET/Socket : Using [0]eth0:10.3.0.17<0> [1]eth1:10.4.0.17<0>",
        NetworkUsed::Use::kSocket,
        {"eth0", "eth1"},

@@ -218,7 +218,7 @@ TEST_CASE("an event knows its writer: NCCL's host before the envelope's, the ran
 
 TEST_CASE("lines that say nothing are claimed, lines of others are not", "[nccl]") {
   for (const char* line :
-       {"cn7:411:420 [3] NCCL INFO Using network IB", "cn7:411:420 [3] NCCL INFO ", "cn7:411:420 [3] NCCL INFO",
+       {"cn7:411:420 [3] NCCL INFO Using affinity", "cn7:411:420 [3] NCCL INFO ", "cn7:411:420 [3] NCCL INFO",
         "cn7:411:420 NCCL CALL ncclCommInitRank(0x1,16,0x2,3,3)", "cn7:411:420 [3] 12.5 commAlloc:88 NCCL TRACE x",
         "cn7:411:420 [3] NCCL INFO comm 0x1a0 rank 1 nRanks 4 nNodes 2 localRanks 2 localRank 1 MNNVL 0"}) {
     CAPTURE(line);

@@ -37,6 +37,24 @@ TEST_CASE("declared: one host talks over sockets, the others over RDMA", "[decla
   CHECK(FindFinding(JudgeText(all).verdict, "networks-differ") == nullptr);
 }
 
+TEST_CASE("declared: the networks that NCCL chose, by name", "[declared]") {
+  const std::string plugin = "Using network AWS Libfabric", internal = "Using network Socket", ib = "Using network IB";
+  const Judged judged = JudgeText(Host(1, plugin) + Host(2, plugin) + Host(3, internal) + kFailed);
+  const Finding* found = FindFinding(judged.verdict, "networks-differ");
+  REQUIRE(found != nullptr);
+  CHECK(found->claim ==
+        "NCCL talks over Socket on node03 and over AWS Libfabric on node01, node02: they cannot reach each other so.");
+  REQUIRE(found->culprits.size() == 1);
+  CHECK(found->culprits[0].host == "node03");
+  // As many each: nobody is the odd one. What NCCL chose counts, and not what else it saw.
+  const Judged even = JudgeText(Host(1, ib) + Host(2, internal) + kFailed);
+  found = FindFinding(even.verdict, "networks-differ");
+  REQUIRE(found != nullptr);
+  CHECK(found->culprits.empty());
+  CHECK(FindFinding(JudgeText(Host(1, plugin) + Host(2, kRdma) + Host(2, plugin) + kFailed).verdict,
+                    "networks-differ") == nullptr);
+}
+
 TEST_CASE("declared: two versions of NCCL meet", "[declared]") {
   const Judged judged = JudgeText(Host(1, kRdma, "2.18.3") + Host(2, kRdma, "2.21.5") + kFailed);
   const Finding* found = FindFinding(judged.verdict, "nccl-versions-differ");
