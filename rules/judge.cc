@@ -151,7 +151,11 @@ void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Findin
 /// kernel or of a tool, whose lines are not in the job's order, and not where the line alone names the first cause.
 void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findings) {
   std::map<std::string_view, EventIndex> last;
-  for (const LineMatch& match : evidence.matches) last[evidence.book.rules[match.rule].id] = match.event;
+  for (const LineMatch& match : evidence.matches) {
+    const auto [line, is_new] = last.try_emplace(evidence.book.rules[match.rule].id, match.event);
+    // What Python ignored says nothing of what the same words meant elsewhere.
+    if (!is_new && !evidence.course.WasIgnored(match.event)) line->second = match.event;
+  }
   for (Finding& finding : findings) {
     const auto line = last.find(finding.rule);
     if (finding.cause.empty() || finding.strength == Strength::kDecisive || line == last.end()) continue;
@@ -161,6 +165,20 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
     else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second))
       finding.explained_by = "program-had-ended";
     if (!finding.explained_by.empty()) finding.strength = Strength::kHint;
+  }
+}
+
+/// Behind a time-out the ranks abort, and with them go the connections and the store that the others still ask.
+void NoteWhatFollowsATimeOut(const Evidence& evidence, std::vector<Finding>& findings) {
+  const auto first = evidence.course.first_time_out();
+  if (!first) return;
+  for (Finding& finding : findings) {
+    const bool consequence = Is(evidence.book, finding, "aftermath") && !Is(evidence.book, finding, "absence") &&
+                             !Is(evidence.book, finding, "stop") && finding.strength != Strength::kDecisive;
+    const auto shown = FirstEvent(finding);
+    if (consequence && finding.explained_by.empty() && shown &&
+        evidence.timeline.Order(*first, *shown) == std::partial_ordering::less)
+      finding.explained_by = "time-out";
   }
 }
 
@@ -248,7 +266,8 @@ void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
   for (Finding& stop : findings) {
     const auto event = FirstEvent(stop);
     if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event) continue;
-    if (!evidence.course.WorkedBefore(*event) || before(evidence.course.since(), *event)) continue;
+    const bool at_work = evidence.course.WorkedBefore(*event) || evidence.course.WorkedApart(*event);
+    if (!at_work || before(evidence.course.since(), *event)) continue;
     const auto earlier = [&](const Finding& other) {
       return !other.cause.empty() && other.strength != Strength::kHint && !Is(evidence.book, other, "stop") &&
              before(FirstEvent(other), *event);
@@ -306,6 +325,11 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
       return timeline.events[ending].where.input == timeline.events[event].where.input;
     };
     if (finding.strength == Strength::kHint && course.worked() && std::ranges::none_of(course.endings(), same_input))
+      return true;
+    // What weighs no more than a warning is one, where a good end stands behind it.
+    if (!finding.cause.empty() && finding.strength == Strength::kHint &&
+        finding.confidence <= thresholds::kOfAWarning &&
+        timeline.Order(event, course.endings().front()) == std::partial_ordering::less)
       return true;
     // Trouble of a host that no line of a job at work complains of did the job no harm.
     if (IsOfKernel(timeline.events[event].what) || IsOfHost(timeline.events[event].what)) return course.worked();
@@ -412,7 +436,8 @@ bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
          std::holds_alternative<ExceptionRaised>(timeline.events[finding.citations.front().event].what);
 }
 
-/// What a process does to itself was done by the only one that ended with an error, as its parent saw it.
+/// What a process does to itself was done by the one that ended first, as its launcher says, or by the only one that
+/// ended with an error, as its parent saw it.
 std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings,
                                 const std::string& cause) {
   const auto did = [&](const Finding& finding) {
@@ -421,16 +446,22 @@ std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, 
            (rule == nullptr ? IsOfProcess(timeline, finding) : rule->blames == Rule::Blames::kPrinter);
   };
   if (std::none_of(findings.begin(), findings.end(), did)) return {};
-  std::optional<GlobalRank> only;
-  for (const Event& event : timeline.events) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    if (exit == nullptr || exit->signal || exit->exit_code.value_or(0) == 0) continue;
-    const auto rank = RankOfExit(timeline, event);
-    if (rank && only && *rank != *only) return {};
-    if (rank) only = rank;
-  }
-  return only ? std::vector{BlameRank(timeline, *only, "the only one that ended with an error")}
-              : std::vector<Culprit>();
+  const auto only_one = [&](auto&& counts) {
+    std::optional<GlobalRank> only;
+    for (const Event& event : timeline.events) {
+      const auto* exit = std::get_if<ProcessExit>(&event.what);
+      const auto rank = exit != nullptr && counts(*exit) ? RankOfExit(timeline, event) : std::nullopt;
+      if (rank && only && *rank != *only) return std::optional<GlobalRank>();
+      if (rank) only = rank;
+    }
+    return only;
+  };
+  if (const auto first = only_one([](const ProcessExit& exit) { return exit.first_observed && IsBadExit(exit); }))
+    return {BlameRank(timeline, *first, "the first that ended, as its launcher saw it")};
+  if (const auto only =
+          only_one([](const ProcessExit& exit) { return !exit.signal && exit.exit_code.value_or(0) != 0; }))
+    return {BlameRank(timeline, *only, "the only one that ended with an error")};
+  return {};
 }
 
 void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& top,
@@ -666,6 +697,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
   LiftStops(evidence, findings);
   SetAside(timeline, evidence.book, findings);
+  NoteWhatFollowsATimeOut(evidence, findings);
   LiftLoneCandidate(evidence, findings);
   Verdict verdict;
   std::vector<const Finding*> causes, aside;

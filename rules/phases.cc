@@ -100,6 +100,8 @@ std::optional<Doing> Doings::Last(std::optional<int> rank) const {
     take(*phase);
   }
   take_others(nullptr);
+  const bool over = !IsOver(last->kind) && evidence_.course.CountedOn(last->event);
+  if (over) return Doing{"training", last->event, std::nullopt, std::nullopt, "it had counted steps since"};
   return Doing{last->kind, last->event, last->percent, ElapsedIn(evidence_.timeline.events[last->event].text),
                "its last line: " + evidence_.book.rules[last->rule].summary};
 }

@@ -353,8 +353,9 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       plain = false;
       if (held.kind == Rule::Kind::kPhase && held.phase_kind != "heading") {
         PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
-        if (const std::vector<int> percent = Numbers(GroupOf(line.groups, "percent")); !percent.empty())
-          phase.percent = percent.front();
+        for (const std::string_view group : {"percent", "percent2"})
+          if (const std::vector<int> percent = Numbers(GroupOf(line.groups, group)); !percent.empty())
+            phase.percent = percent.front();
         if (at_end == true) phase.percent = 100;
         Told line_told = ToldBy(held, i);
         line_told.percent = phase.percent;

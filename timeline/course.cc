@@ -161,7 +161,7 @@ bool IsDeath(const What& what) {
 
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
   const SourcePos where = timeline_->events[event].where;
-  if (std::ranges::binary_search(ignored_, where)) return true;
+  if (WasIgnored(event)) return true;
   const auto outlived = [&](const Block& block) {
     return block.input == where.input && block.begin <= where.line && where.line <= block.end &&
            block.end + kLongAfter < timeline_->inputs[where.input].lines;
@@ -180,6 +180,17 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
   return SteppedOn(event, steps);
+}
+
+bool Course::WasIgnored(EventIndex event) const {
+  return std::ranges::binary_search(ignored_, timeline_->events[event].where);
+}
+
+bool Course::CountedOn(EventIndex event) const {
+  const auto own = rows_.find(timeline_->events[event].where.input);
+  if (own == rows_.end()) return false;
+  const auto behind = std::ranges::upper_bound(own->second, event);
+  return own->second.end() - behind >= static_cast<std::ptrdiff_t>(kStepsThatUndo);
 }
 
 std::span<const EventIndex> Course::CountedIn(std::uint32_t input) const {
@@ -211,6 +222,13 @@ bool Course::SteppedOn(EventIndex event, std::size_t steps) const {
 bool Course::WorkedBefore(EventIndex event) const {
   return std::ranges::any_of(
       work_, [&](EventIndex step) { return timeline_->Order(step, event) == std::partial_ordering::less; });
+}
+
+bool Course::WorkedApart(EventIndex event) const {
+  return std::ranges::any_of(work_, [&](EventIndex step) {
+    return timeline_->events[step].where.input != timeline_->events[event].where.input &&
+           timeline_->Order(step, event) == std::partial_ordering::unordered;
+  });
 }
 
 // When the job's trouble was, for logs of other clocks: what timed out stood still for as long as it waited; a process
@@ -268,7 +286,9 @@ void Course::ReadWork(std::span<const Told> told) {
   for (const auto& [line, row] : lines) {
     if (row != nullptr && !row->GoesOn()) continue;
     if (IsStep(line->kind) && (work_.empty() || work_.back() != line->event)) work_.push_back(line->event);
-    counted_[timeline_->events[line->event].where.input].push_back(line->event);
+    const std::uint32_t input = timeline_->events[line->event].where.input;
+    counted_[input].push_back(line->event);
+    if (row != nullptr) rows_[input].push_back(line->event);
   }
 }
 
@@ -298,6 +318,7 @@ void Course::ReadEndings(std::span<const Told> told) {
   struct Writer {
     std::optional<EventIndex> at_work;     ///< the first line that shows a job at work
     std::vector<EventIndex> grumbles;      ///< what nobody knows but sounds like trouble
+    std::optional<EventIndex> saved;       ///< the first time
     std::uint64_t leaving = 0;             ///< lines
     bool sets_up = false, set_up = false;  ///< a communicator
   };
@@ -316,6 +337,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.kind == "bar" && line.percent == 100) full.insert(line.event);
     if (line.what == Told::What::kEnding && line.kind == "leaving") ++writer.leaving;
     if (line.what == Told::What::kWork && line.kind != "joining") First(writer.at_work, line.event);
+    if (line.what == Told::What::kWork && line.kind == "done") First(writer.saved, line.event);
     if (line.what == Told::What::kGrumble) writer.grumbles.push_back(line.event);
   }
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
@@ -338,9 +360,11 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool stepped = stepped_there || (!counted.empty() && counted.front() < line.event);
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
-    const bool only_last = line.kind == "scores" || line.kind == kAtGoal;
+    const bool only_last = line.kind == "scores" || line.kind == kAtGoal || line.kind == "saved-once";
     const bool of_anyone = line.kind == "shell" || only_last;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
+    // Who saves again and again is in the middle of it.
+    if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
     if (of_anyone ? !stepped : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
     // Who was last seen setting up a communicator did not come to its work.
     if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;

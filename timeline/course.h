@@ -29,7 +29,7 @@ struct Told {
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
-                          ///< `leaving`, `shell`, `scores`; else the rule
+                          ///< `leaving`, `shell`, `saved-once`, `scores`; else the rule
   std::optional<int> percent = {};
   std::uint64_t number = 0;  ///< of a goal, whose kind is `epochs`, `steps` or `from`
   bool heavy = true;         ///< of a complaint: more than a hint
@@ -67,6 +67,10 @@ class Course {
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
   /// ignored it, or a thread died of it and its process printed on.
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
+  /// Python caught it where nothing can be done about it, and said so.
+  bool WasIgnored(EventIndex event) const;
+  /// Behind it in its input steps or rows of results were counted on, twice or more: whatever it began was over.
+  bool CountedOn(EventIndex event) const;
   /// One may be printed late by another process.
   static constexpr std::size_t kStepsThatUndo = 2;
   /// Its program had said behind counted work that it reached its end, and counted nothing since.
@@ -75,6 +79,8 @@ class Course {
   bool CountsSteps(EventIndex event) const;
   /// Steps were counted before this.
   bool WorkedBefore(EventIndex event) const;
+  /// Steps were counted in another input, and no clock says whether before this.
+  bool WorkedApart(EventIndex event) const;
   /// Something was done beyond setting up.
   bool worked() const { return !work_.empty() || bars_; }
 
@@ -89,6 +95,7 @@ class Course {
   const Timeline* timeline_;
   std::vector<EventIndex> work_;  ///< lines that tell of steps or evaluation, in order
   bool only_scores_ = true;
+  std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< by input: those that are no bars
   bool bars_ = false;                                         ///< some progress bar moved, of a download perhaps
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
   std::vector<EventIndex> recovered_, endings_, said_;        ///< said: endings in a program's own words

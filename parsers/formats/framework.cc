@@ -50,6 +50,12 @@ bool NamesGroup(std::string_view words) {
   return false;
 }
 
+/// `(rank/world-size) 0/2`, `(rank: 0/2)`.
+const Pattern& OfRank() {
+  static const Pattern kOfRank(R"(\((?:rank/world[-_ ]?size\)|rank:) (\d+)/(\d+)\b)");
+  return kOfRank;
+}
+
 std::optional<int> ReadWorldSize(std::string_view text) {
   static const Pattern kSize(
       R"((?:^|[^\w-])((?:\w+[ _-]){0,3})world[_ ]size["']?\s*(?:=|:|\.{3,}|\|)\s*(\d+)(?:[^\w.]|\.\s|\.?$))");
@@ -57,6 +63,7 @@ std::optional<int> ReadWorldSize(std::string_view text) {
   static const Pattern kRegistered(R"(processes registered\. Starting with (\d+) processes)");
   static const Pattern kCount(R"((?:^\| num_processes\s+\|\s*|Number of processes: |^Num processes: )(\d+)\b)");
   if (const auto match = kSize.Search(text); match && !NamesGroup(match->text(1))) return SizeOf(*match, 2);
+  if (const auto match = OfRank().Search(text)) return SizeOf(*match, 2);
   for (const Pattern* pattern : {&kMember, &kRegistered, &kCount}) {
     if (const auto match = pattern->Search(text)) return SizeOf(*match, 1);
   }
@@ -71,6 +78,7 @@ bool AddWorldSize(const Record& record, EventSink& out) {
   if (!size) return false;
   Event event = EventFrom(record, WorldSize{*size});
   if (const auto match = kLightning.Search(record.text)) SetRank(event, RankOf<GlobalRank>(*match, 1));
+  if (const auto match = OfRank().Search(record.text)) SetRank(event, RankOf<GlobalRank>(*match, 1));
   if (const auto match = kBeside.Search(record.text)) {
     SetRank(event, RankOf<GlobalRank>(*match, 1));
     event.origin.local_rank = RankOf<LocalRank>(*match, 2);
@@ -185,6 +193,9 @@ constexpr std::string_view kMarks[] = {
     "GLOBAL_RANK: ",
     "world_size",
     "world size",
+    "world-size) ",
+    "world_size) ",
+    "(rank: ",
     "processes registered. Starting with",
     "| num_processes ",
     "Number of processes: ",

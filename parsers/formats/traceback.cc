@@ -33,7 +33,9 @@ constexpr std::uint64_t kInterleaved = 400;
 // of other ranks may stand between; then its name must have a module.
 constexpr std::uint64_t kEndReach = 5, kTaggedEndReach = 100;
 
-// `Exception ignored in: <function ...>` stands right above its traceback.
+// `Exception ignored in: <function ...>`, since CPython 3.14 also `Exception ignored while calling deallocator <...>:`,
+// stands right above its traceback.
+constexpr std::string_view kIgnoredIn = "Exception ignored in", kIgnoredWhile = "Exception ignored while ";
 constexpr std::uint64_t kIgnoredReach = 2;
 
 // What a logger or a launcher of unknown make puts in front of every line is no longer.
@@ -334,7 +336,7 @@ class TracebackParser final : public Parser {
 
   bool ConsumeHead(const Record& record, EventSink& out) {
     constexpr std::string_view kHead = "Traceback (most recent call last):";
-    if (Contains(record.text, "Exception ignored in")) {
+    if (Contains(record.text, kIgnoredIn) || Contains(record.text, kIgnoredWhile)) {
       ignored_line_ = record.where.line;
       return true;
     }
@@ -475,7 +477,8 @@ constexpr std::string_view kMarks[] = {
     "(most recent call first):",
     "\", line ",  // of a frame, indented or not
     "During handling of the above exception",
-    "Exception ignored in",
+    kIgnoredIn,
+    kIgnoredWhile,
     "Process Process-",
     "Process SpawnProcess-",
     "Process ForkProcess-",
