@@ -9,6 +9,7 @@
 #include "cli/html_file.h"
 #include "cli/nearest.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "cli/rule_set.h"
 #include "replay/infer.h"
 #include "report/lanes.h"
@@ -55,26 +56,52 @@ std::optional<CommandResult> MeantAsCommand(const std::vector<std::string>& path
                       "did you mean inquest " + std::string(*nearest) + "?", ""});
 }
 
-ReportContext ContextOf(const Options& options, const Analysis& analysis) {
-  ReportContext context{.text = StyleOfOutput(options), .tool_version = Version()};
+ReportFile FileOf(const ReportOutput& report) {
+  return {.path = *report.file, .option = "--output", .mark = report.format->mark};
+}
+
+/// Why the reports may not be written where they shall be. Asked before anything is read.
+std::optional<Error> CheckFiles(const Options& options, const std::vector<std::string>& inputs) {
+  if (!options.analysis.html.empty())
+    if (auto error = CheckHtmlFile(options.analysis.html, inputs)) return error;
+  for (const ReportOutput& report : options.reports)
+    if (report.file)
+      if (auto error = CheckReportFile(FileOf(report), inputs)) return error;
+  return std::nullopt;
+}
+
+ReportContext ContextOf(const TextStyle& style, const Analysis& analysis) {
+  ReportContext context{.text = style, .tool_version = Version()};
   if (const auto& collective = analysis.verdict.collective)
     context.replay_command = CommandLine(PlanFrom(analysis.timeline, *collective));
   return context;
 }
 
-/// What is printed is printed, though the page cannot be written.
-CommandResult Report(const Options& options, std::shared_ptr<const Analysis> analysis,
-                     decltype(ReportFormat::render) render) {
+/// What is printed is printed, though a file cannot be written. `as_text` stands in for the text.
+CommandResult Report(const Options& options, const std::shared_ptr<const Analysis>& analysis,
+                     decltype(ReportFormat::render) as_text) {
   CommandResult result{.status = StatusOf(analysis->verdict.outcome), .out = "", .err = ""};
-  const std::string& html = options.analysis.html;
-  if (options.analysis.quiet && html.empty()) return result;
-  const ReportContext context = ContextOf(options, *analysis);
-  if (!html.empty())
-    if (const auto error = WriteHtmlFile(html, *analysis, context)) result = CouldNotRun(*error);
-  if (options.analysis.quiet) return result;
-  result.print = [analysis = std::move(analysis), context, render](const Sink& sink) {
-    render(analysis->timeline, analysis->verdict, context, sink);
+  const auto check = [&result](const std::optional<Error>& error) {
+    if (!error) return;
+    const CommandResult failed = CouldNotRun(*error);
+    result.status = failed.status;
+    result.err += failed.err;
   };
+  const ReportContext in_file = ContextOf(StyleOfFile(options), *analysis);
+  if (!options.analysis.html.empty()) check(WriteHtmlFile(options.analysis.html, *analysis, in_file));
+  for (const ReportOutput& report : options.reports) {
+    const auto render =
+        as_text != nullptr && report.format == FindReportFormat("text") ? as_text : report.format->render;
+    const auto print = [analysis, render](const ReportContext& context, const Sink& sink) {
+      render(analysis->timeline, analysis->verdict, context, sink);
+    };
+    if (report.file)
+      check(WriteReportFile(FileOf(report), [&](const Sink& sink) { print(in_file, sink); }));
+    else if (!options.analysis.quiet)
+      result.print = [print, context = ContextOf(StyleOfOutput(options), *analysis)](const Sink& sink) {
+        print(context, sink);
+      };
+  }
   return result;
 }
 
@@ -85,8 +112,6 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
   std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.rules_dir);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
-  if (!options.html.empty())
-    if (const auto error = CheckHtmlFile(options.html, paths)) return CouldNotRun(*error);
   const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.rules_dir, book);
   if (!sieve) return CouldNotRun(sieve.error());
 
@@ -104,6 +129,7 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
 CommandResult RunFlightRecorder(const Options& options) {
   if (options.arguments.empty())
     return CouldNotRun({"nothing to read", "name the dumps: inquest fr /tmp/nccl_trace_rank_*", ""});
+  if (const auto error = CheckFiles(options, options.arguments)) return CouldNotRun(*error);
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
   const auto analysis = std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed)));
@@ -116,8 +142,7 @@ CommandResult RunFlightRecorder(const Options& options) {
     return CouldNotRun({"no dump of a Flight Recorder, and no count of NCCL's, is among what was given",
                         "inquest PATH... reads logs; a job writes dumps with TORCH_NCCL_DUMP_ON_TIMEOUT=1",
                         options.arguments.front()});
-  const bool as_table = options.format == FindReportFormat("text");
-  return Report(options, analysis, as_table ? &RenderRecorded : options.format->render);
+  return Report(options, analysis, &RenderRecorded);
 }
 
 CommandResult RunAnalysis(const Options& options) {
@@ -129,11 +154,11 @@ CommandResult RunAnalysis(const Options& options) {
           .status = kExitCouldNotRun, .out = "", .err = "inquest: nothing to read\n\n" + HelpText(*options.command)};
     paths = {"-"};
   }
+  if (const auto error = CheckFiles(options, paths)) return CouldNotRun(*error);
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, paths);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
-  const bool as_picture = options.analysis.timeline && options.format == FindReportFormat("text");
   return Report(options, std::make_shared<const Analysis>(std::get<Analysis>(std::move(analyzed))),
-                as_picture ? &RenderLanes : options.format->render);
+                options.analysis.timeline ? &RenderLanes : nullptr);
 }
 
 }  // namespace inquest

@@ -65,6 +65,13 @@ TextStyle StyleOfOutput(const Options& options) {
           .whole = options.analysis.whole};
 }
 
+TextStyle StyleOfFile(const Options& options) {
+  return {.color = options.color == When::kAlways ? Color::kAlways : Color::kNever,
+          .width = kWidth,
+          .utf8 = true,
+          .whole = options.analysis.whole};
+}
+
 bool ErrorIsTerminal() { return isatty(STDERR_FILENO) != 0; }
 bool OutputIsTerminal() { return isatty(STDOUT_FILENO) != 0; }
 bool InputIsTerminal() { return isatty(STDIN_FILENO) != 0; }

@@ -13,6 +13,8 @@ namespace inquest {
 
 /// How to print on standard output, by its kind, NO_COLOR, TERM, COLUMNS and what the user asked for.
 TextStyle StyleOfOutput(const Options& options);
+/// How to print into a file: the same on every machine, but for what the user asked for.
+TextStyle StyleOfFile(const Options& options);
 /// True where a progress line on standard error reaches a person.
 bool ErrorIsTerminal();
 bool InputIsTerminal();

@@ -2,11 +2,10 @@
 #include "cli/html_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "cli/report_file.h"
 #include "report/html/page.h"
 
 namespace inquest {
@@ -14,12 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A page of ours says so in its first lines.
-bool IsOurPage(const std::string& path) {
-  char head[1024] = {};
-  std::ifstream(path, std::ios::binary).read(head, sizeof head - 1);
-  return std::string_view(head).find("content=\"inquest\"") != std::string_view::npos;
-}
+ReportFile FileOf(const std::string& path) { return {.path = path, .option = "--html", .mark = "content=\"inquest\""}; }
 
 /// The lines round one, in a few KiB: those that reach beyond are not shown. Nothing where the file is not what was
 /// read: compressed, a member of an archive, in another encoding, or changed since.
@@ -64,14 +58,7 @@ std::vector<NearbyLine> ReadNear(const InputSummary& input, const SourcePos& whe
 }  // namespace
 
 std::optional<Error> CheckHtmlFile(const std::string& path, const std::vector<std::string>& inputs) {
-  std::error_code absent;
-  if (!fs::exists(path, absent) || IsOurPage(path)) return std::nullopt;
-  const Result<std::vector<Input>> listed = ListInputs(inputs);
-  if (!listed) return std::nullopt;  // the analysis says why
-  for (const Input& input : *listed)
-    if (fs::equivalent(input.path, path, absent))
-      return Error{"the page would overwrite one of the inputs", "give --html a name of its own", path};
-  return std::nullopt;
+  return CheckReportFile(FileOf(path), inputs);
 }
 
 std::optional<Error> WriteHtmlFile(const std::string& path, const Analysis& analysis, const ReportContext& context) {
@@ -80,15 +67,8 @@ std::optional<Error> WriteHtmlFile(const std::string& path, const Analysis& anal
     return where.input < timeline.inputs.size() ? ReadNear(timeline.inputs[where.input], where, text)
                                                 : std::vector<NearbyLine>();
   };
-  errno = 0;
-  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  if (stream)
-    RenderHtml(timeline, analysis.verdict, context, near,
-               [&](std::string_view piece) { stream.write(piece.data(), static_cast<std::streamsize>(piece.size())); });
-  if (stream.flush()) return std::nullopt;
-  return Error{errno == 0 ? "the page was not written in full" : std::strerror(errno),
-               "the page of --html was not written; the folder must be there, and you must be allowed to write to it",
-               path};
+  return WriteReportFile(FileOf(path),
+                         [&](const Sink& sink) { RenderHtml(timeline, analysis.verdict, context, near, sink); });
 }
 
 }  // namespace inquest

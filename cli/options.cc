@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <set>
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
@@ -117,6 +118,21 @@ Wanted SetColor(Options& options, const std::string& value) {
   options.color = value == "always" ? When::kAlways : value == "never" ? When::kNever : When::kAuto;
   return std::nullopt;
 }
+/// The nth --format and the nth --output are of one report.
+template <class Has>
+ReportOutput& FirstWithout(Options& options, Has has) {
+  const auto row = std::ranges::find_if_not(options.reports, has);
+  return row != options.reports.end() ? *row : options.reports.emplace_back();
+}
+Wanted AddFormat(Options& options, const std::string& value) {
+  FirstWithout(options, [](const ReportOutput& row) { return row.format != nullptr; }).format = FindReportFormat(value);
+  return std::nullopt;
+}
+Wanted AddOutput(Options& options, const std::string& value) {
+  if (value.empty()) return "the name of a file, or - for standard output";
+  FirstWithout(options, [](const ReportOutput& row) { return row.file.has_value(); }).file = value;
+  return std::nullopt;
+}
 Wanted AddHost(Options& options, const std::string& value) {
   const std::size_t name = value.rfind('=') + 1;
   if (name == value.size() || name == 1 || value.find_first_of("/ ", name) != std::string::npos)
@@ -184,6 +200,26 @@ std::optional<Error> Apply(Options& options, const Option& option, const std::st
   return std::nullopt;
 }
 
+/// Each report has a format and a place, and no two the same place.
+std::optional<Error> SettleReports(Options& options) {
+  std::vector<ReportOutput>& reports = options.reports;
+  if (reports.empty()) reports.emplace_back();
+  if (reports.size() == 1 && reports[0].format == nullptr) reports[0].format = FindReportFormat("text");
+  std::set<std::string> places;
+  for (ReportOutput& report : reports) {
+    if (report.format == nullptr)
+      return Error{"there is no --format for it", "give one --format for each -o, in the same order", *report.file};
+    if (report.file == "-") report.file.reset();
+    if (!report.file && !places.insert("").second)
+      return Error{
+          fmt::format("only one report can go to standard output, and --format {} is the second", report.format->name),
+          "give each --format but the last its own -o FILE, in the same order", ""};
+    if (report.file && (*report.file == options.analysis.html || !places.insert(*report.file).second))
+      return Error{"two reports would be written to one file", "give each a name of its own", *report.file};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::span<const Command> Commands() {
@@ -196,6 +232,7 @@ std::span<const Command> Commands() {
            "inquest run-42/                           a folder: logs of all ranks, kernel logs, nvidia-smi tables\n"
            "kubectl logs job/train --timestamps | inquest\n"
            "inquest --format json run-42/ | jq -r .verdict.cause\n"
+           "inquest -f json -o why.json -f text run-42/   a file, and the text beside it\n"
            "inquest run-42/ --timeline                every rank over time, on the terminal\n"
            "inquest run-42/ --html why.html           also a page: every rank over time\n"
            "inquest -q run-42/ && echo ended well",
@@ -307,8 +344,15 @@ std::span<const Option> OptionTable() {
   constexpr auto kAnalysis = &Options::analysis;
   constexpr auto kReplay = &Options::replay;
   static constexpr Option kOptions[] = {
-      {"format", 'f', "FORMAT", Formats, "How to print the verdict [text]", "",
-       [](Options& options, const std::string& value) { return Named<FindReportFormat>(options.format, value); }},
+      {"format", 'f', "FORMAT", Formats, "How to print the verdict [text]; as often as there are files to write", "",
+       AddFormat},
+      {"output",
+       'o',
+       "FILE",
+       {},
+       "Write that to a file, not to standard output; the second -o goes with the second --format, and so on",
+       "",
+       AddOutput},
       {"html",
        0,
        "FILE",
@@ -583,7 +627,6 @@ bool Accepts(const Command& command, const Option& option) {
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   Options options;
   options.command = &Commands().front();
-  options.format = FindReportFormat("text");
   std::vector<std::string> rest = arguments;
   if (const auto word = FindCommandWord(arguments)) {
     const auto found = std::ranges::find(Commands().subspan(1), arguments[*word], &Command::name);
@@ -617,10 +660,11 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   }
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (parsed[i] == nullptr || parsed[i]->count() == 0) continue;
-    // All of them, in their order: --host adds, of any other the last one stays.
+    // All of them, in their order: --host, --format and --output add, of any other the last one stays.
     for (const std::string& value : parsed[i]->results())
       if (const auto error = Apply(options, table[i], value)) return *error;
   }
+  if (const auto error = SettleReports(options)) return *error;
   return options;
 }
 

@@ -57,6 +57,12 @@ struct ReplayOptions {
   bool is_agent = false;  ///< started by another inquest: ends with its standard input
 };
 
+/// One report of a run.
+struct ReportOutput {
+  const ReportFormat* format = nullptr;  ///< never null
+  std::optional<std::string> file;       ///< nullopt: standard output
+};
+
 /// What the user asked for: of each command its own, and what all share.
 struct Options {
   const Command* command = nullptr;    ///< a row of Commands(), never null
@@ -66,7 +72,7 @@ struct Options {
   ReplayOptions replay;
   std::string rules_cause;  ///< `rules list --cause`; empty: all
   bool help_as_man = false;
-  const ReportFormat* format = nullptr;  ///< how to print a verdict, never null
+  std::vector<ReportOutput> reports;  ///< how to print a verdict, and where; at least one, at most one of them printed
   When color = When::kAuto;
   bool help = false, version = false;
 };

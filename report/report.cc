@@ -5,10 +5,14 @@ namespace inquest {
 
 std::span<const ReportFormat> ReportFormats() {
   static constexpr ReportFormat kFormats[] = {
-      {"text", [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context,
-                  const Sink& sink) { sink(RenderText(timeline, verdict, context)); }},
-      {"json", [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context,
-                  const Sink& sink) { RenderJson(timeline, verdict, context.tool_version, sink); }},
+      {"text", "",
+       [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
+         sink(RenderText(timeline, verdict, context));
+       }},
+      {"json", "\"schema\": \"inquest-verdict-1\"",
+       [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
+         RenderJson(timeline, verdict, context.tool_version, sink);
+       }},
   };
   return kFormats;
 }

@@ -33,6 +33,7 @@ using Sink = std::function<void(std::string_view)>;
 /// All that the program knows of a report format.
 struct ReportFormat {
   std::string_view name;
+  std::string_view mark;  ///< stands in the first KiB of every such report; empty: nothing tells it from a log
   void (*render)(const Timeline&, const Verdict&, const ReportContext&, const Sink&);
 };
 std::span<const ReportFormat> ReportFormats();

@@ -123,6 +123,54 @@ class CliTest(unittest.TestCase):
         self.assertIn("why.html: No such file or directory", errors)
         self.assertIn("a value that is not empty", run(self.log, "--html", "")[2])
 
+    def test_several_reports_of_one_run(self):
+        files = [self.folder / name for name in ("why.json", "why.txt", "again.json")]
+        json_too, text_too = run(self.log, "-f", "json")[1], run(self.log)[1]
+        together = run(self.log, "-f", "json", "-o", files[0], "--format=text", f"--output={files[1]}", "--html", self.folder / "why.html", "-f", "text")
+        self.assertEqual((FAILED, text_too, ""), together)
+        self.assertEqual([json_too, text_too], [file.read_text() for file in files[:2]])
+        self.assertTrue((self.folder / "why.html").exists())
+        self.assertEqual((FAILED, "", ""), run(self.log, "-o", files[2], "-f", "json"), "all that is asked for is in the file")
+        self.assertEqual((FAILED, "", ""), run("-q", self.log, "-f", "json", "-o", files[2], "-f", "text"))
+        self.assertEqual(json_too, files[2].read_text(), "a report of ours is written anew")
+        self.assertEqual((FAILED, text_too, ""), run(self.log, "-o", "-"))
+        self.assertEqual((FAILED, "", ""), run(self.log, "-o", files[1], COLUMNS="40"))
+        self.assertEqual(text_too, files[1].read_text(), "a file is as wide on every machine")
+        self.assertEqual(sorted(["job.log", "why.html", *(file.name for file in files)]), sorted(path.name for path in self.folder.iterdir()), "nothing else is left")
+
+    def test_reports_have_a_place_each(self):
+        out = self.folder / "out"
+        for arguments, part in ((["-f", "json", "-f", "text"], "only one report can go to standard output, and --format text is the second"),
+                                (["-o", out, "-f", "json", "-o", self.folder / "more"], "more: there is no --format for it"),
+                                (["-f", "json", "-o", out, "-f", "text", "-o", out], "out: two reports would be written to one file"),
+                                (["--html", out, "-o", out], "out: two reports would be written to one file"),
+                                (["-o", self.folder], "--output names a folder"),
+                                (["-o", self.log], "job.log: the report would overwrite one of the inputs"),
+                                (["-o", ""], "the name of a file, or -")):
+            with self.subTest(part=part):
+                self.assertIn(part, self.refused(self.log, *arguments))
+                self.assertFalse(out.exists())
+        self.assertEqual(OUT_OF_MEMORY, self.log.read_bytes())
+        self.assertIn("overwrite one of the inputs", self.refused(self.folder, "-f", "json", "-o", self.log))
+
+    def test_a_report_that_cannot_be_written_leaves_what_is_there(self):
+        status, out, err = run(self.log, "-f", "json", "-o", self.folder / "none" / "why.json", "-f", "text")
+        self.assertEqual((COULD_NOT_RUN, run(self.log)[1]), (status, out))
+        self.assertIn("none/why.json: No such file or directory\n  the report of --output was not written; its folder must be there", err)
+        status, _, err = run(self.log, "-f", "json", "-o", "/dev/full")
+        self.assertEqual(COULD_NOT_RUN, status)
+        self.assertIn("No space left", err)
+
+    def test_a_report_keeps_links_rights_and_pipes(self):
+        file, link = self.folder / "why.json", self.folder / "latest.json"
+        run(self.log, "-f", "json", "-o", file)
+        file.chmod(0o640)
+        link.symlink_to(file.name)
+        self.assertEqual((FAILED, "", ""), run("--attempt", "1", self.log, "-f", "json", "-o", link))
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(0o640, file.stat().st_mode & 0o777)
+        self.assertEqual((FAILED, run(self.log, "-f", "json")[1], ""), run(self.log, "-f", "json", "-o", "/dev/stdout"))
+
     def test_quiet_says_it_by_the_status(self):
         self.assertEqual(run("-q", self.log), (FAILED, "", ""))
 
