@@ -38,17 +38,13 @@ Turn TurnOf(std::size_t i) { return i == 0 ? kProof : i == 1 ? kMore : i == 2 ? 
 
 void Headline(Screen& screen, const Verdict& verdict) {
   Page page = screen.NewPage();
-  struct Word {
-    std::string_view text, paint;
-  };
-  static constexpr Word kFailed{"FAILED", style::kRed}, kHealthy{"HEALTHY", style::kGreen},
-      kUndecided{"UNDECIDED", style::kYellow};
   const bool failed = verdict.outcome == Outcome::kFailed, healthy = verdict.outcome == Outcome::kHealthy;
-  const Word& word = failed ? kFailed : healthy ? kHealthy : kUndecided;
+  const std::string_view badge = Badge(verdict.outcome);
+  const std::string_view paint = failed ? style::kRed : healthy ? style::kGreen : style::kYellow;
   std::string rest = (failed ? verdict.cause + ": " : "") + verdict.title;
   if (failed || healthy) rest += fmt::format(" (confidence {})", Percent(verdict.confidence));
-  rest = Cut(Sanitize(rest), page.width() - Columns(word.text) - 2);
-  page.Print("", page.Painted(word.text, word.paint) + "  " + page.Painted(rest, style::kBold));
+  rest = Cut(Sanitize(rest), page.width() - Columns(badge) - 2);
+  page.Print("", page.Painted(badge, paint) + "  " + page.Painted(rest, style::kBold));
   page.Paragraph("", verdict.summary, 5);
   screen.Add(kMust, page);
   for (const std::string& warning : verdict.warnings) {
@@ -111,9 +107,7 @@ void Evidence(Screen& screen, const Timeline& timeline, const Verdict& verdict) 
   const bool with_day = OnSeveralDays(verdict.evidence);
   for (const Citation& citation : verdict.evidence) {
     if (rows.size() == kEvidenceShown) break;
-    const std::string path =
-        citation.where.input < timeline.inputs.size() ? timeline.inputs[citation.where.input].path : "?";
-    rows.push_back({.place = Sanitize(fmt::format("{}:{}", path, citation.where.InputLine())),
+    rows.push_back({.place = Sanitize(PlaceOf(timeline, citation.where)),
                     .clock = ClockOf(citation, with_day),
                     .rank = citation.rank ? fmt::format("rank {}", citation.rank->value) : "",
                     .text = Sanitize(citation.text),
@@ -149,19 +143,13 @@ void Evidence(Screen& screen, const Timeline& timeline, const Verdict& verdict) 
   screen.More(verdict.evidence.size(), kEvidenceShown);
 }
 
-/// `63 x a rank waited in a collective until its timeout, first 12:11:05`.
 void Symptoms(Screen& screen, const Verdict& verdict) {
   screen.Begin("What followed");
   Page page = screen.NewPage();
   std::size_t shown = 0;
-  for (const Finding& finding : verdict.findings) {
-    std::string claim = FirstClause(finding.claim);
-    if (claim.ends_with('.')) claim.pop_back();
-    if (!finding.cause.empty() || claim.empty() || ++shown > kSymptomsShown) continue;
-    std::string text = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim;
-    if (!finding.citations.empty() && finding.citations.front().at)
-      text += (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
-    page.Line("  ", text);
+  for (const std::string& symptom : SymptomsInWords(verdict)) {
+    if (++shown > kSymptomsShown) break;
+    page.Line("  ", symptom);
     screen.Add(shown == 1 ? kMore : shown == 2 ? kSymptoms : kRest, page);
   }
 }
@@ -221,11 +209,7 @@ void Command(Page& page, const Remedy& remedy) {
 }
 
 void Remedies(Screen& screen, const Verdict& verdict, const std::string& replay_command) {
-  // What to do about an unknown cause is to collect, which stands above.
-  std::vector<Remedy> shown;
-  if (verdict.outcome == Outcome::kFailed) shown = verdict.remedies;
-  if (const auto replay = ReplayRemedy(verdict, replay_command))
-    shown.insert(shown.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(shown.size(), 2)), *replay);
+  const std::vector<Remedy> shown = RemediesOf(verdict, replay_command);
   screen.Begin("What to do");
   Page page = screen.NewPage();
   for (std::size_t i = 0; i < std::min(shown.size(), kRemediesShown); ++i) {
@@ -258,28 +242,6 @@ void Alternatives(Screen& screen, const Verdict& verdict, std::string_view title
   screen.More(verdict.alternatives.size(), kAlternativesShown);
 }
 
-/// What `inquest collect` could not get, by host and reason: `Not collected on node07: a.txt, b.txt (it is not
-/// installed)`.
-void NotCollectedOn(Screen& screen, const Timeline& timeline) {
-  Page page = screen.NewPage();
-  std::map<std::string, std::map<std::string, std::string>> hosts;
-  for (const Event& event : timeline.events)
-    if (const auto* lack = std::get_if<NotCollected>(&event.what)) {
-      std::string& names = hosts[timeline.HostOf(event).value_or("its node")][lack->reason];
-      names += (names.empty() ? "" : ", ") + lack->name;
-    }
-  std::size_t shown = 0;
-  for (const auto& [host, reasons] : hosts) {
-    if (++shown > kProblemsShown) break;
-    std::string text;
-    for (const auto& [reason, names] : reasons)
-      text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", names, reason);
-    page.Paragraph("  ", fmt::format("Not collected on {}: {}", host, text), kRows);
-    screen.Add(kForms, page);
-  }
-  screen.More(hosts.size(), kProblemsShown);
-}
-
 /// The starts before the one that the verdict is of, the latest first.
 void Attempts(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
   screen.Begin(fmt::format("Attempts: the job was started {} times", verdict.attempts.size()));
@@ -287,13 +249,8 @@ void Attempts(Screen& screen, const Timeline& timeline, const Verdict& verdict) 
   std::size_t shown = 0;
   for (auto attempt = verdict.attempts.rbegin(); attempt != verdict.attempts.rend(); ++attempt) {
     if (++shown > kAttemptsShown) break;
-    const std::string place =
-        fmt::format("{}:{}", timeline.inputs[attempt->first.where.input].path, attempt->first.where.InputLine());
-    const std::string what = attempt->judged ? "this verdict"
-                             : attempt->cause.empty()
-                                 ? "not looked at"
-                                 : fmt::format("{} ({})", attempt->cause, Percent(attempt->confidence));
-    page.Line("  ", fmt::format("{} from {}: {}", attempt->number, Sanitize(place), what));
+    page.Line("  ", fmt::format("{} from {}: {}", attempt->number, Sanitize(PlaceOf(timeline, attempt->first.where)),
+                                JudgedAs(*attempt)));
     screen.Add(shown <= 2 ? kDoubt : kRest, page);
   }
   screen.More(verdict.attempts.size(), kAttemptsShown);
@@ -301,12 +258,6 @@ void Attempts(Screen& screen, const Timeline& timeline, const Verdict& verdict) 
 
 /// What of the inputs could not be read, or is no log; where the report ends.
 void Coverage(Screen& screen, const Timeline& timeline) {
-  InputSummary sum;
-  for (const InputSummary& input : timeline.inputs) {
-    sum.bytes += input.bytes;
-    sum.lines += input.lines;
-    sum.damaged += input.damaged;
-  }
   screen.Begin("");
   Page page = screen.NewPage();
   std::size_t problems = 0;
@@ -316,11 +267,8 @@ void Coverage(Screen& screen, const Timeline& timeline) {
     screen.Add(kDoubt, page);
   }
   screen.More(problems, kProblemsShown);
-  std::string left_out;
-  for (const auto& [what, count] : timeline.left_out)
-    left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
-  if (!left_out.empty()) {
-    page.Line("", "Left out, more than is held in memory: " + left_out, style::kYellow);
+  if (const std::string left_out = LeftOutInWords(timeline); !left_out.empty()) {
+    page.Line("", left_out, style::kYellow);
     screen.Add(kDoubt, page);
   }
   std::size_t forms = 0;
@@ -330,10 +278,13 @@ void Coverage(Screen& screen, const Timeline& timeline) {
     screen.Add(kForms, page);
   }
   screen.More(forms, kProblemsShown);
-  NotCollectedOn(screen, timeline);
-  const std::size_t files = timeline.inputs.size();
-  screen.End(fmt::format("Read {} file{}, {}, {} lines; {}", files, files == 1 ? "" : "s", Size(sum.bytes), sum.lines,
-                         sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged"));
+  const std::vector<std::string> lacks = NotCollectedInWords(timeline);
+  for (std::size_t i = 0; i < std::min(lacks.size(), kProblemsShown); ++i) {
+    page.Paragraph("  ", lacks[i], kRows);
+    screen.Add(kForms, page);
+  }
+  screen.More(lacks.size(), kProblemsShown);
+  screen.End(ReadInWords(timeline));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the reports for people say in the same words: sizes, whom the verdict blames, whether to start again.
+// What the reports for people say in the same words.
 #include "report/words.h"
 
 #include <fmt/format.h>
@@ -19,6 +19,23 @@ bool Together(const Culprit& a, const Culprit& b) {
 std::string Percent(double confidence) { return fmt::format("{:.0f} %", confidence * 100); }
 
 std::string FirstClause(const std::string& claim) { return claim.substr(0, claim.find("; ")); }
+
+std::string_view Badge(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFailed:
+      return "FAILED";
+    case Outcome::kHealthy:
+      return "HEALTHY";
+    case Outcome::kUndecided:
+      break;
+  }
+  return "UNDECIDED";
+}
+
+std::string PlaceOf(const Timeline& timeline, const SourcePos& where) {
+  return fmt::format("{}:{}", where.input < timeline.inputs.size() ? timeline.inputs[where.input].path : "?",
+                     where.InputLine());
+}
 
 std::string Size(std::uint64_t bytes) {
   double size = static_cast<double>(bytes);
@@ -88,12 +105,71 @@ std::string PromptOf(const Remedy& remedy) {
   return remedy.hosts.empty() ? fmt::format("its host{}", end) : fmt::format("{}{}", fmt::join(remedy.hosts, ","), end);
 }
 
-std::optional<Remedy> ReplayRemedy(const Verdict& verdict, const std::string& command) {
-  if (command.empty() || !verdict.replay_helps) return std::nullopt;
-  Remedy out;
-  out.text = "Run the collective alone: it hangs again only if the machines are at fault.";
-  out.command = command;
-  out.kind = Remedy::Kind::kShell;
+std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay_command) {
+  std::vector<Remedy> out;
+  if (verdict.outcome == Outcome::kFailed) out = verdict.remedies;
+  if (replay_command.empty() || !verdict.replay_helps) return out;
+  Remedy replay;
+  replay.text = "Run the collective alone: it hangs again only if the machines are at fault.";
+  replay.command = replay_command;
+  replay.kind = Remedy::Kind::kShell;
+  constexpr std::size_t kInFront = 2;
+  out.insert(out.begin() + static_cast<std::ptrdiff_t>(std::min(out.size(), kInFront)), replay);
+  return out;
+}
+
+std::vector<std::string> SymptomsInWords(const Verdict& verdict) {
+  std::vector<std::string> out;
+  for (const Finding& finding : verdict.findings) {
+    std::string claim = FirstClause(finding.claim);
+    if (claim.ends_with('.')) claim.pop_back();
+    if (!finding.cause.empty() || claim.empty()) continue;
+    std::string text = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim;
+    if (!finding.citations.empty() && finding.citations.front().at)
+      text += (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
+std::string JudgedAs(const AttemptTold& attempt) {
+  if (attempt.judged) return "this verdict";
+  return attempt.cause.empty() ? "not looked at" : fmt::format("{} ({})", attempt.cause, Percent(attempt.confidence));
+}
+
+std::string ReadInWords(const Timeline& timeline) {
+  InputSummary sum;
+  for (const InputSummary& input : timeline.inputs) {
+    sum.bytes += input.bytes;
+    sum.lines += input.lines;
+    sum.damaged += input.damaged;
+  }
+  const std::size_t files = timeline.inputs.size();
+  return fmt::format("Read {} file{}, {}, {} lines; {}", files, files == 1 ? "" : "s", Size(sum.bytes), sum.lines,
+                     sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged");
+}
+
+std::string LeftOutInWords(const Timeline& timeline) {
+  std::string out;
+  for (const auto& [what, count] : timeline.left_out)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, what);
+  return out.empty() ? out : "Left out, more than is held in memory: " + out;
+}
+
+std::vector<std::string> NotCollectedInWords(const Timeline& timeline) {
+  std::map<std::string, std::map<std::string, std::string>> hosts;
+  for (const Event& event : timeline.events)
+    if (const auto* lack = std::get_if<NotCollected>(&event.what)) {
+      std::string& names = hosts[timeline.HostOf(event).value_or("its node")][lack->reason];
+      names += (names.empty() ? "" : ", ") + lack->name;
+    }
+  std::vector<std::string> out;
+  for (const auto& [host, reasons] : hosts) {
+    std::string text;
+    for (const auto& [reason, names] : reasons)
+      text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", names, reason);
+    out.push_back(fmt::format("Not collected on {}: {}", host, text));
+  }
   return out;
 }
 

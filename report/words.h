@@ -1,4 +1,5 @@
-// What the reports for people say in the same words: sizes, whom the verdict blames, whether to start again.
+// What the reports for people say in the same words: sizes, whom the verdict blames, what followed, what to do, what
+// was read.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,10 @@ namespace inquest {
 std::string Percent(double confidence);
 /// What a claim says before it explains itself: up to its first semicolon.
 std::string FirstClause(const std::string& claim);
+/// `FAILED`, `HEALTHY`, `UNDECIDED`.
+std::string_view Badge(Outcome outcome);
+/// `job.log:31`.
+std::string PlaceOf(const Timeline& timeline, const SourcePos& where);
 /// `4.2 MiB`.
 std::string Size(std::uint64_t bytes);
 
@@ -35,7 +40,22 @@ std::string_view RetryInWords(const Verdict& verdict);
 /// What stands in front of a command: where it is typed, and as whom; or what it is, if nothing to type.
 std::string PromptOf(const Remedy& remedy);
 
-/// Running the collective alone, as one more thing to do; nullopt where `command` is empty or it says nothing.
-std::optional<Remedy> ReplayRemedy(const Verdict& verdict, const std::string& command);
+/// What to do about the cause, if one was found; with `replay_command`, where it can say something, behind the two
+/// first things. What to do about an unknown cause is to collect.
+std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay_command);
+
+/// `63 x A rank waited in a collective until its timeout, first 12:11:05`, of each symptom.
+std::vector<std::string> SymptomsInWords(const Verdict& verdict);
+
+/// `cuda-oom (95 %)`, `this verdict`, `not looked at`.
+std::string JudgedAs(const AttemptTold& attempt);
+
+/// `Read 2 files, 4.9 KiB, 49 lines; 10 B damaged`.
+std::string ReadInWords(const Timeline& timeline);
+/// `Left out, more than is held in memory: 3 call`; empty: nothing was.
+std::string LeftOutInWords(const Timeline& timeline);
+/// What `inquest collect` could not get, of each host by reason: `Not collected on node07: a.txt, b.txt (it is not
+/// installed)`.
+std::vector<std::string> NotCollectedInWords(const Timeline& timeline);
 
 }  // namespace inquest

@@ -1,6 +1,7 @@
 // Cited lines as they stand in their files, with what stands round them.
 #include "report/html/parts.h"
 #include "report/terminal.h"
+#include "report/words.h"
 
 namespace inquest {
 namespace {
@@ -42,9 +43,8 @@ Html CitedLines::Show(EventIndex index) {
 
 Html CitedLines::Show(const Citation& citation) {
   const SourcePos& where = citation.where;
-  const std::string path = where.input < timeline_.inputs.size() ? timeline_.inputs[where.input].path : "?";
   const bool first = shown_.insert({where.input, where.InputLine()}).second;
-  Html head = Markup("<span class=\"place\">{}:{}</span>", path, where.InputLine());
+  Html head = Markup("<span class=\"place\">{}</span>", PlaceOf(timeline_, where));
   if (citation.at) head.markup += Markup(" <time>{}</time>", FormatClock(*citation.at)).markup;
   if (citation.rank) head.markup += Markup(" <span class=\"rank\">rank {}</span>", citation.rank->value).markup;
   if (citation.role == "cause") head.markup += " <span class=\"first\">first cause</span>";

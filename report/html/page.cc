@@ -3,7 +3,6 @@
 #include "report/html/page.h"
 
 #include <algorithm>
-#include <map>
 
 #include "report/html/parts.h"
 #include "report/terminal.h"
@@ -45,20 +44,16 @@ Html List(std::string_view tag, const Html& items) {
 
 // ---- the verdict -------------------------------------------------------------------------------------------------
 
-struct Words {
-  std::string_view badge, style;
-};
-
-Words WordsOf(Outcome outcome) {
+std::string_view StyleOf(Outcome outcome) {
   switch (outcome) {
     case Outcome::kFailed:
-      return {"FAILED", "failed"};
+      return "failed";
     case Outcome::kHealthy:
-      return {"HEALTHY", "healthy"};
+      return "healthy";
     case Outcome::kUndecided:
       break;
   }
-  return {"UNDECIDED", "undecided"};
+  return "undecided";
 }
 
 Html Culprits(const Verdict& verdict) {
@@ -70,7 +65,6 @@ Html Culprits(const Verdict& verdict) {
 }
 
 Html Top(const Verdict& verdict) {
-  const Words words = WordsOf(verdict.outcome);
   const bool undecided = verdict.outcome == Outcome::kUndecided;
   const Html code = undecided ? Html{} : Markup(" <code class=\"cause\">{}</code>", verdict.cause);
   const Html sure = undecided ? Html{} : Markup(" <span class=\"sure\">{} sure</span>", Percent(verdict.confidence));
@@ -88,14 +82,12 @@ Html Top(const Verdict& verdict) {
   return Markup(
       "<header class=\"verdict {}\"><p class=\"outcome\"><span class=\"badge\">{}</span>{}{}</p><h1>{}</h1>"
       "<p class=\"summary\">{}</p>{}{}</header>\n",
-      words.style, words.badge, code, sure, verdict.title, verdict.summary, List("dl", Html{facts}), Html{warnings});
+      StyleOf(verdict.outcome), Badge(verdict.outcome), code, sure, verdict.title, verdict.summary,
+      List("dl", Html{facts}), Html{warnings});
 }
 
 Html Remedies(const Verdict& verdict, const std::string& replay) {
-  std::vector<Remedy> remedies;
-  if (verdict.outcome == Outcome::kFailed) remedies = verdict.remedies;
-  if (const auto again = ReplayRemedy(verdict, replay))
-    remedies.insert(remedies.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(remedies.size(), 2)), *again);
+  const std::vector<Remedy> remedies = RemediesOf(verdict, replay);
   return List("ol", Each(remedies, remedies.size(), [](const Remedy& remedy) {
                 std::string more;
                 if (!remedy.command.empty())
@@ -125,9 +117,6 @@ Html Alternatives(const Verdict& verdict) {
 
 Html Attempts(const Timeline& timeline, const Verdict& verdict) {
   const Html cards = Each(verdict.attempts, verdict.attempts.size(), [&](const AttemptTold& attempt) {
-    const auto place = [&](const Citation& citation) {
-      return fmt::format("{}:{}", timeline.inputs[citation.where.input].path, citation.where.InputLine());
-    };
     const bool known = !attempt.cause.empty();
     const std::string when = attempt.first.at && attempt.last.at
                                  ? fmt::format("{} – {}", FormatClock(*attempt.first.at), FormatClock(*attempt.last.at))
@@ -135,10 +124,10 @@ Html Attempts(const Timeline& timeline, const Verdict& verdict) {
     return Markup(
         "<li class=\"{}{}\"><h3>Attempt {}{}</h3><p><code>{}</code> {}</p><p>{}</p><p class=\"note\">{} from "
         "{}</p></li>",
-        known ? WordsOf(attempt.outcome).style : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
+        known ? StyleOf(attempt.outcome) : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
         Html{attempt.judged ? ": this verdict" : ""}, known ? attempt.cause : "not looked at",
         known && attempt.outcome != Outcome::kUndecided ? Percent(attempt.confidence) : "", attempt.summary, when,
-        place(attempt.first));
+        PlaceOf(timeline, attempt.first.where));
   });
   return cards.markup.empty() ? Html{} : Markup("<ol class=\"attempts\">{}</ol>", cards);
 }
@@ -207,13 +196,9 @@ Html Findings(const Verdict& verdict, CitedLines& lines) {
 }
 
 Html Inputs(const Timeline& timeline) {
-  InputSummary sum;
   std::string rows;
   std::size_t shown = 0;
   for (const InputSummary& input : timeline.inputs) {
-    sum.bytes += input.bytes;
-    sum.lines += input.lines;
-    sum.damaged += input.damaged;
     if (++shown > kMostInputs) continue;
     std::string notes = input.problem;
     const auto add = [&](const std::string& note) { notes += (notes.empty() || note.empty() ? "" : "; ") + note; };
@@ -232,27 +217,16 @@ Html Inputs(const Timeline& timeline) {
   }
   if (shown > kMostInputs)
     rows += Markup("<tr><td colspan=\"7\">and {} more in --format json</td></tr>", shown - kMostInputs).markup;
-  std::string left_out;
-  for (const auto& [what, count] : timeline.left_out)
-    left_out += fmt::format("{}{} {}", left_out.empty() ? "" : ", ", count, what);
-  if (!left_out.empty()) left_out = "Left out, more than is held in memory: " + left_out + ".";
-  std::map<std::string, std::string> missing;
-  for (const Event& event : timeline.events)
-    if (const auto* lack = std::get_if<NotCollected>(&event.what)) {
-      std::string& names = missing[timeline.HostOf(event).value_or("its node")];
-      names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", lack->name, lack->reason);
-    }
+  const std::string left_out = LeftOutInWords(timeline);
   std::string lacks;
-  for (const auto& [host, names] : missing) lacks += Markup("<li>Not collected on {}: {}</li>", host, names).markup;
+  for (const std::string& lack : NotCollectedInWords(timeline)) lacks += Markup("<li>{}</li>", lack).markup;
   return Markup(
-      "<p>Read {} file{}, {}, {} lines; {}. {}</p>{}<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
+      "<p>{}. {}{}</p>{}<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
       "<th scope=\"col\">File</th><th scope=\"col\">Size</th><th scope=\"col\">Lines</th><th "
       "scope=\"col\">Understood</th>"
       "<th scope=\"col\">Damaged</th><th scope=\"col\">Holds</th><th scope=\"col\">Notes</th></tr></thead>"
       "<tbody>{}</tbody></table></div>",
-      timeline.inputs.size(), Html{timeline.inputs.size() == 1 ? "" : "s"}, Size(sum.bytes), sum.lines,
-      sum.damaged == 0 ? "nothing damaged" : Size(sum.damaged) + " damaged", left_out, List("ul", Html{lacks}),
-      Html{rows});
+      ReadInWords(timeline), left_out, Html{left_out.empty() ? "" : "."}, List("ul", Html{lacks}), Html{rows});
 }
 
 Html Head(const Verdict& verdict) {
