@@ -233,6 +233,7 @@ std::span<const Command> Commands() {
            "kubectl logs job/train --timestamps | inquest\n"
            "inquest --format json run-42/ | jq -r .verdict.cause\n"
            "inquest -f json -o why.json -f text run-42/   a file, and the text beside it\n"
+           "inquest -f markdown run-42/ -o why.md     a comment for a pull request\n"
            "inquest run-42/ --timeline                every rank over time, on the terminal\n"
            "inquest run-42/ --html why.html           also a page: every rank over time\n"
            "inquest -q run-42/ && echo ended well",

@@ -13,6 +13,10 @@ std::span<const ReportFormat> ReportFormats() {
        [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
          RenderJson(timeline, verdict, context.tool_version, sink);
        }},
+      {"markdown", "<!-- inquest: ",
+       [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
+         sink(RenderMarkdown(timeline, verdict, context));
+       }},
   };
   return kFormats;
 }

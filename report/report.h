@@ -43,6 +43,9 @@ const ReportFormat* FindReportFormat(std::string_view name);
 /// One screen for a person; ends in a newline. Everything that a log could have written is sanitised.
 std::string RenderText(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
 
+/// A comment of less than 60,000 characters in GitHub's Markdown; nothing in it that a log wrote is obeyed or linked.
+std::string RenderMarkdown(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
+
 /// The document of docs/json.md; ASCII, ends in a newline.
 void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink);
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version);

@@ -205,7 +205,7 @@ void Command(Page& page, const Remedy& remedy) {
   page.Command("     ", PromptOf(remedy), remedy.command);
   for (const Remedy::Want& want : remedy.needs)
     page.Paragraph("       ", fmt::format("{}: {}", want.name, want.meaning), 2, style::kDim);
-  if (remedy.destructive) page.Line("       ", "takes away what others may still use: look first", style::kDim);
+  if (remedy.destructive) page.Line("       ", kDestructive, style::kDim);
 }
 
 void Remedies(Screen& screen, const Verdict& verdict, const std::string& replay_command) {

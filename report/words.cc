@@ -105,6 +105,18 @@ std::string PromptOf(const Remedy& remedy) {
   return remedy.hosts.empty() ? fmt::format("its host{}", end) : fmt::format("{}{}", fmt::join(remedy.hosts, ","), end);
 }
 
+std::string WhereInWords(const Remedy& remedy) {
+  if (remedy.kind == Remedy::Kind::kPython) return "in the program";
+  if (remedy.kind == Remedy::Kind::kConfig) return "a setting";
+  if (remedy.kind == Remedy::Kind::kEdit) return "a change";
+  std::string where;
+  if (remedy.run_on == Remedy::Where::kNodes) where = "on every node";
+  if (remedy.run_on == Remedy::Where::kHost)
+    where = remedy.hosts.empty() ? "on its host" : fmt::format("on {}", fmt::join(remedy.hosts, ", "));
+  if (remedy.root) where += where.empty() ? "as root" : ", as root";
+  return where;
+}
+
 std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay_command) {
   std::vector<Remedy> out;
   if (verdict.outcome == Outcome::kFailed) out = verdict.remedies;

@@ -40,6 +40,10 @@ std::string_view RetryInWords(const Verdict& verdict);
 /// What stands in front of a command: where it is typed, and as whom; or what it is, if nothing to type.
 std::string PromptOf(const Remedy& remedy);
 
+/// The same as a clause: `on node07, as root`; empty: where the job is started.
+std::string WhereInWords(const Remedy& remedy);
+inline constexpr std::string_view kDestructive = "takes away what others may still use: look first";
+
 /// What to do about the cause, if one was found; with `replay_command`, where it can say something, behind the two
 /// first things. What to do about an unknown cause is to collect.
 std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay_command);

@@ -96,8 +96,7 @@ Html Remedies(const Verdict& verdict, const std::string& replay) {
                               .markup;
                 for (const Remedy::Want& want : remedy.needs)
                   more += Markup("<p class=\"note\"><code>{}</code>: {}</p>", want.name, want.meaning).markup;
-                if (remedy.destructive)
-                  more += "<p class=\"note\">It takes away what others may still use: look first.</p>";
+                if (remedy.destructive) more += Markup("<p class=\"note\">It {}.</p>", kDestructive).markup;
                 return Markup("<li>{}{}</li>", remedy.text, Html{more});
               }));
 }

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Gives what --format prints for other programs to a program that reads it: of cases, and of logs that would like to be more
+than text there.
+
+formats_test.py BINARY CORPUS [--every N] [unittest options]
+"""
+
+import html.parser
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+EVIL = (
+    "</script><script>evil()</script><img src=x onerror=evil()> </details> --> <!-- ]]> &amp; &#64;x \"quotes\" 'single' ``` ```` `x` ~~~ "
+    "@octocat @octo-org/all octo/repo#17 #18 GH-19 !20 https://evil.example/a www.evil.example a@evil.example ![x](https://evil.example/b) [y](//evil.example) $x^2$ :tada: "
+    "::error::evil ::stop-commands::evil ##[error]evil ##vso[task.complete] %0A::set-output name=evil::evil "
+    "\u202egnp.exe\u202c \u2066x\u2069 \u200bx \u2028 \u05e9\u05dc \x00 \x07 \x1b[31mred\x1b[0m \x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\ \ud83d"
+)
+STATUS_OF = {"healthy": 0, "failed": 1, "undecided": 2}
+binary, corpus, every = "", pathlib.Path(), 1
+
+
+def time_out(rank, op="ALLREDUCE"):
+    return (
+        f"[rank{rank}]:[E405 12:11:{rank:02}.123456789 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation timeout: "
+        f"WorkNCCL(SeqNum=4410, OpType={op}, NumelIn=253440000, NumelOut=253440000, Timeout(ms)=600000) ran for {600000 + rank} milliseconds before timing out.\n"
+    )
+
+
+def out_of_memory(rank, more=""):
+    return (
+        f"[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File \"/app/train.py\", line 84, in main\n[rank{rank}]:     loss.backward()\n"
+        f"[rank{rank}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.02 GiB is free. {more}\n"
+    )
+
+
+class Run:
+    """One run of the program with every format."""
+
+    def __init__(self, name, paths):
+        self.name, self.paths = name, [str(path) for path in paths]
+        self.status, text = self.print("json")
+        self.json = json.loads(text)
+
+    def print(self, name, *options):
+        result = subprocess.run([binary, "--format", name, *options, *self.paths], stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        assert not result.stderr, result.stderr.decode()
+        return result.returncode, result.stdout.decode()
+
+
+class Runs:
+    """Cases of the corpus, and jobs of which every text is hostile."""
+
+    folder = None
+    all = []
+
+    @classmethod
+    def get(cls):
+        if cls.all:
+            return cls.all
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="inquest-formats-"))
+        folders = sorted(path.parent for path in corpus.glob("*/case.json"))[::every]
+        cls.all = [Run(folder.name, sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "case.json")) for folder in folders]
+        evil = EVIL.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        hostile = {
+            "hostile": time_out(6) + "".join(time_out(rank, f"ALL{evil}REDUCE") for rank in range(6)) + out_of_memory(7, evil),
+            "a line of 1 MB": out_of_memory(3, evil + "`@#" * 350_000),
+            "lines that begin commands": "".join(f"{word}\n" for word in ("::error::evil", "/close", "# evil", "<!-- evil", "]]>", "```")) + out_of_memory(0, evil),
+            "little": "hello\n",
+        }
+        for number, (name, text) in enumerate(hostile.items()):
+            folder = cls.folder / str(number)
+            folder.mkdir()
+            # A slash in the name would be a folder.
+            path = folder / f"jo\nb ::error::'\"<b>@octocat#1`` %41,x={number}\x1b[31m\u202e.log"
+            path.write_text(text, encoding="utf-8")
+            cls.all.append(Run(name, [path]))
+        return cls.all
+
+
+class FormatTest(unittest.TestCase):
+    def each(self, name, check, *options):
+        """Hands every run with what it prints to `check`; the exit status is that of any format."""
+        for run in Runs.get():
+            with self.subTest(case=run.name):
+                status, text = run.print(name, *options)
+                self.assertEqual((run.status, STATUS_OF[run.json["outcome"]]), (status, status))
+                check(run, text)
+
+
+class Rendered(html.parser.HTMLParser):
+    """What cmark-gfm makes of a comment: its tags, its text outside of code, its code."""
+
+    def __init__(self, markdown):
+        super().__init__()
+        self.tags, self.comments, self.open, self.prose, self.code = set(), [], [], "", []
+        done = subprocess.run(["cmark-gfm", "--unsafe", "-e", "autolink", "-e", "strikethrough", "-e", "table"], input=markdown.encode(), capture_output=True, check=True, timeout=60)
+        self.feed(done.stdout.decode())
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.open.append(tag)
+        if tag == "code":
+            self.code.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+    def handle_comment(self, data):
+        self.comments.append(data)
+
+    def handle_data(self, data):
+        if "code" in self.open:
+            self.code[-1] += data
+        else:
+            self.prose += data
+
+
+class MarkdownTest(FormatTest):
+    TAGS = {"h3", "p", "strong", "ul", "ol", "li", "code", "pre", "details", "summary", "sub", "span", "blockquote"}
+
+    def test_comments(self):
+        def check(run, text):
+            self.assertLess(len(text), 60_000)
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+            self.assertNotRegex(text, r"(?m)^/")
+            comment = Rendered(text)
+            self.assertEqual([], comment.open)
+            self.assertEqual(set(), comment.tags - self.TAGS)
+            self.assertEqual(1, len(comment.comments))
+            # Mentions, issues, links, commands: nothing that a forge looks for in text.
+            self.assertNotRegex(comment.prose, r"@\w|[#!%~]\w|GH-\d|://|www\.|:[a-z]+:|::")
+            verdict = run.json["verdict"]
+            plain = comment.prose.replace("\u200b", "")
+            self.assertIn(verdict["title"], plain)
+            if "@" not in json.dumps(verdict):
+                self.assertIn(verdict["summary"], plain)
+            quoted = "".join(comment.code)
+            for cited in verdict["evidence"][:3]:
+                self.assertIn(f":{cited['line']}", quoted)
+            for remedy in verdict["remedies"] if run.json["outcome"] == "failed" else []:
+                if remedy["command"] and "Not shown" not in text:
+                    self.assertIn(remedy["command"] + "\n", comment.code, "a command is copied as it is")
+
+        self.each("markdown", check)
+
+
+def tearDownModule():
+    if Runs.folder:
+        shutil.rmtree(Runs.folder)
+
+
+if __name__ == "__main__":
+    binary, corpus = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+    rest = sys.argv[3:]
+    if rest[:1] == ["--every"]:
+        every, rest = int(rest[1]), rest[2:]
+    unittest.main(argv=[sys.argv[0], *rest])
