@@ -17,6 +17,10 @@ std::span<const ReportFormat> ReportFormats() {
        [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
          sink(RenderMarkdown(timeline, verdict, context));
        }},
+      {"junit", "<testsuites name=\"inquest\"",
+       [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
+         sink(RenderJunit(timeline, verdict, context));
+       }},
   };
   return kFormats;
 }

@@ -46,6 +46,9 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const R
 /// A comment of less than 60,000 characters in GitHub's Markdown; nothing in it that a log wrote is obeyed or linked.
 std::string RenderMarkdown(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
 
+/// One suite of one test, that the job ended well: it passes, fails with the cause, or errs where nothing decides.
+std::string RenderJunit(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
+
 /// The document of docs/json.md; ASCII, ends in a newline.
 void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink);
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version);

@@ -60,11 +60,7 @@ void Culprits(Screen& screen, const Verdict& verdict, std::string_view label) {
   Page page = screen.NewPage();
   const std::vector<Suspects> rows = FoldCulprits(verdict.culprits);
   for (std::size_t i = 0; i < std::min(rows.size(), kCulpritsShown); ++i) {
-    std::string text = Who(rows[i]);
-    const std::string& why = rows[i].first->why;
-    if (!text.empty() && !why.empty()) text += ": ";
-    text += why;
-    page.Paragraph(i == 0 ? label : "         ", text, 2);
+    page.Paragraph(i == 0 ? label : "         ", WhoAndWhy(rows[i]), 2);
     screen.Add(i == 0 ? kMust : TurnOf(i), page);
   }
   screen.More(rows.size(), kCulpritsShown);

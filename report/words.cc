@@ -78,6 +78,11 @@ std::string Who(const Suspects& suspects) {
                      : fmt::format("{} ({})", who, fmt::join(details, ", "));
 }
 
+std::string WhoAndWhy(const Suspects& suspects) {
+  const std::string who = Who(suspects), &why = suspects.first->why;
+  return who.empty() || why.empty() ? who + why : fmt::format("{}: {}", who, why);
+}
+
 std::string_view RetryInWords(const Verdict& verdict) {
   static const std::map<std::string_view, std::string_view> kWords = {
       {"yes", "yes, as it is"},

@@ -33,6 +33,8 @@ struct Suspects {
 std::vector<Suspects> FoldCulprits(const std::vector<Culprit>& culprits);
 /// `rank 28 on node07 (pid 2113, GPU 4, 0000:4e:00.0)`, `ranks 0-7 on node07`, `pids 41, 42, GPU 0`.
 std::string Who(const Suspects& suspects);
+/// The same, and why: `rank 28 on node07: its GPU fell off the bus`.
+std::string WhoAndWhy(const Suspects& suspects);
 
 /// Whether to start the job again; empty: there is nothing to say.
 std::string_view RetryInWords(const Verdict& verdict);

@@ -219,7 +219,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("missing.log", missing)
         self.assertIn("did you mean --format?", self.refused("--fromat", "json", self.log))
         self.assertIn("unknown option '-z'", self.refused("-z", self.log))
-        self.assertIn("one of text, json, markdown", self.refused("--format", "xml", self.log))
+        self.assertIn("one of text, json, markdown, junit", self.refused("--format", "xml", self.log))
         self.assertIn("a number", self.refused("--threads", "many", self.log))
         self.assertIn("a number", self.refused("--threads", "-1", self.log))
         self.assertIn("PATH=NAME", self.refused("--host", "dmesg.txt=", self.log))
@@ -466,7 +466,7 @@ class CliTest(unittest.TestCase):
 
     def test_bash_completes(self):
         self.assertEqual(self.complete("inquest --form"), ["--format"])
-        self.assertEqual(self.complete("inquest --format j"), ["json"])
+        self.assertEqual(self.complete("inquest --format j"), ["json", "junit"])
         self.assertEqual(self.complete("inquest expl"), ["explain"])
         self.assertEqual(self.complete("inquest jo"), ["job.log"])
         self.assertEqual(self.complete("inquest explain cuda-o"), ["cuda-oom"])

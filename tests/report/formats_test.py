@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
+SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support"
 EVIL = (
     "</script><script>evil()</script><img src=x onerror=evil()> </details> --> <!-- ]]> &amp; &#64;x \"quotes\" 'single' ``` ```` `x` ~~~ "
     "@octocat @octo-org/all octo/repo#17 #18 GH-19 !20 https://evil.example/a www.evil.example a@evil.example ![x](https://evil.example/b) [y](//evil.example) $x^2$ :tada: "
@@ -149,6 +151,30 @@ class MarkdownTest(FormatTest):
                     self.assertIn(remedy["command"] + "\n", comment.code, "a command is copied as it is")
 
         self.each("markdown", check)
+
+
+class JunitTest(FormatTest):
+    def test_suites(self):
+        files = []
+
+        def check(run, text):
+            files.append(Runs.folder / f"{len(files)}.xml")
+            files[-1].write_text(text, encoding="utf-8")
+            suite = xml.etree.ElementTree.fromstring(text).find("testsuite")
+            values = {each.get("name"): each.get("value") for each in suite.iter("property")}
+            verdict = run.json["verdict"]
+            self.assertEqual([verdict["cause"], verdict["fingerprint"], verdict["retry"]], [values.get(key) for key in ("cause", "fingerprint", "retry")])
+            result = suite.find("testcase")[:]
+            self.assertEqual({"failed": ["failure"], "undecided": ["error"], "healthy": []}[run.json["outcome"]], [each.tag for each in result])
+            for each in result:
+                self.assertEqual(verdict["cause"], each.get("type"))
+                self.assertTrue(each.get("message"))
+                for cited in verdict["evidence"]:
+                    self.assertIn(f":{cited['line']}: ", each.text)
+
+        self.each("junit", check)
+        checked = subprocess.run(["xmllint", "--noout", "--nonet", "--schema", SUPPORT / "junit.xsd", *files], capture_output=True, text=True, timeout=120)
+        self.assertEqual(0, checked.returncode, checked.stderr[-4000:])
 
 
 def tearDownModule():
