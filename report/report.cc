@@ -21,6 +21,10 @@ std::span<const ReportFormat> ReportFormats() {
        [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
          sink(RenderJunit(timeline, verdict, context));
        }},
+      {"github", "",
+       [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
+         sink(RenderGithub(timeline, verdict, context));
+       }},
   };
   return kFormats;
 }

@@ -46,6 +46,9 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const R
 /// A comment of less than 60,000 characters in GitHub's Markdown; nothing in it that a log wrote is obeyed or linked.
 std::string RenderMarkdown(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
 
+/// At most ten commands to the runner of a GitHub workflow, a line each; nothing of a log is one.
+std::string RenderGithub(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
+
 /// One suite of one test, that the job ended well: it passes, fails with the cause, or errs where nothing decides.
 std::string RenderJunit(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
 

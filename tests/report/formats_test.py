@@ -153,6 +153,40 @@ class MarkdownTest(FormatTest):
         self.each("markdown", check)
 
 
+class GithubTest(FormatTest):
+    """As the runner reads lines: a command of the newer kind begins one, behind blanks; one of the older kind begins anywhere."""
+
+    @staticmethod
+    def decoded(text, more=()):
+        for character, code in (("\r", "%0D"), ("\n", "%0A"), *more, ("%", "%25")):
+            text = text.replace(code, character)
+        return text
+
+    def test_annotations(self):
+        def check(run, text):
+            self.assertNotIn("##", text)
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+            lines = text.split("\n")
+            self.assertEqual("", lines.pop())
+            self.assertLessEqual(len(lines), 10)
+            levels = []
+            for line in lines:
+                match = re.fullmatch("::(error|warning|notice) (?:file=([^,:]+),line=([1-9][0-9]*),)?title=([^,:]+)::(.+)", line)
+                self.assertIsNotNone(match, line)
+                level, file, number, title, message = match.groups()
+                self.assertLess(len(line), 20_000)
+                levels.append(level)
+                if file:
+                    file = self.decoded(file, ((":", "%3A"), (",", "%2C")))
+                    shown = [re.sub("[\x00-\x1f\u202e]", "?", path) for path in [*run.paths, *(read["path"] for read in run.json["inputs"])]]
+                    self.assertIn(re.sub("[\u2400-\u241f]|<U\\+202E>", "?", file), shown)
+                for part in self.decoded(message).split("\n"):
+                    self.assertNotRegex(part, r"^\s*::")
+            self.assertEqual({"failed": "error", "undecided": "warning", "healthy": "notice"}[run.json["outcome"]], levels[0])
+
+        self.each("github", check)
+
+
 class JunitTest(FormatTest):
     def test_suites(self):
         files = []
