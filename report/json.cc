@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <map>
 
+#include "report/json_document.h"
 #include "report/json_value.h"
 #include "report/recorded.h"
 #include "report/report.h"
@@ -12,91 +12,10 @@
 namespace inquest {
 namespace {
 
+using Document = JsonDocument;
 using Json = JsonValue;
 
-/// Writes a document piece by piece: who is who of a large job would be as large again as the job's timeline.
-class Document {
- public:
-  explicit Document(const Sink& sink) : sink_(sink) {}
-  ~Document() { sink_(out_ + "\n"); }
-  Document(const Document&) = delete;
-  Document& operator=(const Document&) = delete;
-
-  void Begin(char bracket) {
-    if (!keyed_) Next();
-    keyed_ = false;
-    out_ += bracket;
-    depth_.push_back({bracket == '{' ? '}' : ']', true});
-  }
-  void End() {
-    const Level level = depth_.back();
-    depth_.pop_back();
-    if (!level.empty) Line();
-    out_ += level.close;
-  }
-  Document& Key(std::string_view key) {
-    Next();
-    AppendJsonText(key, out_);
-    out_ += ": ";
-    keyed_ = true;
-    return *this;
-  }
-  void Value(const Json& value) {
-    if (!keyed_) Next();
-    keyed_ = false;
-    const std::string& text = value.text();
-    std::size_t deep = depth_.size();
-    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
-      end = std::min(text.find('\n', at), text.size());
-      out_.append(text, at, end - at);
-      if (end == text.size()) break;
-      if (out_.back() == '{' || out_.back() == '[') ++deep;
-      if (text[end + 1] == '}' || text[end + 1] == ']') --deep;
-      out_.append("\n").append(2 * deep, ' ');
-    }
-    if (out_.size() < kPiece) return;
-    sink_(out_);
-    out_.clear();
-  }
-  template <class Rows>
-  void List(std::string_view key, const Rows& rows, const auto& convert) {
-    Key(key).Begin('[');
-    for (const auto& row : rows) Value(convert(row));
-    End();
-  }
-
- private:
-  static constexpr std::size_t kPiece = 1 << 16;
-  struct Level {
-    char close;
-    bool empty;
-  };
-  void Line() { out_.append("\n").append(2 * depth_.size(), ' '); }
-  void Next() {
-    if (depth_.empty()) return;
-    if (!depth_.back().empty) out_ += ',';
-    depth_.back().empty = false;
-    Line();
-  }
-  const Sink& sink_;
-  std::string out_;
-  std::vector<Level> depth_;
-  bool keyed_ = false;
-};
-
-template <class T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-template <class Tag, class Rep>
-Json OrNull(const std::optional<Strong<Tag, Rep>>& number) {
-  return number ? Json(number->value) : Json(nullptr);
-}
 Json Time(const std::optional<Timestamp>& at) { return at ? Json(FormatTime(*at)) : Json(nullptr); }
-
-/// Three digits: more would be noise of the multiplication.
-double Round(double confidence) { return std::round(confidence * 1000) / 1000; }
 
 Json Source(const Timeline& timeline, const SourcePos& where) {
   return where.input < timeline.inputs.size() ? Json(timeline.inputs[where.input].path) : Json(nullptr);
@@ -178,7 +97,7 @@ Json ToJson(const Timeline& timeline, const Verdict& verdict) {
   return Json{{"cause", verdict.cause},
               {"title", verdict.title},
               {"summary", verdict.summary},
-              {"confidence", Round(verdict.confidence)},
+              {"confidence", Rounded(verdict.confidence)},
               {"signature", OrNull(verdict.rule)},
               {"culprits", Culprits(verdict.culprits)},
               {"collective", ToJson(verdict.collective)},
@@ -192,7 +111,7 @@ Json ToJson(const Timeline& timeline, const Verdict& verdict) {
 
 Json ToJson(const Alternative& alternative) {
   return Json{{"cause", alternative.cause},
-              {"confidence", Round(alternative.confidence)},
+              {"confidence", Rounded(alternative.confidence)},
               {"signature", OrNull(alternative.rule)},
               {"why", alternative.why}};
 }
@@ -209,7 +128,7 @@ Json ToJson(const Timeline& timeline, const AttemptTold& attempt) {
               {"last", line(attempt.last)},
               {"outcome", attempt.cause.empty() ? Json(nullptr) : Json(Name(attempt.outcome))},
               {"cause", OrNull(attempt.cause)},
-              {"confidence", Round(attempt.confidence)},
+              {"confidence", Rounded(attempt.confidence)},
               {"summary", OrNull(attempt.summary)}};
 }
 
@@ -217,7 +136,7 @@ Json ToJson(const Timeline& timeline, const Finding& finding) {
   return Json{{"signature", finding.rule},
               {"cause", OrNull(finding.cause)},
               {"strength", Name(finding.strength)},
-              {"confidence", Round(finding.confidence)},
+              {"confidence", Rounded(finding.confidence)},
               {"claim", finding.claim},
               {"times", finding.times},
               {"culprits", Culprits(finding.culprits)},

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <initializer_list>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <string_view>
+
+#include "core/ids.h"
 
 namespace inquest {
 
@@ -63,5 +67,22 @@ struct JsonValue::Member {
   std::string_view key;
   JsonValue value;
 };
+
+/// null where it is not known; of a text, where it is empty.
+template <class T>
+JsonValue OrNull(const std::optional<T>& value) {
+  return value ? JsonValue(*value) : JsonValue(nullptr);
+}
+inline JsonValue OrNull(const std::string& text) { return text.empty() ? JsonValue(nullptr) : JsonValue(text); }
+template <class Tag, class Rep>
+JsonValue OrNull(const std::optional<Strong<Tag, Rep>>& number) {
+  return number ? JsonValue(number->value) : JsonValue(nullptr);
+}
+
+/// Of a confidence three digits: more would be noise of the multiplication.
+inline JsonValue Rounded(double confidence) {
+  constexpr double kDigits = 1000;
+  return JsonValue(std::round(confidence * kDigits) / kDigits);
+}
 
 }  // namespace inquest

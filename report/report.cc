@@ -25,6 +25,7 @@ std::span<const ReportFormat> ReportFormats() {
        [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
          sink(RenderGithub(timeline, verdict, context));
        }},
+      {"sarif", "\"name\": \"inquest\"", &RenderSarif},
   };
   return kFormats;
 }

@@ -52,6 +52,9 @@ std::string RenderGithub(const Timeline& timeline, const Verdict& verdict, const
 /// One suite of one test, that the job ended well: it passes, fails with the cause, or errs where nothing decides.
 std::string RenderJunit(const Timeline& timeline, const Verdict& verdict, const ReportContext& context);
 
+/// A log of SARIF 2.1.0 with one result, or none where the job ended well.
+void RenderSarif(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink);
+
 /// The document of docs/json.md; ASCII, ends in a newline.
 void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink);
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version);

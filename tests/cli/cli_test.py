@@ -219,7 +219,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("missing.log", missing)
         self.assertIn("did you mean --format?", self.refused("--fromat", "json", self.log))
         self.assertIn("unknown option '-z'", self.refused("-z", self.log))
-        self.assertIn("one of text, json, markdown, junit, github", self.refused("--format", "xml", self.log))
+        self.assertIn("one of text, json, markdown, junit, github, sarif", self.refused("--format", "xml", self.log))
         self.assertIn("a number", self.refused("--threads", "many", self.log))
         self.assertIn("a number", self.refused("--threads", "-1", self.log))
         self.assertIn("PATH=NAME", self.refused("--host", "dmesg.txt=", self.log))

@@ -14,7 +14,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.parse
 import xml.etree.ElementTree
+
+import jsonschema
 
 SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support"
 EVIL = (
@@ -209,6 +212,32 @@ class JunitTest(FormatTest):
         self.each("junit", check)
         checked = subprocess.run(["xmllint", "--noout", "--nonet", "--schema", SUPPORT / "junit.xsd", *files], capture_output=True, text=True, timeout=120)
         self.assertEqual(0, checked.returncode, checked.stderr[-4000:])
+
+
+class SarifTest(FormatTest):
+    def test_logs(self):
+        schema = json.loads((SUPPORT / "sarif.schema.json").read_text())
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
+
+        def check(run, text):
+            self.assertTrue(text.isascii())
+            document = json.loads(text)
+            self.assertEqual([], [f"{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in validator.iter_errors(document)])
+            results, rules = document["runs"][0]["results"], document["runs"][0]["tool"]["driver"]["rules"]
+            self.assertEqual({"failed": ["error"], "undecided": ["warning"], "healthy": []}[run.json["outcome"]], [result["level"] for result in results])
+            self.assertEqual(len(rules), len({rule["id"] for rule in rules}))
+            for result in results:
+                verdict = run.json["verdict"]
+                self.assertEqual((verdict["cause"], verdict["fingerprint"]), (result["ruleId"], result["partialFingerprints"]["inquest/v1"]))
+                self.assertEqual(result["ruleId"], rules[result["ruleIndex"]]["id"])
+                places = [each["physicalLocation"] for each in result["locations"] + result["relatedLocations"]]
+                paths = [urllib.parse.unquote(place["artifactLocation"]["uri"].removeprefix("file://")) for place in places]
+                self.assertLessEqual(set(paths), {read["path"] for read in run.json["inputs"]})
+                cited = [(each["source"], each["line"]) for each in verdict["evidence"]]
+                self.assertEqual(cited[:1], [(path, place["region"]["startLine"]) for path, place in zip(paths, places)][:1] if cited else [])
+
+        self.each("sarif", check)
 
 
 def tearDownModule():
