@@ -70,8 +70,8 @@ std::optional<Error> CheckFiles(const Options& options, const std::vector<std::s
   return std::nullopt;
 }
 
-ReportContext ContextOf(const TextStyle& style, const Analysis& analysis) {
-  ReportContext context{.text = style, .tool_version = Version()};
+ReportContext ContextOf(const Options& options, const TextStyle& style, const Analysis& analysis) {
+  ReportContext context{.text = style, .tool_version = Version(), .timeline_events = options.analysis.timeline_events};
   if (const auto& collective = analysis.verdict.collective)
     context.replay_command = CommandLine(PlanFrom(analysis.timeline, *collective));
   return context;
@@ -87,7 +87,7 @@ CommandResult Report(const Options& options, const std::shared_ptr<const Analysi
     result.status = failed.status;
     result.err += failed.err;
   };
-  const ReportContext in_file = ContextOf(StyleOfFile(options), *analysis);
+  const ReportContext in_file = ContextOf(options, StyleOfFile(options), *analysis);
   if (!options.analysis.html.empty()) check(WriteHtmlFile(options.analysis.html, *analysis, in_file));
   for (const ReportOutput& report : options.reports) {
     const auto render =
@@ -98,7 +98,7 @@ CommandResult Report(const Options& options, const std::shared_ptr<const Analysi
     if (report.file)
       check(WriteReportFile(FileOf(report), [&](const Sink& sink) { print(in_file, sink); }));
     else if (!options.analysis.quiet)
-      result.print = [print, context = ContextOf(StyleOfOutput(options), *analysis)](const Sink& sink) {
+      result.print = [print, context = ContextOf(options, StyleOfOutput(options), *analysis)](const Sink& sink) {
         print(context, sink);
       };
   }

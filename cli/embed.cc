@@ -33,6 +33,7 @@ std::string Assembler(const fs::path& docs, const fs::path& out) {
   const std::pair<std::string_view, fs::path> files[] = {{"rules", out / "rules.bin"},
                                                          {"sieve", out / "sieve.bin"},
                                                          {"verdict_schema", docs / "verdict.schema.json"},
+                                                         {"events_schema", docs / "events.schema.json"},
                                                          {"replay_schema", docs / "replay.schema.json"}};
   for (const auto& [name, path] : files) {
     text += fmt::format(

@@ -9,6 +9,8 @@ extern const char inquest_sieve_begin[];
 extern const char inquest_sieve_end[];
 extern const char inquest_verdict_schema_begin[];
 extern const char inquest_verdict_schema_end[];
+extern const char inquest_events_schema_begin[];
+extern const char inquest_events_schema_end[];
 extern const char inquest_replay_schema_begin[];
 extern const char inquest_replay_schema_end[];
 }
@@ -17,7 +19,12 @@ namespace inquest {
 
 std::string_view EmbeddedRules() { return {inquest_rules_begin, inquest_rules_end}; }
 std::string_view EmbeddedSieve() { return {inquest_sieve_begin, inquest_sieve_end}; }
-std::string_view VerdictSchema() { return {inquest_verdict_schema_begin, inquest_verdict_schema_end}; }
-std::string_view ReplaySchema() { return {inquest_replay_schema_begin, inquest_replay_schema_end}; }
+std::span<const std::pair<std::string_view, std::string_view>> Schemas() {
+  static const std::pair<std::string_view, std::string_view> kSchemas[] = {
+      {"verdict", {inquest_verdict_schema_begin, inquest_verdict_schema_end}},
+      {"events", {inquest_events_schema_begin, inquest_events_schema_end}},
+      {"replay", {inquest_replay_schema_begin, inquest_replay_schema_end}}};
+  return kSchemas;
+}
 
 }  // namespace inquest

@@ -132,9 +132,10 @@ CommandResult RunHelp(const Options& options) {
 
 CommandResult RunSchema(const Options& options) {
   const std::string which = options.arguments.empty() ? "verdict" : options.arguments.front();
-  if (which != "verdict" && which != "replay")
-    return CouldNotRun({fmt::format("there is no schema of '{}'", which), "verdict or replay", ""});
-  return {.status = 0, .out = std::string(which == "verdict" ? VerdictSchema() : ReplaySchema()), .err = ""};
+  for (const auto& [name, schema] : Schemas())
+    if (name == which) return {.status = 0, .out = std::string(schema), .err = ""};
+  return CouldNotRun({fmt::format("there is no schema of '{}'", which),
+                      fmt::format("one of {}", fmt::join(options.command->words, ", ")), ""});
 }
 
 CommandResult RunVersion(const Options&) {

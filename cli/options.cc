@@ -21,7 +21,7 @@ namespace {
 using Words = std::vector<std::string_view>;
 
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
-constexpr std::string_view kSchemaWords[] = {"verdict", "replay"};
+constexpr std::string_view kSchemaWords[] = {"verdict", "events", "replay"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
 constexpr std::string_view kHelpWords[] = {"rules", "explain", "collect", "replay", "completion", "schema", "version"};
 
@@ -106,6 +106,11 @@ Wanted SetThreads(Options& options, const std::string& value) {
 Wanted SetAttempt(Options& options, const std::string& value) {
   options.analysis.attempt = WholeNumber<std::size_t>(value, SIZE_MAX);
   return options.analysis.attempt.value_or(0) > 0 ? Wanted() : "a number from 1, of the report's list of attempts";
+}
+Wanted SetTimelineEvents(Options& options, const std::string& value) {
+  constexpr std::size_t kMost = 1'000'000;
+  options.analysis.timeline_events = WholeNumber(value, kMost);
+  return options.analysis.timeline_events ? Wanted() : fmt::format("a number from 0 (none) to {}", kMost);
 }
 Wanted SetTimeLimit(Options& options, const std::string& value) {
   constexpr std::uint64_t kDay = 24 * 60 * 60;
@@ -324,8 +329,9 @@ std::span<const Command> Commands() {
        .ids = "",
        .run = RunHelp},
       {.name = "schema",
-       .summary = "Print the JSON Schema of what --format json prints, or of what replay does.",
-       .usage = "inquest schema [verdict | replay]",
+       .summary =
+           "Print the JSON Schema of what --format json prints, of a line of --format jsonl, or of what replay does.",
+       .usage = "inquest schema [verdict | events | replay]",
        .examples = "inquest schema > verdict.schema.json      later versions may have more keys, and none less",
        .words = kSchemaWords,
        .ids = "",
@@ -368,6 +374,13 @@ std::span<const Option> OptionTable() {
        "Draw every rank over time, instead of the text",
        "",
        Set<kAnalysis, &AnalysisOptions::timeline, AsFlag>},
+      {"timeline-events",
+       0,
+       "N",
+       {},
+       "In JSON, what the picture shows of each rank, N events at most [json: 0, jsonl: all]",
+       "",
+       SetTimelineEvents},
       {"rules",
        0,
        "DIR",

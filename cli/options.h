@@ -31,8 +31,9 @@ struct AnalysisOptions {
   std::string html;                    ///< where a page goes beside what is printed; empty: nowhere
   unsigned threads = 0;                ///< 0: every core
   bool quiet = false;
-  bool whole = false;     ///< all of the report
-  bool timeline = false;  ///< the picture in its place
+  bool whole = false;                          ///< all of the report
+  bool timeline = false;                       ///< the picture in its place
+  std::optional<std::size_t> timeline_events;  ///< of each rank, in JSON; nullopt: as many as the format has by itself
 };
 
 struct CollectOptions {

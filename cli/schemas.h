@@ -1,13 +1,14 @@
 // The JSON Schemas of what the program prints, as docs/ has them.
 #pragma once
 
+#include <span>
 #include <string_view>
+#include <utility>
 
 namespace inquest {
 
-/// Of `--format json`.
-std::string_view VerdictSchema();
-/// Of `inquest replay --format json`.
-std::string_view ReplaySchema();
+/// By what `inquest schema` calls them: `verdict` of --format json, `events` of a line of --format jsonl, `replay` of
+/// `inquest replay --format json`.
+std::span<const std::pair<std::string_view, std::string_view>> Schemas();
 
 }  // namespace inquest

@@ -6,6 +6,7 @@
 
 #include "report/json_document.h"
 #include "report/json_value.h"
+#include "report/lane_events.h"
 #include "report/recorded.h"
 #include "report/report.h"
 
@@ -247,12 +248,41 @@ Json EventToJson(const Timeline& timeline, const std::optional<EventIndex>& inde
               {"text", event.text}};
 }
 
-Json RankTimelineToJson(const Timeline& timeline, const RankRow& row) {
-  return Json{{"rank", row.rank.value},
-              {"first_event", EventToJson(timeline, row.first_event)},
-              {"last_event", EventToJson(timeline, row.last_event)},
-              {"last_collective", OrNull(row.last_collective)},
-              {"final_state", row.final_state.empty() ? Json("unknown") : Json(row.final_state)}};
+/// What the picture has of each rank, where that is asked for: at most so many events.
+class RankEvents {
+ public:
+  RankEvents(const Timeline& timeline, const Verdict& verdict, std::size_t most)
+      : most_(most), picture_(most > 0 ? DrawPicture(timeline, verdict) : Picture()), rows_(timeline, picture_) {
+    for (const Lane& lane : picture_.lanes)
+      if (lane.rank) lanes_.emplace(lane.rank->value, &lane);
+  }
+  void AddTo(Json& json, int rank) const {
+    if (most_ == 0) return;
+    const auto lane = lanes_.find(rank);
+    const LaneEvents events = lane == lanes_.end() ? LaneEvents{} : EventsOf(*lane->second, most_);
+    json.Add("events", List(events.rows, [this](const LaneEvent& event) {
+               Json row = Json::object();
+               rows_.Add(event, row);
+               return row;
+             }));
+    json.Add("events_left_out", events.left_out);
+  }
+
+ private:
+  std::size_t most_;
+  Picture picture_;
+  EventRows rows_;
+  std::map<int, const Lane*> lanes_;
+};
+
+Json RankTimelineToJson(const Timeline& timeline, const RankRow& row, const RankEvents& told) {
+  Json out{{"rank", row.rank.value},
+           {"first_event", EventToJson(timeline, row.first_event)},
+           {"last_event", EventToJson(timeline, row.last_event)},
+           {"last_collective", OrNull(row.last_collective)},
+           {"final_state", row.final_state.empty() ? Json("unknown") : Json(row.final_state)}};
+  told.AddTo(out, row.rank.value);
+  return out;
 }
 
 Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
@@ -397,7 +427,8 @@ Json InputToJson(const InputSummary& input, const Json& missing) {
 
 }  // namespace
 
-void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink) {
+void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink,
+                std::size_t events) {
   auto missing = Missing(timeline);
   Document document(sink);
   document.Begin('{');
@@ -412,7 +443,9 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   document.Key("warnings").Value(verdict.warnings);
   document.Key("job");
   WriteJob(timeline, document);
-  document.List("timeline", timeline.ranks, [&](const RankRow& row) { return RankTimelineToJson(timeline, row); });
+  const RankEvents told(timeline, verdict, events);
+  document.List("timeline", timeline.ranks,
+                [&](const RankRow& row) { return RankTimelineToJson(timeline, row, told); });
   document.List("lifelines", verdict.lifelines, [&](const Lifeline& line) { return LifelineToJson(timeline, line); });
   WriteRecorded(timeline, document);
   document.Key("inputs").Begin('[');

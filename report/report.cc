@@ -11,8 +11,9 @@ std::span<const ReportFormat> ReportFormats() {
        }},
       {"json", "\"schema\": \"inquest-verdict-1\"",
        [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
-         RenderJson(timeline, verdict, context.tool_version, sink);
+         RenderJson(timeline, verdict, context.tool_version, sink, context.timeline_events.value_or(0));
        }},
+      {"jsonl", "\"schema\": \"inquest-events-1\"", &RenderJsonLines},
       {"markdown", "<!-- inquest: ",
        [](const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
          sink(RenderMarkdown(timeline, verdict, context));

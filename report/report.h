@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,7 +25,8 @@ struct TextStyle {
 struct ReportContext {
   TextStyle text;
   std::string_view tool_version;
-  std::string replay_command = {};  ///< runs the verdict's collective again; empty: it cannot be run
+  std::string replay_command = {};                  ///< runs the verdict's collective again; empty: it cannot be run
+  std::optional<std::size_t> timeline_events = {};  ///< of each rank, at most; nullopt: in JSON none, a line each all
 };
 
 /// Takes a report piece by piece.
@@ -55,8 +57,12 @@ std::string RenderJunit(const Timeline& timeline, const Verdict& verdict, const 
 /// A log of SARIF 2.1.0 with one result, or none where the job ended well.
 void RenderSarif(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink);
 
-/// The document of docs/json.md; ASCII, ends in a newline.
-void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink);
+/// An object a line, ASCII: the verdict, then every event of every lane of the picture, ranks first.
+void RenderJsonLines(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink);
+
+/// The document of docs/json.md; ASCII, ends in a newline. `events`: so many of each rank's, at most.
+void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Sink& sink,
+                std::size_t events = 0);
 std::string RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version);
 
 }  // namespace inquest

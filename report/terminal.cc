@@ -178,6 +178,8 @@ std::string Telling(const std::string& line, int width, int rows) {
   return rest.empty() || rest.size() == text.size() ? text : "…" + std::string(rest);
 }
 
+std::string Shortened(std::string_view line, int width) { return Cut(Telling(Reveal(line), width, 1), width); }
+
 std::vector<std::string> Wrap(std::string_view text, int width, int rows) {
   std::vector<std::string> lines;
   while (static_cast<int>(lines.size()) + 1 < rows && Columns(text) > width) {

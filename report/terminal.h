@@ -25,6 +25,10 @@ std::string Cut(std::string_view text, int width);
 /// beside it, or that another writer left on the line.
 std::string Telling(const std::string& line, int width, int rows);
 
+/// A line of a log that stands for itself in a picture: what tells most of it, controls made visible, cut at the width.
+std::string Shortened(std::string_view line, int width);
+inline constexpr int kShortened = 280;
+
 /// Lines of at most `width` columns, broken at spaces, hard where a word is longer; at most `rows` of them, the last
 /// one cut if more would follow. At least one line.
 std::vector<std::string> Wrap(std::string_view text, int width, int rows);

@@ -11,7 +11,6 @@ namespace {
 
 // A page of 4,096 ranks is to stay below 2 MB, whatever they printed.
 constexpr std::size_t kMostLanes = 6144, kTextBytes = 600'000, kMarkBytes = 480'000;
-constexpr int kTextWidth = 280;
 
 /// Numbers and texts that are given out once each, in the order in which they came.
 template <class Value>
@@ -184,7 +183,7 @@ class Data {
       const Event& event = timeline_.events[picture_.moments[moment].event];
       std::string form, numbers;
       bool in_number = false;
-      for (const char c : Cut(Telling(Reveal(event.text), kTextWidth, 1), kTextWidth)) {
+      for (const char c : Shortened(event.text, kShortened)) {
         const bool digit = c >= '0' && c <= '9';
         if (digit && !in_number) {
           form += '\x01';

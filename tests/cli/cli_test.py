@@ -219,7 +219,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("missing.log", missing)
         self.assertIn("did you mean --format?", self.refused("--fromat", "json", self.log))
         self.assertIn("unknown option '-z'", self.refused("-z", self.log))
-        self.assertIn("one of text, json, markdown, junit, github, sarif", self.refused("--format", "xml", self.log))
+        self.assertIn("one of text, json, jsonl, markdown, junit, github, sarif", self.refused("--format", "xml", self.log))
         self.assertIn("a number", self.refused("--threads", "many", self.log))
         self.assertIn("a number", self.refused("--threads", "-1", self.log))
         self.assertIn("PATH=NAME", self.refused("--host", "dmesg.txt=", self.log))
@@ -273,9 +273,9 @@ class CliTest(unittest.TestCase):
         self.assertEqual(run(case, "--format", "json")[1], text, "the analysis and fr print one document")
         self.assertEqual(run("fr", case, "-q"), (FAILED, "", ""))
         self.assertIn("name the dumps", self.refused("fr"))
-        for which in ("verdict", "replay"):
+        for which in ("verdict", "events", "replay"):
             self.assertEqual(run("schema", which)[1], (ROOT / "docs" / f"{which}.schema.json").read_text())
-        self.assertIn("verdict or replay", self.refused("schema", "other"))
+        self.assertIn("one of verdict, events, replay", self.refused("schema", "other"))
         self.assertIn("no dump of a Flight Recorder", self.refused("fr", ROOT / "corpus/oom-on-one-rank-others-time-out"))
         counted = ROOT / "corpus/ras-json-shows-who-is-behind-behind-who-waits"
         table = run("fr", counted)[1]
@@ -466,7 +466,7 @@ class CliTest(unittest.TestCase):
 
     def test_bash_completes(self):
         self.assertEqual(self.complete("inquest --form"), ["--format"])
-        self.assertEqual(self.complete("inquest --format j"), ["json", "junit"])
+        self.assertEqual(self.complete("inquest --format j"), ["json", "jsonl", "junit"])
         self.assertEqual(self.complete("inquest expl"), ["explain"])
         self.assertEqual(self.complete("inquest jo"), ["job.log"])
         self.assertEqual(self.complete("inquest explain cuda-o"), ["cuda-oom"])

@@ -19,6 +19,9 @@ import xml.etree.ElementTree
 
 import jsonschema
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import schemas
+
 SUPPORT = pathlib.Path(__file__).resolve().parents[1] / "support"
 EVIL = (
     "</script><script>evil()</script><img src=x onerror=evil()> </details> --> <!-- ]]> &amp; &#64;x \"quotes\" 'single' ``` ```` `x` ~~~ "
@@ -238,6 +241,36 @@ class SarifTest(FormatTest):
                 self.assertEqual(cited[:1], [(path, place["region"]["startLine"]) for path, place in zip(paths, places)][:1] if cited else [])
 
         self.each("sarif", check)
+
+
+class JsonLinesTest(FormatTest):
+    def test_lines(self):
+        schema = schemas.strict("events")
+        jsonschema.Draft202012Validator.check_schema(schema)
+        line_of = {name: jsonschema.Draft202012Validator({**schema["$defs"][name], "$defs": schema["$defs"]}) for name in ("verdict", "event", "count")}
+
+        def check(run, text):
+            self.assertTrue(text.isascii())
+            rows = [json.loads(line) for line in text.splitlines()]
+            for number, row in enumerate(rows):
+                kind = "verdict" if number == 0 else "count" if row["kind"] in ("left-out", "nothing") else "event"
+                self.assertEqual([], [f"{number}: {error.message[:300]}" for error in line_of[kind].iter_errors(row)])
+            verdict = run.json["verdict"]
+            self.assertEqual([verdict[key] for key in ("cause", "fingerprint", "summary")], [rows[0][key] for key in ("cause", "fingerprint", "summary")])
+            ranks = [row["rank"] for row in rows[1:] if row["lane"] == "rank"]
+            self.assertEqual(sorted(ranks), ranks)
+            # The document has the same events, of the ranks that it lists.
+            with_events = json.loads(run.print("json", "--timeline-events", "1000000")[1])
+            lane = {"lane", "rank", "host", "pid", "name", "attempt", "culprit"}
+            for rank in with_events["timeline"]:
+                own = [{key: value for key, value in row.items() if key not in lane} for row in rows[1:] if row["rank"] == rank["rank"] and row["kind"] in ("state", "mark", "end")]
+                self.assertEqual(rank["events"], own)
+            bounded = [json.loads(line) for line in run.print("jsonl", "--timeline-events", "0")[1].splitlines()]
+            self.assertLessEqual({row["kind"] for row in bounded[1:]}, {"left-out", "nothing"})
+            events = sum(row["kind"] in ("state", "mark", "end") for row in rows)
+            self.assertEqual(events, sum(row.get("times", 0) for row in bounded) - sum(row["times"] for row in rows[1:] if row["kind"] == "left-out"))
+
+        self.each("jsonl", check)
 
 
 def tearDownModule():

@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import schemas
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+WHERE_ASKED_FOR = {"rank_timeline": {"events", "events_left_out"}}  # by --timeline-events
 EXIT_OF_OUTCOME = {"healthy": 0, "failed": 1, "undecided": 2}
 binary = ""
 cases = pathlib.Path()
@@ -59,7 +60,7 @@ class SchemaTest(unittest.TestCase):
         for name, part in [("document", schema), *schema["$defs"].items()]:
             if "properties" in part:
                 self.assertFalse(part["additionalProperties"], name)
-                self.assertEqual(sorted(part["required"]), sorted(part["properties"]), name)
+                self.assertEqual(sorted(part["required"]), sorted(set(part["properties"]) - WHERE_ASKED_FOR.get(name, set())), name)
 
     def test_every_case(self):
         folders = sorted(path.parent for path in cases.glob("*/case.json"))
@@ -69,6 +70,22 @@ class SchemaTest(unittest.TestCase):
                 files = sorted(str(path) for path in folder.rglob("*") if path.is_file() and path.name != "case.json")
                 document = self.check(files)
                 self.assertEqual(sorted({read["path"].split(":")[0] for read in document["inputs"]}), files)  # members of an archive count as it
+
+    def test_events_of_ranks(self):
+        for folder in sorted(path.parent for path in cases.glob("*/case.json"))[::8]:
+            with self.subTest(case=folder.name):
+                whole, some, none = (self.check([f"--timeline-events={most}", folder]) for most in (1000, 3, 0))
+                for all_of_it, rank in zip(whole["timeline"], some["timeline"]):
+                    events, left_out = all_of_it.pop("events"), all_of_it.pop("events_left_out")
+                    self.assertEqual(sorted(event["order"] for event in events), [event["order"] for event in events])
+                    self.assertEqual(len(events) + left_out, len(rank["events"]) + rank["events_left_out"])
+                    self.assertLessEqual(len(rank["events"]), 3)
+                    for event in rank["events"]:
+                        self.assertIn(event, events)
+                    self.assertTrue(not events or rank["events"])
+                    del rank["events"], rank["events_left_out"]
+                self.assertEqual(none, whole)
+                self.assertEqual(none, some)
 
     def test_next_to_nothing(self):
         document = self.check(["-"], b"\n")

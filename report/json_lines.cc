@@ -1,0 +1,101 @@
+// One JSON object a line: for tools that read tables. What happened, as the page and the terminal draw it.
+#include <algorithm>
+
+#include "report/lane_events.h"
+#include "report/report.h"
+#include "report/words.h"
+
+namespace inquest {
+namespace {
+
+using Json = JsonValue;
+
+/// Texts hold no line ends of their own: they are escaped.
+std::string OneLine(const Json& value) {
+  std::string out;
+  for (const char c : value.text())
+    if (c != '\n')
+      out += c;
+    else if (out.back() == ',')
+      out += ' ';
+  return out + "\n";
+}
+
+std::string_view Name(Lane::Of of) {
+  switch (of) {
+    case Lane::Of::kRank:
+      return "rank";
+    case Lane::Of::kProcess:
+      return "process";
+    case Lane::Of::kWriter:
+      return "writer";
+    case Lane::Of::kHost:
+      return "host";
+    case Lane::Of::kDevice:
+      break;
+  }
+  return "device";
+}
+
+std::size_t AttemptOf(const Verdict& verdict) {
+  const auto judged = std::ranges::find_if(verdict.attempts, &AttemptTold::judged);
+  return judged == verdict.attempts.end() ? 1 : judged->number;
+}
+
+Json Head(const Verdict& verdict, std::string_view tool_version, const Json& zero) {
+  std::vector<std::string> culprits;
+  for (const Suspects& suspects : FoldCulprits(verdict.culprits)) culprits.push_back(WhoAndWhy(suspects));
+  return Json{{"kind", "verdict"},
+              {"schema", "inquest-events-1"},
+              {"version", tool_version},
+              {"outcome", inquest::Name(verdict.outcome)},
+              {"cause", verdict.cause},
+              {"title", verdict.title},
+              {"summary", verdict.summary},
+              {"confidence", Rounded(verdict.confidence)},
+              {"signature", OrNull(verdict.rule)},
+              {"culprits", culprits},
+              {"retry", verdict.retry},
+              {"exclude_hosts", verdict.exclude_hosts},
+              {"fingerprint", OrNull(verdict.fingerprint)},
+              {"attempt", AttemptOf(verdict)},
+              {"zero", zero}};
+}
+
+Json OfLane(const Lane& lane, std::size_t attempt) {
+  return Json{{"lane", Name(lane.of)},   {"rank", OrNull(lane.rank)}, {"host", OrNull(lane.host)},
+              {"pid", OrNull(lane.pid)}, {"name", OrNull(lane.name)}, {"attempt", attempt},
+              {"culprit", lane.culprit}};
+}
+
+}  // namespace
+
+void RenderJsonLines(const Timeline& timeline, const Verdict& verdict, const ReportContext& context, const Sink& sink) {
+  const Picture picture = DrawPicture(timeline, verdict);
+  std::vector<const Lane*> lanes;
+  for (const Lane& lane : picture.lanes) lanes.push_back(&lane);
+  std::ranges::stable_sort(lanes, {}, [](const Lane* lane) {
+    return std::pair(!lane->rank.has_value(), lane->rank ? lane->rank->value : 0);
+  });
+  const EventRows rows(timeline, picture);
+  const std::size_t attempt = AttemptOf(verdict);
+  sink(OneLine(Head(verdict, context.tool_version, rows.Zero())));
+  for (const Lane* lane : lanes) {
+    std::string lines;
+    const LaneEvents events = EventsOf(*lane, context.timeline_events);
+    for (const LaneEvent& event : events.rows) {
+      Json row = OfLane(*lane, attempt);
+      rows.Add(event, row);
+      lines += OneLine(row);
+    }
+    if (events.left_out > 0 || events.rows.empty()) {
+      Json row = OfLane(*lane, attempt);
+      row.Add("kind", events.left_out > 0 ? "left-out" : "nothing");
+      row.Add("times", events.left_out);
+      lines += OneLine(row);
+    }
+    if (!lines.empty()) sink(lines);
+  }
+}
+
+}  // namespace inquest
