@@ -1,4 +1,4 @@
-// What a file is that holds no lines, by its first bytes.
+// What a file is that is not read, by its first bytes: it holds no lines, or what inquest said of some.
 #include "parsers/binary_form.h"
 
 #include <algorithm>
@@ -22,6 +22,7 @@ constexpr InputForm kPacked{"archive", "an archive of a kind that is not opened;
 constexpr InputForm kPicture{"picture", "a picture, which is not read; copy its text out"};
 constexpr InputForm kPdf{"pdf", "a PDF, which is not read; copy its text out"};
 constexpr InputForm kArrays{"arrays", "arrays or weights, which are not read"};
+constexpr InputForm kReport{"inquest-report", "a report of inquest's, which is passed over"};
 constexpr InputForm kBinary{"binary", "mostly no text; read as if it were"};
 
 struct Magic {
@@ -42,6 +43,18 @@ constexpr std::array kMagics = {
     Magic{"GGUF", &kArrays},
 };
 
+/// What --format wrote beside the logs quotes their lines: it would be a witness of itself.
+bool IsReport(string_view head) {
+  constexpr std::size_t kLookedAt = 1024;
+  head = head.substr(0, kLookedAt);
+  const auto has = [head](string_view mark) { return head.find(mark) != string_view::npos; };
+  if (head.starts_with('{'))
+    return has("\"inquest-verdict-1\"") || has("\"inquest-events-1\"") || has("\"inquest-replay-1\"") ||
+           (has("/sarif-schema-") && has("\"name\": \"inquest\""));
+  return head.starts_with("<!-- inquest: ") || (head.starts_with("<?xml") && has("<testsuites name=\"inquest\"")) ||
+         (head.starts_with("<!doctype html>") && has("content=\"inquest\""));
+}
+
 bool HasBinary(string_view head) { return head.find('\0') != string_view::npos; }
 
 const InputForm* FormOfElf(string_view head) {
@@ -61,6 +74,7 @@ const InputForm* UnreadForm(string_view path, string_view head) {
                        "ELF"))
     return FormOfElf(head);
   if (IsPickle(head)) return &kPickle;
+  if (IsReport(head)) return &kReport;
   for (const auto& [bytes, form] : kMagics)
     if (head.starts_with(bytes) && (HasBinary(head) || form == &kPdf)) return form;
   for (const string_view end : {string_view(".nsys-rep"), string_view(".qdrep"), string_view(".ncu-rep")})

@@ -101,7 +101,8 @@ Json EventRows::SecondsOf(std::uint32_t moment) const {
   if (!IsTimed(m)) return nullptr;
   constexpr std::int64_t kMicrosecond = 1000;  // nothing finer is told
   constexpr double kSecond = 1e6;
-  return Json(static_cast<double>((m.ns - *zero_) / kMicrosecond) / kSecond);
+  const std::int64_t microseconds = (m.ns - *zero_) / kMicrosecond;
+  return Json(static_cast<double>(microseconds) / kSecond);
 }
 
 void EventRows::Add(const LaneEvent& event, JsonValue& row) const {

@@ -138,6 +138,16 @@ class CliTest(unittest.TestCase):
         self.assertEqual(text_too, files[1].read_text(), "a file is as wide on every machine")
         self.assertEqual(sorted(["job.log", "why.html", *(file.name for file in files)]), sorted(path.name for path in self.folder.iterdir()), "nothing else is left")
 
+    def test_reports_beside_the_logs_count_for_nothing(self):
+        (self.folder / "rank1.log").write_bytes(b"[rank1]: step 10 of 20\n")
+        before = json.loads(run("--format", "json", self.folder)[1])
+        names = ("json", "jsonl", "markdown", "junit", "sarif")
+        run(self.folder, *(word for name in names for word in ("-f", name, "-o", self.folder / f"why.{name}")), "--html", self.folder / "why.html")
+        after = json.loads(run("--format", "json", self.folder)[1])
+        self.assertEqual({f"why.{name}" for name in (*names, "html")}, {pathlib.Path(one["path"]).name for one in after["inputs"] if one["form"] and one["form"]["name"] == "inquest-report"})
+        for key in ("verdict", "findings", "job", "timeline", "lifelines"):
+            self.assertEqual(before[key], after[key])
+
     def test_reports_have_a_place_each(self):
         out = self.folder / "out"
         for arguments, part in ((["-f", "json", "-f", "text"], "only one report can go to standard output, and --format text is the second"),
@@ -272,6 +282,12 @@ class CliTest(unittest.TestCase):
         self.assertIn([6], [wait["idle"] for wait in waits])
         self.assertEqual(run(case, "--format", "json")[1], text, "the analysis and fr print one document")
         self.assertEqual(run("fr", case, "-q"), (FAILED, "", ""))
+        table, page = self.folder / "fr.txt", self.folder / "fr.md"
+        self.assertEqual((FAILED, text, ""), run("fr", case, "-o", table, "-f", "text", "-f", "markdown", "-o", page, "-f", "json"))
+        self.assertEqual(run("fr", case)[1], table.read_text())
+        self.assertEqual(run(case, "-f", "markdown")[1], page.read_text())
+        table.unlink()
+        page.unlink()
         self.assertIn("name the dumps", self.refused("fr"))
         for which in ("verdict", "events", "replay"):
             self.assertEqual(run("schema", which)[1], (ROOT / "docs" / f"{which}.schema.json").read_text())
