@@ -210,13 +210,13 @@ bool Course::IsBehindEnd(EventIndex event) const {
   });
 }
 
-bool Course::SteppedOn(EventIndex event, std::size_t steps) const {
+bool Course::AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const {
   const SourcePos where = timeline_->events[event].where;
   std::size_t after = 0;
-  for (auto it = work_.rbegin(); it != work_.rend() && after < steps; ++it)
+  for (auto it = lines.rbegin(); it != lines.rend() && after < many; ++it)
     after +=
         timeline_->Order(event, *it) == std::partial_ordering::less && timeline_->events[*it].where != where ? 1 : 0;
-  return after >= steps;
+  return after >= many;
 }
 
 bool Course::WorkedBefore(EventIndex event) const {
@@ -285,6 +285,8 @@ void Course::ReadWork(std::span<const Told> told) {
   }
   for (const auto& [line, row] : lines) {
     if (row != nullptr && !row->GoesOn()) continue;
+    if (IsStep(line->kind) && line->kind != "evaluation" && (trained_.empty() || trained_.back() != line->event))
+      trained_.push_back(line->event);
     if (IsStep(line->kind) && (work_.empty() || work_.back() != line->event)) work_.push_back(line->event);
     const std::uint32_t input = timeline_->events[line->event].where.input;
     counted_[input].push_back(line->event);
@@ -381,7 +383,7 @@ void Course::ReadEndings(std::span<const Told> told) {
           stepped_there || last == own.begin() || std::ranges::upper_bound(counted, *std::prev(last)) != counted.end();
       if (!got_over) continue;
     }
-    if (line.kind != kInFront && SteppedOn(line.event, kStepsThatUndo)) continue;
+    if (line.kind != kInFront && AreBehind(trained_, line.event, kStepsThatUndo)) continue;
     endings_.push_back(line.event);
     only_scores_ = only_scores_ && only_last;
   }

@@ -85,7 +85,8 @@ class Course {
   bool worked() const { return !work_.empty() || bars_; }
 
  private:
-  bool SteppedOn(EventIndex event, std::size_t steps) const;
+  bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
+  bool AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const;
   std::span<const EventIndex> CountedIn(std::uint32_t input) const;
   void ReadWork(std::span<const Told> told);
   void ReadSigns(std::span<const Told> told);
@@ -93,7 +94,8 @@ class Course {
   void ReadEndings(std::span<const Told> told);
 
   const Timeline* timeline_;
-  std::vector<EventIndex> work_;  ///< lines that tell of steps or evaluation, in order
+  std::vector<EventIndex> work_;     ///< lines that tell of steps or evaluation, in order
+  std::vector<EventIndex> trained_;  ///< those of steps: what was trained is evaluated behind its end
   bool only_scores_ = true;
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< by input: those that are no bars
   bool bars_ = false;                                         ///< some progress bar moved, of a download perhaps

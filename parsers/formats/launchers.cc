@@ -225,6 +225,7 @@ struct Sentence {
   std::size_t rank, pid, how;  ///< groups; 0: the sentence does not say
   bool local = false;          ///< the number counts on its host
   bool signal = false;         ///< a signal, not an exit code
+  std::size_t host = 0;        ///< group
 };
 
 constexpr Sentence kSentences[] = {
@@ -238,6 +239,7 @@ constexpr Sentence kSentences[] = {
     {"text-generation-inference", "was signaled to shutdown with signal ",
      R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
     {"paddle", "Container rank ", R"(\bContainer rank (\d+) status failed cmd .{0,900}\bcode (-?\d+)\b)", 1, 0, 2},
+    {"pals", " died from signal ", R"(^([\w.-]+): rank (\d+) died from signal (\d+))", 2, 0, 3, false, true, 1},
     {"jsrun", "One or more process",
      R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
 };
@@ -258,6 +260,7 @@ bool ConsumeSentence(const Record& record, EventSink& out) {
     ProcessExit exit = sentence.signal ? ExitBySignal(static_cast<int>(*how), sentence.reporter)
                                        : ExitWithCode(*how, sentence.reporter);
     if (sentence.pid != 0) exit.pid = match->number(sentence.pid);
+    if (sentence.host != 0) exit.host = std::string(match->text(sentence.host));
     if (sentence.rank != 0 && sentence.local)
       exit.local_rank = RankOf<LocalRank>(*match, sentence.rank);
     else if (sentence.rank != 0)
@@ -407,6 +410,7 @@ constexpr std::string_view kMarks[] = {
     "Child process unexpectedly failed with ",
     " died, exit code: ",
     "was signaled to shutdown with signal ",
+    " died from signal ",
     "One or more process",
     "Container rank ",
     " trainers, the trainer process with rank=",
