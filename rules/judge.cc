@@ -291,6 +291,8 @@ void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
   // confidence and then by rule, which is the same on every machine.
   const auto before = [&](const Finding* a, const Finding* b) {
     if (a->strength != b->strength) return Weight(a->strength) > Weight(b->strength);
+    // Of two for one cause, that which names the other says more of it.
+    if (a->cause == b->cause && Names(*a, *b) != Names(*b, *a)) return Names(*a, *b);
     if (a->strength != Strength::kHint) {
       const auto order = Order(timeline, *a, *b);
       if (order == std::partial_ordering::less) return true;
