@@ -5,7 +5,10 @@
 // or in what it was given. What looks like it: the stack of an abort behind a time-out or a failed check, which says
 // where somebody noticed; the stacks of the other threads, which stand outside of it.
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -79,11 +82,14 @@ std::vector<Relation> Run(const Evidence& evidence) {
       if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
     }
     for (const int rank : ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
-    const Event& first = timeline.events[events.front()];
-    if (ranks.empty() && first.origin.pid) {
+    std::set<std::pair<std::optional<std::string>, std::int64_t>> processes;
+    for (const EventIndex i : events) {
+      const Event& event = timeline.events[i];
+      if (!ranks.empty() || !event.origin.pid || !processes.emplace(timeline.HostOf(event), *event.origin.pid).second)
+        continue;
       Culprit culprit;
-      culprit.host = timeline.HostOf(first);
-      culprit.pid = first.origin.pid;
+      culprit.host = timeline.HostOf(event);
+      culprit.pid = event.origin.pid;
       found.culprits.push_back(std::move(culprit));
     }
     found.Say("who", ranks.empty() ? "A process" : RanksInWords(ranks));
