@@ -5,6 +5,7 @@
 #include <map>
 
 #include "report/json_document.h"
+#include "report/json_parts.h"
 #include "report/json_value.h"
 #include "report/lane_events.h"
 #include "report/recorded.h"
@@ -20,17 +21,6 @@ Json Time(const std::optional<Timestamp>& at) { return at ? Json(FormatTime(*at)
 
 Json Source(const Timeline& timeline, const SourcePos& where) {
   return where.input < timeline.inputs.size() ? Json(timeline.inputs[where.input].path) : Json(nullptr);
-}
-
-Json ToJson(const Culprit& culprit) {
-  Json gpu = nullptr;
-  if (culprit.gpu_index || culprit.bus_id)
-    gpu = Json{{"index", OrNull(culprit.gpu_index)}, {"bus_id", OrNull(culprit.bus_id)}};
-  return Json{{"rank", OrNull(culprit.rank)},
-              {"host", OrNull(culprit.host)},
-              {"pid", OrNull(culprit.pid)},
-              {"gpu", gpu},
-              {"why", culprit.why}};
 }
 
 Json Ranks(const RankSet& ranks) {
@@ -76,9 +66,6 @@ Json List(const std::vector<T>& items, const auto& convert) {
 Json Citations(const Timeline& timeline, const std::vector<Citation>& citations) {
   return List(citations, [&](const Citation& citation) { return ToJson(timeline, citation); });
 }
-Json Culprits(const std::vector<Culprit>& culprits) {
-  return List(culprits, [](const Culprit& culprit) { return ToJson(culprit); });
-}
 Json Remedies(const std::vector<Remedy>& remedies) {
   return List(remedies, [](const Remedy& remedy) {
     return Json{{"text", remedy.text},
@@ -100,7 +87,7 @@ Json ToJson(const Timeline& timeline, const Verdict& verdict) {
               {"summary", verdict.summary},
               {"confidence", Rounded(verdict.confidence)},
               {"signature", OrNull(verdict.rule)},
-              {"culprits", Culprits(verdict.culprits)},
+              {"culprits", InJson(verdict.culprits)},
               {"collective", ToJson(verdict.collective)},
               {"evidence", Citations(timeline, verdict.evidence)},
               {"remedies", Remedies(verdict.remedies)},
@@ -140,7 +127,7 @@ Json ToJson(const Timeline& timeline, const Finding& finding) {
               {"confidence", Rounded(finding.confidence)},
               {"claim", finding.claim},
               {"times", finding.times},
-              {"culprits", Culprits(finding.culprits)},
+              {"culprits", InJson(finding.culprits)},
               {"collective", ToJson(finding.collective)},
               {"evidence", Citations(timeline, finding.citations)},
               {"explains", finding.explains},
@@ -221,13 +208,22 @@ Json GroupToJson(const GroupRow& row) {
   return Json{{"name", row.name}, {"desc", row.desc}, {"members", std::move(members)}};
 }
 
-void WriteJob(const Timeline& timeline, Document& document) {
+void WriteIdentity(const Verdict& verdict, Document& document) {
+  document.Key("id").Value(IdInJson(verdict.job));
+  document.Key("name").Value(OrNull(verdict.job.name));
+  document.Key("attempt").Value(AttemptInJson(verdict));
+  document.Key("start").Value(MomentInJson(verdict.job.start));
+  document.Key("end").Value(MomentInJson(verdict.job.end));
+}
+
+void WriteJob(const Timeline& timeline, const Verdict& verdict, Document& document) {
   Json world = nullptr;
   if (timeline.world_size)
     world = Json{{"value", timeline.world_size->value}, {"basis", Name(timeline.world_size->basis)}};
   Json versions = Json::object();
   for (const auto& [name, values] : timeline.versions) versions.Add(name, values);
   document.Begin('{');
+  WriteIdentity(verdict, document);
   document.Key("world_size").Value(world);
   document.List("ranks", timeline.ranks, [&](const RankRow& row) { return RankToJson(timeline, row); });
   document.Key("hosts").Value(timeline.hosts);
@@ -442,7 +438,7 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   document.List("attempts", verdict.attempts, [&](const AttemptTold& attempt) { return ToJson(timeline, attempt); });
   document.Key("warnings").Value(verdict.warnings);
   document.Key("job");
-  WriteJob(timeline, document);
+  WriteJob(timeline, verdict, document);
   const RankEvents told(timeline, verdict, events);
   document.List("timeline", timeline.ranks,
                 [&](const RankRow& row) { return RankTimelineToJson(timeline, row, told); });

@@ -10,17 +10,6 @@ namespace {
 
 using Json = JsonValue;
 
-/// Texts hold no line ends of their own: they are escaped.
-std::string OneLine(const Json& value) {
-  std::string out;
-  for (const char c : value.text())
-    if (c != '\n')
-      out += c;
-    else if (out.back() == ',')
-      out += ' ';
-  return out + "\n";
-}
-
 std::string_view Name(Lane::Of of) {
   switch (of) {
     case Lane::Of::kRank:
@@ -35,11 +24,6 @@ std::string_view Name(Lane::Of of) {
       break;
   }
   return "device";
-}
-
-std::size_t AttemptOf(const Verdict& verdict) {
-  const auto judged = std::ranges::find_if(verdict.attempts, &AttemptTold::judged);
-  return judged == verdict.attempts.end() ? 1 : judged->number;
 }
 
 Json Head(const Verdict& verdict, std::string_view tool_version, const Json& zero) {
@@ -58,7 +42,7 @@ Json Head(const Verdict& verdict, std::string_view tool_version, const Json& zer
               {"retry", verdict.retry},
               {"exclude_hosts", verdict.exclude_hosts},
               {"fingerprint", OrNull(verdict.fingerprint)},
-              {"attempt", AttemptOf(verdict)},
+              {"attempt", JudgedAttempt(verdict).number},
               {"zero", zero}};
 }
 
@@ -78,7 +62,7 @@ void RenderJsonLines(const Timeline& timeline, const Verdict& verdict, const Rep
     return std::pair(!lane->rank.has_value(), lane->rank ? lane->rank->value : 0);
   });
   const EventRows rows(timeline, picture);
-  const std::size_t attempt = AttemptOf(verdict);
+  const std::size_t attempt = JudgedAttempt(verdict).number;
   sink(OneLine(Head(verdict, context.tool_version, rows.Zero())));
   for (const Lane* lane : lanes) {
     std::string lines;

@@ -44,4 +44,14 @@ void JsonValue::Add(std::string_view key, const JsonValue& value) {
   text_ += "\n}";
 }
 
+std::string OneLine(const JsonValue& value) {
+  std::string out;
+  for (const char c : value.text())  // texts hold no line ends of their own: they are escaped
+    if (c != '\n')
+      out += c;
+    else if (out.back() == ',')
+      out += ' ';
+  return out + "\n";
+}
+
 }  // namespace inquest

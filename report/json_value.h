@@ -63,6 +63,9 @@ class JsonValue {
   std::string text_;
 };
 
+/// With the line's end.
+std::string OneLine(const JsonValue& value);
+
 struct JsonValue::Member {
   std::string_view key;
   JsonValue value;

@@ -59,6 +59,8 @@ Html Properties(const Verdict& verdict, std::string_view version) {
     if (culprit.host && std::ranges::find(hosts, *culprit.host) == hosts.end()) hosts.push_back(*culprit.host);
   for (const Suspects& suspects : FoldCulprits(verdict.culprits)) culprits.push_back(WhoAndWhy(suspects));
   const std::pair<std::string_view, std::string> rows[] = {
+      {"job", verdict.job.id ? verdict.job.id->value : ""},
+      {"job_name", verdict.job.name},
       {"cause", verdict.cause},
       {"confidence", fmt::format("{:.2f}", verdict.confidence)},
       {"signature", verdict.rule},

@@ -68,6 +68,7 @@ void Top(Comment& comment, const Verdict& verdict) {
     comment.Add(fmt::format("{}, {} sure.{}", Code(verdict.cause), Percent(verdict.confidence),
                             again.empty() ? "" : fmt::format(" Restart: {}.", Prose(again))));
   if (!verdict.summary.empty()) comment.Add(Prose(verdict.summary));
+  if (const std::string job = JobInWords(verdict); !job.empty()) comment.Add("Job: " + Code(job));
   comment.Add("",
               Each(verdict.warnings,
                    [](const std::string& warning) { return fmt::format("> **Doubtful:** {}\n\n", Prose(warning)); }),

@@ -149,6 +149,22 @@ std::vector<std::string> SymptomsInWords(const Verdict& verdict) {
   return out;
 }
 
+AttemptNumber JudgedAttempt(const Verdict& verdict) {
+  AttemptNumber out{.number = 1, .of = std::max<std::size_t>(1, verdict.attempts.size())};
+  for (const AttemptTold& attempt : verdict.attempts)
+    if (attempt.judged) out.number = attempt.number;
+  return out;
+}
+
+std::string JobInWords(const Verdict& verdict) {
+  const JobTold& job = verdict.job;
+  std::string out = job.id ? fmt::format("{} {}", job.system, job.id->value) : job.name;
+  if (job.id && !job.name.empty()) out += fmt::format(" ({})", job.name);
+  if (const AttemptNumber attempt = JudgedAttempt(verdict); attempt.of > 1)
+    out += fmt::format("{}attempt {} of {}", out.empty() ? "" : ", ", attempt.number, attempt.of);
+  return out;
+}
+
 std::string JudgedAs(const AttemptTold& attempt) {
   if (attempt.judged) return "this verdict";
   return attempt.cause.empty() ? "not looked at" : fmt::format("{} ({})", attempt.cause, Percent(attempt.confidence));

@@ -23,6 +23,14 @@ std::string PlaceOf(const Timeline& timeline, const SourcePos& where);
 /// `4.2 MiB`.
 std::string Size(std::uint64_t bytes);
 
+/// Which start of the job the verdict is of.
+struct AttemptNumber {
+  std::size_t number = 1, of = 1;
+};
+AttemptNumber JudgedAttempt(const Verdict& verdict);
+/// `slurm 88123 (train), attempt 2 of 3`; empty: nothing tells.
+std::string JobInWords(const Verdict& verdict);
+
 /// Culprits that share a line: ranks of one host, or processes on one device, for one reason.
 struct Suspects {
   const Culprit* first = nullptr;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "timeline/two_jobs.h"
-
 namespace inquest {
 namespace {
 
@@ -47,8 +45,7 @@ Facts FactsOf(const Timeline& timeline, const Verdict& verdict) {
                               ? std::get_if<XidReported>(&timeline.events[citation.event].what)
                               : nullptr)
       facts.Add("xid", std::to_string(xid->xid));
-  for (const Event& event : timeline.events)
-    if (auto id = BatchJobId(event)) facts.Add("job", *std::move(id));
+  if (verdict.job.id && verdict.job.system == "slurm") facts.Add("job", verdict.job.id->value);
   return facts.Take();
 }
 

@@ -6,8 +6,8 @@
 
 namespace inquest {
 
-/// By the culprits of the verdict, and the ids that schedulers print. A GPU goes by its bus id where that is known: an
-/// index inside a container is another outside.
+/// By the culprits of the verdict and the job's id, where it is Slurm's, whose commands ask for it. A GPU goes by its
+/// bus id where that is known: an index inside a container is another outside.
 Facts FactsOf(const Timeline& timeline, const Verdict& verdict);
 
 }  // namespace inquest

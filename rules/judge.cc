@@ -17,6 +17,7 @@
 #include "rules/detectors.h"
 #include "rules/evidence.h"
 #include "rules/host_states.h"
+#include "rules/job_identity.h"
 #include "rules/thresholds.h"
 #include "timeline/agreement.h"
 #include "timeline/attempts.h"
@@ -779,8 +780,8 @@ namespace {
 
 /// Of two jobs in one input none is blamed for the other: a rank that ran on two hosts is on the one that its own cited
 /// line names, or on none.
-void HoldJobsApart(const Timeline& timeline, Verdict& verdict) {
-  const auto two = FindTwoJobs(timeline);
+void HoldJobsApart(const Timeline& timeline, std::span<const NamedJob> jobs, Verdict& verdict) {
+  const auto two = FindTwoJobs(timeline, jobs);
   if (!two) return;
   const auto place = [&](EventIndex event) {
     return fmt::format("{}:{}", timeline.inputs[timeline.events[event].where.input].path,
@@ -860,7 +861,9 @@ bool ReplayHelps(const RuleBook& book, const Verdict& verdict) {
 
 Verdict DecideWhole(const Evidence& evidence) {
   Verdict verdict = DecideOne(evidence);
-  HoldJobsApart(evidence.timeline, verdict);
+  const std::vector<NamedJob> named = JobsNamed(evidence);
+  verdict.job = IdentityOf(evidence, named);
+  HoldJobsApart(evidence.timeline, named, verdict);
   DoubtDumps(evidence.timeline, verdict);
   verdict.collect_next = StillToCollect(evidence.timeline, verdict.culprits, std::move(verdict.collect_next));
   if (verdict.collect_next.size() > kMostToCollect) verdict.collect_next.resize(kMostToCollect);

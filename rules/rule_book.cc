@@ -42,8 +42,9 @@ constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
 constexpr std::string_view kPhaseKinds[] = {
-    "bar",     "data-preparation", "checkpoint", "compile",   "done",    "evaluation", "goal",  "grumble", "heading",
-    "joining", "loading",          "progress",   "recovered", "restart", "serving",    "start", "training"};
+    "bar",      "data-preparation", "checkpoint", "compile",  "done",    "evaluation",
+    "goal",     "grumble",          "heading",    "identity", "joining", "loading",
+    "progress", "recovered",        "restart",    "serving",  "start",   "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer",
                                         "set-up",  "stop",      "transport", "wrong-path"};

@@ -320,9 +320,10 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
-    // What is said of a goal says nothing of how it went.
-    bool plain =
-        std::ranges::all_of(message->hits, [&](std::uint32_t hit) { return book.rules[hit].phase_kind == "goal"; });
+    // What is said of a goal, or of who the job is, says nothing of how it went.
+    bool plain = std::ranges::all_of(message->hits, [&](std::uint32_t hit) {
+      return book.rules[hit].phase_kind == "goal" || book.rules[hit].phase_kind == "identity";
+    });
     // What is asked for everywhere is seen by the sieve; at the end of an input its end is asked of all.
     const SourcePos& where = timeline.events[i].where;
     const bool last_words = where.input >= timeline.inputs.size() ||
@@ -346,6 +347,10 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       if (at_end == false && held.kind == Rule::Kind::kEnding) continue;
       if (held.phase_kind == "goal") {
         if (const auto goal = GoalOf(line)) told.push_back(*goal);
+        matches.push_back(std::move(line));
+        continue;
+      }
+      if (held.phase_kind == "identity") {
         matches.push_back(std::move(line));
         continue;
       }

@@ -12,9 +12,10 @@ bool InSieve(const Rule& rule) {
   return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") && rule.scope.empty();
 }
 
-/// Where a job is to end is said once, at its start.
+/// Where a job is to end, and who it is, is said once, at its start.
 bool KeepLastOnly(const Rule& rule) {
-  return (rule.kind == Rule::Kind::kPhase && rule.phase_kind != "goal") || rule.kind == Rule::Kind::kEnding;
+  return (rule.kind == Rule::Kind::kPhase && rule.phase_kind != "goal" && rule.phase_kind != "identity") ||
+         rule.kind == Rule::Kind::kEnding;
 }
 
 }  // namespace

@@ -73,6 +73,15 @@ struct AttemptTold {
   double confidence = 0;
 };
 
+/// Which job it is, as far as its lines or the names of its files tell, and when the attempt that is judged ran.
+struct JobTold {
+  std::optional<Known<std::string>> id;  ///< nullopt: nobody says, or they say several
+  std::string_view system;               ///< whose id it is: `slurm`, `lsf`, `pbs`, `batch` (one of those that name
+                                         ///< files alike), `kubernetes`, `torchelastic`; empty: no id is known
+  std::string name;                      ///< empty: not printed, or several
+  std::optional<Timestamp> start, end;   ///< its first and last event that has a date; of one clock
+};
+
 struct Verdict {
   Outcome outcome = Outcome::kUndecided;
   std::string cause;    ///< code
@@ -95,6 +104,7 @@ struct Verdict {
   std::vector<Finding> findings;      ///< all, symptoms included, in order of weight
   std::vector<AttemptTold> attempts;  ///< in order; empty: one
   std::vector<Lifeline> lifelines;    ///< of the attempt judged
+  JobTold job = {};
 };
 
 }  // namespace inquest

@@ -10,16 +10,13 @@
 #include <string_view>
 #include <utility>
 
+#include "timeline/input_name.h"
 #include "timeline/shape.h"
 
 namespace inquest {
 namespace {
 
 constexpr std::size_t kMostRanks = 4096;  ///< of an input, that are remembered
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-std::string_view BaseOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 /// The number that begins at a place, where one does.
 std::optional<std::uint64_t> NumberAt(std::string_view text, std::size_t at) {
@@ -54,25 +51,12 @@ std::optional<Numbered> ByPodsLog(std::string_view path) {
   return Numbered{std::string(path.substr(0, path.size() - base.size())), *number};
 }
 
-/// Batch systems: `slurm-88123.out`, `train.o88123`, `train-88123.err`. Ids of jobs are long; an array's tasks run side
-/// by side.
+/// Batch systems. Ids of jobs are long; an array's tasks run side by side.
 std::optional<Numbered> ByJobId(std::string_view path) {
   constexpr std::size_t kDigitsOfAnId = 4;
-  const std::string_view base = BaseOf(path);
-  std::size_t begin = std::string_view::npos;
-  if (const std::size_t slurm = base.find("slurm-"); slurm != std::string_view::npos) begin = slurm + 6;
-  for (const std::string_view kind : {".o", ".e"})
-    if (const std::size_t at = base.rfind(kind);
-        at != std::string_view::npos && at + 2 < base.size() && IsDigit(base[at + 2]))
-      begin = at + 2;
-  if (begin == std::string_view::npos) return std::nullopt;
-  std::size_t end = begin;
-  while (end < base.size() && IsDigit(base[end])) ++end;
-  if (end - begin < kDigitsOfAnId || base.substr(end).starts_with('_')) return std::nullopt;
-  const bool pbs = begin >= 2 && base[begin - 2] == '.';
-  return Numbered{
-      std::string(path.substr(0, path.size() - base.size())) + std::string(base.substr(0, pbs ? begin - 1 : begin)),
-      NumberAt(base, begin).value_or(0)};
+  const auto file = BatchFileOf(path);
+  if (!file || file->id.size() < kDigitsOfAnId || !file->task.empty()) return std::nullopt;
+  return Numbered{std::string(file->family), NumberAt(file->id, 0).value_or(0)};
 }
 
 bool IsPrevious(std::string_view path) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/host_name.h"
-#include "core/pattern.h"
 
 namespace inquest {
 namespace {
@@ -26,19 +25,11 @@ std::optional<std::pair<GlobalRank, std::string>> PlaceIn(const Timeline& timeli
 
 }  // namespace
 
-std::optional<std::string> BatchJobId(const Event& event) {
-  const auto* stopped = std::get_if<JobStopped>(&event.what);
-  if (stopped == nullptr || stopped->by != "slurm") return std::nullopt;
-  static const Pattern kId(R"(\b(?:JOB|STEP) (\d+)(?:[._]\w+)? ON )");
-  const auto match = kId.Search(event.text);
-  return match ? std::optional(std::string(match->text(1))) : std::nullopt;
-}
-
-std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline) {
+std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline, std::span<const NamedJob> named) {
   std::map<GlobalRank, std::map<std::string, EventIndex>> places;  // the first line of a rank on each host
   std::map<std::string, EventIndex> ids;
+  for (const NamedJob& job : named) ids.try_emplace(job.id, job.event);
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    if (auto id = BatchJobId(timeline.events[i])) ids.try_emplace(*std::move(id), i);
     if (auto place = PlaceIn(timeline, timeline.events[i]))
       places[place->first].try_emplace(std::move(place->second), i);
   }

@@ -2,11 +2,20 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "timeline/timeline.h"
 
 namespace inquest {
+
+/// A line that names the batch job by its id.
+struct NamedJob {
+  EventIndex event = 0;
+  std::string_view system;  ///< `slurm`, `lsf`, `pbs`
+  std::string id;
+};
 
 /// What shows it: two lines of one attempt that cannot be of one job.
 struct TwoJobs {
@@ -20,9 +29,8 @@ struct TwoJobs {
 // two ids, are two jobs, or two starts that nothing told apart. Hosts count where a line of the rank itself names them,
 // names against names and addresses against addresses, since a pod's own name and its node's are two of one host.
 
-/// The first that is found, in order of the lines; nullopt: nothing speaks against one job.
-/// The number of the batch job that a scheduler's line names.
-std::optional<std::string> BatchJobId(const Event& event);
-std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline);
+/// The first that is found, in order of the lines; nullopt: nothing speaks against one job. `named`: by the lines, in
+/// order, and one job under one id.
+std::optional<TwoJobs> FindTwoJobs(const Timeline& timeline, std::span<const NamedJob> named);
 
 }  // namespace inquest

@@ -57,6 +57,9 @@ TEST_CASE("the document holds verdict, alternatives, job, timeline and inputs", 
                                              {"cuda_dev", 4},
                                              {"bus_id", nullptr}});
   CHECK(document["job"]["world_size"]["value"] == 64);
+  CHECK(document["job"]["id"] == nullptr);
+  CHECK(document["job"]["attempt"] == Json{{"number", 1}, {"of", 1}});
+  CHECK(document["job"]["start"] == nullptr);
   CHECK(document["job"]["versions"] == Json{{"nccl", {"2.21.5"}}});
   CHECK(document["timeline"].size() == 64);
   CHECK(document["timeline"][3]["last_event"]["line"] == 31);

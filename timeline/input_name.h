@@ -1,0 +1,27 @@
+// What the name of an input says of the job that wrote it: names that batch systems and the kubelet give.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace inquest {
+
+/// What follows the last slash.
+std::string_view BaseOf(std::string_view path);
+
+/// Views into the path.
+struct BatchFile {
+  std::string_view family;  ///< what is in front of the id: the same of all files of one name
+  std::string_view id;      ///< digits
+  std::string_view task;    ///< of an array, digits; empty: of none
+  bool slurm = false;       ///< else PBS, Grid Engine and their like
+};
+/// `slurm-88123.out`, `slurm-88123_4.out`, `train.o88123`, `train.e88123`.
+std::optional<BatchFile> BatchFileOf(std::string_view path);
+
+/// The kubelet's `/var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log`, and the links to them,
+/// `/var/log/containers/<pod>_<namespace>_<container>-<id>.log`.
+std::optional<std::string_view> PodOfPath(std::string_view path);
+
+}  // namespace inquest
