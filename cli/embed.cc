@@ -34,6 +34,7 @@ std::string Assembler(const fs::path& docs, const fs::path& out) {
                                                          {"sieve", out / "sieve.bin"},
                                                          {"verdict_schema", docs / "verdict.schema.json"},
                                                          {"events_schema", docs / "events.schema.json"},
+                                                         {"triage_schema", docs / "triage.schema.json"},
                                                          {"replay_schema", docs / "replay.schema.json"}};
   for (const auto& [name, path] : files) {
     text += fmt::format(

@@ -21,9 +21,10 @@ namespace {
 using Words = std::vector<std::string_view>;
 
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
-constexpr std::string_view kSchemaWords[] = {"verdict", "events", "replay"};
+constexpr std::string_view kSchemaWords[] = {"verdict", "events", "triage", "replay"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
-constexpr std::string_view kHelpWords[] = {"rules", "explain", "collect", "replay", "completion", "schema", "version"};
+constexpr std::string_view kHelpWords[] = {"triage", "rules",      "explain", "collect",
+                                           "replay", "completion", "schema",  "version"};
 
 // ---- what values can be: asked of the rooms that know -------------------------------------------------------------
 
@@ -40,6 +41,7 @@ Words Datatypes() { return NamesOf(kDatatypes, &DatatypeRow::name); }
 Words RedOps() { return {kRedOps.begin(), kRedOps.end()}; }
 Words EngineNames() { return {kEngineNames.begin(), kEngineNames.end()}; }
 Words ReplayFormats() { return {"text", "json"}; }
+Words TriageFormats() { return {"text", "json", "jsonl"}; }
 
 // ---- how values are taken -----------------------------------------------------------------------------------------
 
@@ -262,6 +264,23 @@ std::span<const Command> Commands() {
                 "Exit status: 0 healthy, 1 a cause was found, 2 undecided, 3 could not run.",
        .analyzes = true,
        .run = RunFlightRecorder},
+      {.name = "triage",
+       .summary = "Judge many jobs at once: a table, and which of them failed alike or on the same host.",
+       .usage = "inquest triage [OPTIONS] DIR...",
+       .examples = "inquest triage runs/                      each folder in runs/ is a job\n"
+                   "inquest triage logs/                      slurm-1.out, slurm-2.out: a job each\n"
+                   "inquest triage logs/*.log                 a file each\n"
+                   "inquest triage -f json runs/ | jq '.hosts[] | select(.jobs | length > 1)'\n"
+                   "inquest triage -f jsonl runs/ | jq -r 'select(.outcome == \"failed\") | [.name, .cause] | @tsv'",
+       .words = {},
+       .ids = "",
+       .notes = "Every folder in DIR that holds a file is a job, with all below it. Of the files beside such folders "
+                "those of one batch job are one (slurm-1.out and slurm-1.err, train.o1234 and train.e1234), and so are "
+                "a.out and a.err; any other is a job of its own. A DIR without such folders is one job, unless its "
+                "files are of several batch jobs. A file that is named is a job.\n\n"
+                "Exit status: 0 all healthy, 1 some failed, 2 none failed, and some are undecided or could not be "
+                "read, 3 could not run, or none could be read.",
+       .run = RunTriage},
       {.name = "rules",
        .summary = "List, show, test or check the rules.",
        .usage = "inquest rules list [--cause CODE]\ninquest rules show ID\ninquest rules test [--rules DIR]\ninquest "
@@ -329,9 +348,9 @@ std::span<const Command> Commands() {
        .ids = "",
        .run = RunHelp},
       {.name = "schema",
-       .summary =
-           "Print the JSON Schema of what --format json prints, of a line of --format jsonl, or of what replay does.",
-       .usage = "inquest schema [verdict | events | replay]",
+       .summary = "Print the JSON Schema of what --format json prints, of a line of --format jsonl, or of what triage "
+                  "or replay prints.",
+       .usage = "inquest schema [verdict | events | triage | replay]",
        .examples = "inquest schema > verdict.schema.json      later versions may have more keys, and none less",
        .words = kSchemaWords,
        .ids = "",
@@ -360,6 +379,22 @@ std::span<const Option> OptionTable() {
        "Write that to a file, not to standard output; the second -o goes with the second --format, and so on",
        "",
        AddOutput},
+      {"format", 'f', "FORMAT", TriageFormats, "How to print the jobs [text]", "triage",
+       Set<&Options::triage, &TriageOptions::format, AsText>},
+      {"output",
+       'o',
+       "FILE",
+       {},
+       "Write that to a file, not to standard output",
+       "triage",
+       Set<&Options::triage, &TriageOptions::output, AsText>},
+      {"threads",
+       'j',
+       "N",
+       {},
+       "Jobs judged at a time [0: as many as there are cores]; the output is the same for any number",
+       "triage",
+       SetThreads},
       {"html",
        0,
        "FILE",

@@ -36,6 +36,11 @@ struct AnalysisOptions {
   std::optional<std::size_t> timeline_events;  ///< of each rank, in JSON; nullopt: as many as the format has by itself
 };
 
+struct TriageOptions {
+  std::string format = "text";  ///< or `json`, `jsonl`
+  std::string output;           ///< empty, `-`: standard output
+};
+
 struct CollectOptions {
   std::string output;                              ///< empty: a name by host and time
   std::optional<std::chrono::seconds> time_limit;  ///< nullopt: each program's own
@@ -69,6 +74,7 @@ struct Options {
   const Command* command = nullptr;    ///< a row of Commands(), never null
   std::vector<std::string> arguments;  ///< paths, or the words of a command
   AnalysisOptions analysis;            ///< its rules are those of every command
+  TriageOptions triage;
   CollectOptions collect;
   ReplayOptions replay;
   std::string rules_cause;  ///< `rules list --cause`; empty: all
