@@ -1,6 +1,7 @@
 // `inquest triage DIR...`: many jobs, each judged by itself.
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "cli/commands.h"
@@ -57,8 +58,9 @@ std::vector<TriagedJob> JudgeAll(const std::vector<JobInputs>& jobs, const RuleB
   std::vector<std::optional<TriagedJob>> judged(jobs.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    const RuleBook own = book;  // expressions are compiled when first asked for, by one thread
-    for (std::size_t i = next++; i < jobs.size(); i = next++) judged[i] = JudgeOne(jobs[i], own, sieve, options);
+    const auto own = std::make_unique<const RuleBook>(book);  // expressions are compiled when first asked for, by one
+                                                              // thread
+    for (std::size_t i = next++; i < jobs.size(); i = next++) judged[i] = JudgeOne(jobs[i], *own, sieve, options);
   };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < workers; ++i) threads.emplace_back(work);
