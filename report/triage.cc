@@ -44,7 +44,7 @@ void AddRow(const TriagedJob& job, Json& row) {
   row.Add("signature", OrNull(verdict.rule));
   row.Add("fingerprint", OrNull(verdict.fingerprint));
   row.Add("culprits", InJson(verdict.culprits));
-  row.Add("culprit_hosts", CulpritHosts(verdict));
+  row.Add("culprit_hosts", HostsOfCulprits(verdict));
   row.Add("hosts", job.hosts);
   row.Add("retry", OrNull(verdict.retry));
   row.Add("exclude_hosts", verdict.exclude_hosts);
@@ -72,7 +72,7 @@ Verdict WithoutProof(Verdict verdict) {
   return verdict;
 }
 
-std::vector<std::string> CulpritHosts(const Verdict& verdict) {
+std::vector<std::string> HostsOfCulprits(const Verdict& verdict) {
   std::vector<std::string> hosts;
   for (const Culprit& culprit : verdict.culprits)
     if (culprit.host && std::ranges::find(hosts, *culprit.host) == hosts.end()) hosts.push_back(*culprit.host);
@@ -90,7 +90,7 @@ std::vector<SharedBy> ByHost(std::span<const TriagedJob> jobs) {
   std::map<std::string, std::vector<std::size_t>> by;
   for (std::size_t i = 0; i < jobs.size(); ++i)
     if (jobs[i].problem.empty() && jobs[i].verdict.outcome == Outcome::kFailed)
-      for (const std::string& host : CulpritHosts(jobs[i].verdict)) by[host].push_back(i);
+      for (const std::string& host : HostsOfCulprits(jobs[i].verdict)) by[host].push_back(i);
   return MostFirst(std::move(by));
 }
 

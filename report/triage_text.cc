@@ -45,7 +45,7 @@ Row RowOf(const TriagedJob& job) {
           verdict.cause,
           failed ? Percent(verdict.confidence) : "",
           Sanitize(Culprit(verdict)),
-          Sanitize(fmt::format("{}", fmt::join(CulpritHosts(verdict), ", "))),
+          Sanitize(fmt::format("{}", fmt::join(HostsOfCulprits(verdict), ", "))),
           job.when ? FormatTime(*job.when) : ""};
 }
 
