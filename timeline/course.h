@@ -97,9 +97,9 @@ class Course {
   std::vector<EventIndex> work_;     ///< lines that tell of steps or evaluation, in order
   std::vector<EventIndex> trained_;  ///< those of steps: what was trained is evaluated behind its end
   bool only_scores_ = true;
-  std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< by input: those that are no bars
   bool bars_ = false;                                         ///< some progress bar moved, of a download perhaps
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
+  std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
   std::vector<EventIndex> recovered_, endings_, said_;        ///< said: endings in a program's own words
   std::vector<SourcePos> ignored_;                            ///< lines of exceptions that Python ignored
   struct Block {

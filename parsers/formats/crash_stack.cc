@@ -11,7 +11,6 @@
 // Clock:   none.        Not read: c10's `frame #1:`, which stands behind what an exception says; the kernel's stacks.
 // What tells is the first frame that is neither the handler nor the C library: the rest of the stack is how it came
 // there.
-#include <array>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,40 +31,36 @@ struct Frame {
 };
 
 /// `/usr/lib/libnccl.so.2(ncclProxyService+0x2b) [0x7f]`, and less.
-bool ReadBody(string_view body, Frame& frame) {
+std::optional<Frame> ReadBody(string_view body) {
   static const Pattern kBody(R"(^([^\s()\[\]]*)(?:\(([^()+\s]*)(?:\+0x[0-9a-f]+)?\))? ?\[(?:0x)?[0-9a-f]+\]\s*$)");
   const auto match = kBody.Search(body);
-  if (!match) return false;
-  frame.library = match->text(1);
-  frame.function = match->text(2);
-  return true;
+  if (!match) return std::nullopt;
+  return Frame{match->text(1), match->text(2), "", "", {}, {}};
+}
+
+std::optional<Frame> Numbered(std::optional<Frame> frame, std::optional<std::int64_t> number) {
+  if (frame) frame->number = number;
+  return frame;
 }
 
 std::optional<Frame> ReadOpenMpi(string_view text) {
   static const Pattern kFrame(R"(^(?:\[([^\s:\]]+):(\d+)\] )?\[ ?(\d+)\] (\S*(?:\([^()]*\))?\[0x[0-9a-f]+\])\s*$)");
   const auto match = kFrame.Search(text);
-  Frame frame;
-  if (!match || !ReadBody(match->text(4), frame)) return std::nullopt;
-  frame.host = match->text(1);
-  frame.pid = match->number(2);
-  frame.number = match->number(3);
+  auto frame = match ? Numbered(ReadBody(match->text(4)), match->number(3)) : std::nullopt;
+  if (!frame) return std::nullopt;
+  frame->host = match->text(1);
+  frame->pid = match->number(2);
   return frame;
 }
 
 std::optional<Frame> ReadUcx(string_view text) {
   static const Pattern kResolved(R"(^ *(\d+) 0x[0-9a-f]+ ([^\s()]+)\(\) +(\S+?)(?::\d+)?\s*$)");
   static const Pattern kPlain(R"(^ *(\d+)  ?(/\S+ \[0x[0-9a-f]+\])\s*$)");
-  Frame frame;
-  if (const auto match = kResolved.Search(text)) {
-    frame.number = match->number(1);
-    frame.function = match->text(2);
-    if (match->text(3) != "???") frame.file = match->text(3);
-    return frame;
-  }
+  if (const auto match = kResolved.Search(text))
+    return Frame{"", match->text(2),  match->text(3) == "???" ? string_view() : match->text(3), "",
+                 {}, match->number(1)};
   const auto match = kPlain.Search(text);
-  if (!match || !ReadBody(match->text(2), frame)) return std::nullopt;
-  frame.number = match->number(1);
-  return frame;
+  return match ? Numbered(ReadBody(match->text(2)), match->number(1)) : std::nullopt;
 }
 
 std::optional<Frame> ReadGlog(string_view text) {
@@ -81,10 +76,7 @@ std::optional<Frame> ReadGlog(string_view text) {
 std::optional<Frame> ReadMxnet(string_view text) {
   static const Pattern kFrame(R"(^\s*\[bt\] \((\d+)\) (.*)$)");
   const auto match = kFrame.Search(text);
-  Frame frame;
-  if (!match || !ReadBody(match->text(2), frame)) return std::nullopt;
-  frame.number = match->number(1);
-  return frame;
+  return match ? Numbered(ReadBody(match->text(2)), match->number(1)) : std::nullopt;
 }
 
 std::optional<Frame> ReadTvm(string_view text) {
@@ -126,10 +118,7 @@ constexpr Printer kPrinters[] = {
     {"terminated with signal SIGSEGV", &ReadGdb, 11},
 };
 
-string_view NameOf(string_view path) {
-  const std::size_t slash = path.find_last_of('/');
-  return slash == string_view::npos ? path : path.substr(slash + 1);
-}
+string_view NameOf(string_view path) { return path.substr(path.rfind('/') + 1); }
 
 /// The handler that prints, what it prints with, and the C library's way from the fault to it. Copying and comparing
 /// memory belong to whoever asked for it.
