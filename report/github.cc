@@ -53,9 +53,9 @@ std::string MessageOf(const Verdict& verdict, const std::string& replay_command)
   const auto add = [&out](std::string_view head, const std::string& line) {
     out += fmt::format("\n{}{}", head, OneLine(line));
   };
-  const std::vector<Suspects> culprits = FoldCulprits(verdict.culprits);
+  const std::vector<std::string> culprits = CulpritsInWords(verdict);
   for (std::size_t i = 0; i < std::min(culprits.size(), kMostOfAKind); ++i)
-    add(undecided ? "Look at: " : "Culprit: ", WhoAndWhy(culprits[i]));
+    add(undecided ? "Look at: " : "Culprit: ", culprits[i]);
   if (const std::string_view retry = RetryInWords(verdict); !retry.empty() && !undecided)
     add("Restart: ", std::string(retry));
   const std::vector<Remedy> remedies = RemediesOf(verdict, replay_command);

@@ -27,8 +27,6 @@ std::string_view Name(Lane::Of of) {
 }
 
 Json Head(const Verdict& verdict, std::string_view tool_version, const Json& zero) {
-  std::vector<std::string> culprits;
-  for (const Suspects& suspects : FoldCulprits(verdict.culprits)) culprits.push_back(WhoAndWhy(suspects));
   return Json{{"kind", "verdict"},
               {"schema", "inquest-events-1"},
               {"version", tool_version},
@@ -38,7 +36,7 @@ Json Head(const Verdict& verdict, std::string_view tool_version, const Json& zer
               {"summary", verdict.summary},
               {"confidence", Rounded(verdict.confidence)},
               {"signature", OrNull(verdict.rule)},
-              {"culprits", culprits},
+              {"culprits", CulpritsInWords(verdict)},
               {"retry", verdict.retry},
               {"exclude_hosts", verdict.exclude_hosts},
               {"fingerprint", OrNull(verdict.fingerprint)},

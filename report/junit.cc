@@ -37,7 +37,7 @@ Html BodyOf(const Timeline& timeline, const Verdict& verdict, const std::string&
   const bool undecided = verdict.outcome == Outcome::kUndecided;
   const auto itself = [](const std::string& line) { return line; };
   Body body;
-  body.Part(undecided ? "Look at" : "Culprit", FoldCulprits(verdict.culprits), WhoAndWhy);
+  body.Part(undecided ? "Look at" : "Culprit", CulpritsInWords(verdict), itself);
   body.Part("Evidence", verdict.evidence, [&](const Citation& citation) {
     return fmt::format("{}: {}", PlaceOf(timeline, citation.where), citation.text);
   });
@@ -54,10 +54,6 @@ Html BodyOf(const Timeline& timeline, const Verdict& verdict, const std::string&
 }
 
 Html Properties(const Verdict& verdict, std::string_view version) {
-  std::vector<std::string> hosts, culprits;
-  for (const Culprit& culprit : verdict.culprits)
-    if (culprit.host && std::ranges::find(hosts, *culprit.host) == hosts.end()) hosts.push_back(*culprit.host);
-  for (const Suspects& suspects : FoldCulprits(verdict.culprits)) culprits.push_back(WhoAndWhy(suspects));
   const std::pair<std::string_view, std::string> rows[] = {
       {"job", verdict.job.id ? verdict.job.id->value : ""},
       {"job_name", verdict.job.name},
@@ -65,8 +61,8 @@ Html Properties(const Verdict& verdict, std::string_view version) {
       {"confidence", fmt::format("{:.2f}", verdict.confidence)},
       {"signature", verdict.rule},
       {"fingerprint", verdict.fingerprint},
-      {"culprits", fmt::format("{}", fmt::join(culprits, "; "))},
-      {"hosts", fmt::format("{}", fmt::join(hosts, ", "))},
+      {"culprits", fmt::format("{}", fmt::join(CulpritsInWords(verdict), "; "))},
+      {"hosts", fmt::format("{}", fmt::join(HostsOfCulprits(verdict), ", "))},
       {"exclude_hosts", fmt::format("{}", fmt::join(verdict.exclude_hosts, ", "))},
       {"retry", verdict.retry},
       {"version", std::string(version)},

@@ -67,8 +67,7 @@ Json Related(const Timeline& timeline, const Verdict& verdict) {
 
 Json ResultOf(const Timeline& timeline, const Verdict& verdict) {
   std::string text = verdict.summary;
-  std::vector<std::string> culprits;
-  for (const Suspects& suspects : FoldCulprits(verdict.culprits)) culprits.push_back(WhoAndWhy(suspects));
+  const std::vector<std::string> culprits = CulpritsInWords(verdict);
   if (!culprits.empty())
     text +=
         fmt::format(" {}: {}", verdict.outcome == Outcome::kFailed ? "Culprit" : "Look at", fmt::join(culprits, "; "));

@@ -6,6 +6,7 @@
 
 #include "report/json_document.h"
 #include "report/json_parts.h"
+#include "report/words.h"
 
 namespace inquest {
 namespace {
@@ -70,13 +71,6 @@ Verdict WithoutProof(Verdict verdict) {
   for (AttemptTold& attempt : verdict.attempts)
     attempt = {.number = attempt.number, .judged = attempt.judged, .first = {}, .last = {}, .cause = {}, .summary = {}};
   return verdict;
-}
-
-std::vector<std::string> HostsOfCulprits(const Verdict& verdict) {
-  std::vector<std::string> hosts;
-  for (const Culprit& culprit : verdict.culprits)
-    if (culprit.host && std::ranges::find(hosts, *culprit.host) == hosts.end()) hosts.push_back(*culprit.host);
-  return hosts;
 }
 
 std::vector<SharedBy> ByFingerprint(std::span<const TriagedJob> jobs) {

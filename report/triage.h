@@ -33,8 +33,6 @@ struct SharedBy {
 std::vector<SharedBy> ByFingerprint(std::span<const TriagedJob> jobs);
 /// Hosts of culprits, of jobs of which a cause is known.
 std::vector<SharedBy> ByHost(std::span<const TriagedJob> jobs);
-/// Hosts of the culprits, each once, in their order.
-std::vector<std::string> HostsOfCulprits(const Verdict& verdict);
 
 struct TriageCounts {
   std::size_t failed = 0, healthy = 0, undecided = 0, unread = 0;

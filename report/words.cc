@@ -83,6 +83,19 @@ std::string WhoAndWhy(const Suspects& suspects) {
   return who.empty() || why.empty() ? who + why : fmt::format("{}: {}", who, why);
 }
 
+std::vector<std::string> CulpritsInWords(const Verdict& verdict) {
+  std::vector<std::string> out;
+  for (const Suspects& suspects : FoldCulprits(verdict.culprits)) out.push_back(WhoAndWhy(suspects));
+  return out;
+}
+
+std::vector<std::string> HostsOfCulprits(const Verdict& verdict) {
+  std::vector<std::string> hosts;
+  for (const Culprit& culprit : verdict.culprits)
+    if (culprit.host && std::ranges::find(hosts, *culprit.host) == hosts.end()) hosts.push_back(*culprit.host);
+  return hosts;
+}
+
 std::string_view RetryInWords(const Verdict& verdict) {
   static const std::map<std::string_view, std::string_view> kWords = {
       {"yes", "yes, as it is"},

@@ -43,6 +43,10 @@ std::vector<Suspects> FoldCulprits(const std::vector<Culprit>& culprits);
 std::string Who(const Suspects& suspects);
 /// The same, and why: `rank 28 on node07: its GPU fell off the bus`.
 std::string WhoAndWhy(const Suspects& suspects);
+/// That of all of them, a line each.
+std::vector<std::string> CulpritsInWords(const Verdict& verdict);
+/// The culprits' hosts, each once, in their order.
+std::vector<std::string> HostsOfCulprits(const Verdict& verdict);
 
 /// Whether to start the job again; empty: there is nothing to say.
 std::string_view RetryInWords(const Verdict& verdict);
