@@ -127,7 +127,7 @@ TEST_CASE("what stands in front of every line is taken off", "[restoration]") {
     CHECK(WithoutHeads(whole->text) == kLog);
     CHECK(whole->text.size() + whole->removed == text.size());
     CHECK(whole->lines.empty());
-    for (const std::size_t room : {1, 7, 64}) CHECK(Restored(text, 11, room)->text == whole->text);
+    for (const std::size_t room : {1U, 7U, 64U}) CHECK(Restored(text, 11, room)->text == whole->text);
   }
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("hosts and writers are told apart where there are several", "[restorat
 }
 
 TEST_CASE("lines cut at a width are joined, and counted", "[restoration]") {
-  for (const std::size_t width : {80, 120}) {
+  for (const std::size_t width : {80U, 120U}) {
     std::string text;
     std::vector<std::string> pieces;
     std::string log = kLog;

@@ -32,7 +32,8 @@ TEST_CASE("UTF-16 becomes UTF-8, cut anywhere", "[unit][utf16]") {
     CAPTURE(row.text);
     REQUIRE(IsUtf16(row.bytes));
     for (std::size_t head = 2; head <= row.bytes.size(); ++head)
-      for (const std::size_t room : {1, 2, 3, 64}) CHECK(ReadThrough<Utf16Reader>(row.bytes, head, room) == row.text);
+      for (const std::size_t room : {1U, 2U, 3U, 64U})
+        CHECK(ReadThrough<Utf16Reader>(row.bytes, head, room) == row.text);
   }
   CHECK_FALSE(IsUtf16("\xef\xbb\xbfloss"));
   CHECK_FALSE(IsUtf16("\xff"));

@@ -6,7 +6,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr SynthWork kWork{.seq = 4410, .numel_in = 253440000, .numel_out = 253440000};
+const SynthWork kWork{.seq = 4410, .numel_in = 253440000, .numel_out = 253440000};
 
 void BeginTraining(SynthJob& job) {
   for (const int rank : job.AllRanks()) {

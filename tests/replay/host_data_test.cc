@@ -70,7 +70,7 @@ Bytes Summed(const DataShape& shape) {
 TEST_CASE("replay data: the right result is accepted, one wrong byte is found", "[unit][replay]") {
   for (const ReplayOp& op : ReplayOps()) {
     for (const DatatypeRow& row : kDatatypes) {
-      for (const std::uint64_t count : {1, 5, 16}) {
+      for (const std::uint64_t count : {1U, 5U, 16U}) {
         const DataShape shape{{.operation = op.operation, .count = count, .datatype = row.type, .root = 1, .peer = 2},
                               op.needs_peer ? 2 : 1,
                               3};

@@ -33,6 +33,13 @@ std::unique_ptr<Sieve> Sieved(const RuleBook& book) {
   return std::move(*compiled);
 }
 
+/// One rule in eight: what is compiled several times is compiled under sanitizers.
+RuleBook Some() {
+  RuleBook book;
+  for (std::size_t i = 0; i < Book().rules.size(); i += 8) book.rules.push_back(Book().rules[i]);
+  return book;
+}
+
 const Sieve& Ours() {
   static const std::unique_ptr<Sieve> kSieve = Sieved(Book());
   return *kSieve;
@@ -176,7 +183,7 @@ TEST_CASE("one sample in some, or its mutation, loses no confirmed hit", "[rules
 }
 
 TEST_CASE("an extended sieve reports what a compiled one does", "[rules]") {
-  const RuleBook& base = Book();
+  const RuleBook base = Some();
   const auto bytes = PackSieve(SoughtBy(base, Marks().marks));
   REQUIRE(bytes);
   RuleBook book = base;
@@ -218,17 +225,18 @@ TEST_CASE("a match stays within its line", "[rules]") {
 }
 
 TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
-  const auto bytes = PackSieve(SoughtBy(Book(), Marks().marks));
+  const RuleBook book = Some();
+  const auto bytes = PackSieve(SoughtBy(book, Marks().marks));
   REQUIRE(bytes);
   const Placed placed(bytes.value(), GENERATE(false, true));
-  const auto loaded = LoadSieve(placed.view(), SoughtBy(Book(), Marks().marks));
+  const auto loaded = LoadSieve(placed.view(), SoughtBy(book, Marks().marks));
   REQUIRE(loaded);
   CHECK(Unpack(placed.view()));
   CHECK(!Unpack(placed.view().substr(1)));
   std::string block;
-  for (const Rule& rule : Book().rules)
+  for (const Rule& rule : book.rules)
     for (const std::string& sample : rule.match) block += sample + '\n';
-  CHECK(Reported(*loaded.value(), block) == Reported(Ours(), block));
+  CHECK(Reported(*loaded.value(), block) == Reported(*Sieved(book), block));
 }
 
 TEST_CASE("a sieve packed for another libhs is compiled anew", "[rules]") {

@@ -93,7 +93,7 @@ TEST_CASE("kept events: a job of 16384 ranks is kept whole, one of which nothing
     CHECK(left_out.empty() == (ranks == 1 << 14));
     CHECK(events.size() + (left_out.empty() ? 0 : left_out.at("work-timed-out")) == static_cast<std::size_t>(ranks));
     // Who waited in what was left out is not known to have been alone.
-    CHECK(kept.waits_left_out().MayHold(ranks / 128) == (ranks != 1 << 14));
+    CHECK(kept.waits_left_out().MayHold(static_cast<std::size_t>(ranks / 128)) == (ranks != 1 << 14));
     CHECK_FALSE(kept.waits_left_out().MayHold(0));
   }
 }
