@@ -36,6 +36,9 @@ std::string WhatToDo(const std::vector<Remedy>& remedies) {
     out += Wrapped(fmt::format("  {}. ", i + 1), remedies[i].text);
     if (!remedies[i].command.empty())
       out += fmt::format("     {}: {}\n", Name(remedies[i].kind), Sanitize(remedies[i].command));
+    for (const Remedy& way : remedies[i].otherwise)
+      if (way.command != remedies[i].command)
+        out += fmt::format("     under {}, {}: {}\n", way.under, Name(way.kind), Sanitize(way.command));
   }
   return out;
 }

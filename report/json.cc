@@ -211,6 +211,7 @@ Json GroupToJson(const GroupRow& row) {
 void WriteIdentity(const Verdict& verdict, Document& document) {
   document.Key("id").Value(IdInJson(verdict.job));
   document.Key("name").Value(OrNull(verdict.job.name));
+  document.Key("environment").Value(OrNull(std::string(verdict.job.environment)));
   document.Key("attempt").Value(AttemptInJson(verdict));
   document.Key("start").Value(MomentInJson(verdict.job.start));
   document.Key("end").Value(MomentInJson(verdict.job.end));

@@ -26,7 +26,8 @@ const FindingRow* FindRow(const Detector& detector, std::string_view id) {
 
 class Reader {
  public:
-  Reader(const Mapping& map, FindingFile& out) : map_(map), out_(out) {}
+  Reader(const Mapping& map, std::span<const AdvisedStep> steps, FindingFile& out)
+      : map_(map), steps_(steps), out_(out) {}
 
   void Read() {
     FindingRule& rule = out_.rule;
@@ -80,8 +81,8 @@ class Reader {
   std::vector<Advice> Remedies(const Mapping& map) {
     std::vector<Advice> out;
     for (const Mapping& item :
-         map.Items("remedies", {"text", "command", "kind", "run_on", "root", "destructive", "when"})) {
-      Advice advice{item.ReadRemedy(), item.Text("when", Need::kOptional)};
+         map.Items("remedies", {"step", "text", "command", "kind", "run_on", "root", "destructive", "when"})) {
+      Advice advice{item.ReadRemedy(steps_), item.Text("when", Need::kOptional)};
       CheckWords(item, "text", advice.remedy.text);
       if (!advice.when.empty()) CheckWords(item, "when", "{" + advice.when + "}");
       out.push_back(std::move(advice));
@@ -157,6 +158,7 @@ class Reader {
   static constexpr std::string_view kWeights[] = {"catalogue"};
 
   const Mapping& map_;
+  std::span<const AdvisedStep> steps_;
   FindingFile& out_;
   const FindingRow* row_ = nullptr;
 };
@@ -179,7 +181,8 @@ bool Uses(const FindingRule& rule, std::string_view word) {
 
 }  // namespace
 
-FindingFile ReadFinding(const YAML::Node& node, const FindingPlace& place, RuleErrors* errors) {
+FindingFile ReadFinding(const YAML::Node& node, const FindingPlace& place, std::span<const AdvisedStep> steps,
+                        RuleErrors* errors) {
   FindingFile out;
   out.rule.id = place.id;
   out.rule.cause = place.cause;
@@ -188,7 +191,7 @@ FindingFile ReadFinding(const YAML::Node& node, const FindingPlace& place, RuleE
                     {"summary", "detector", "claim", "why", "causes", "grades", "explains", "blames", "refuted_by",
                      "alone", "stall", "remedies", "collect", "retry", "references"},
                     errors);
-  if (node.IsMap()) Reader(map, out).Read();
+  if (node.IsMap()) Reader(map, steps, out).Read();
   return out;
 }
 

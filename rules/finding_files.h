@@ -1,6 +1,7 @@
 // Reads the files under rules/findings/, and holds them against the detectors whose findings they are.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct FindingPlace {
 };
 
 /// Mistakes go to `errors`.
-FindingFile ReadFinding(const YAML::Node& node, const FindingPlace& place, RuleErrors* errors);
+FindingFile ReadFinding(const YAML::Node& node, const FindingPlace& place, std::span<const AdvisedStep> steps,
+                        RuleErrors* errors);
 
 }  // namespace inquest

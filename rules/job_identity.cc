@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/pattern.h"
+#include "rules/remedy.h"
 #include "timeline/input_name.h"
 
 namespace inquest {
@@ -158,9 +159,31 @@ std::vector<NamedJob> JobsNamed(const Evidence& evidence) {
   return named;
 }
 
+namespace {
+
+/// Of Slurm and Kubernetes by what only they print, where no id of theirs is known. A job of Slurm may run in
+/// containers.
+std::string_view EnvironmentOf(const Evidence& evidence, const JobTold& job) {
+  const auto is = [&](std::string_view name) { return name == job.system; };
+  if (const auto own = std::ranges::find_if(Environments(), is); own != Environments().end()) return *own;
+  for (const Event& event : evidence.timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    const auto* stopped = std::get_if<JobStopped>(&event.what);
+    if ((exit != nullptr && (exit->reporter == "srun" || exit->reporter == "slurmstepd")) ||
+        (stopped != nullptr && stopped->by == "slurm"))
+      return "slurm";
+  }
+  bool kubernetes = false;
+  EachNamed(evidence, "kubernetes", [&](EventIndex, const std::string&) { kubernetes = true; });
+  return kubernetes ? "kubernetes" : "";
+}
+
+}  // namespace
+
 JobTold IdentityOf(const Evidence& evidence, std::span<const NamedJob> named) {
   JobTold job;
   FindId(evidence, named, job);
+  job.environment = EnvironmentOf(evidence, job);
   std::set<std::string> names;
   EachNamed(evidence, "name", [&](EventIndex, const std::string& name) { names.insert(name); });
   if (named.size() < 2) job.name = Only(names).value_or("");

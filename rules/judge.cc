@@ -870,8 +870,9 @@ Verdict DecideWhole(const Evidence& evidence) {
   verdict.lifelines = DrawLifelines(evidence.timeline, evidence.told);
   verdict.fingerprint = FingerprintOf(evidence.timeline, verdict);
   verdict.replay_helps = ReplayHelps(evidence.book, verdict);
-  const Facts facts = FactsOf(evidence.timeline, verdict);
-  for (Remedy& remedy : verdict.remedies) remedy = Filled(std::move(remedy), facts);
+  const Facts facts = FactsOf(evidence, verdict);
+  for (Remedy& remedy : std::exchange(verdict.remedies, {}))
+    AddUnique(verdict.remedies, {Filled(Under(verdict.job.environment, std::move(remedy)), facts)});
   if (const auto hosts = facts.find("host"); verdict.retry == "elsewhere" && hosts != facts.end())
     verdict.exclude_hosts = hosts->second;
   return verdict;

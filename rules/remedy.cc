@@ -17,6 +17,7 @@ constexpr Placeholder kPlaceholders[] = {
     {"interface", "network interface over which all nodes of the job reach one another, as ip -br addr lists it"},
     {"job", "the scheduler's number or name of the job"},
     {"master", "host of rank 0, or of the rendezvous"},
+    {"master_port", "the port there"},
     {"netdev", "network device of the adapter, as ip -br link lists it"},
     {"path", "the file or folder that the message names"},
     {"peer", "the host or address that did not answer"},
@@ -71,6 +72,19 @@ std::string_view Name(Remedy::Kind kind) {
 std::string_view Name(Remedy::Where where) {
   static constexpr std::string_view kNames[] = {"job", "host", "nodes", "login"};
   return kNames[static_cast<std::size_t>(where)];
+}
+
+std::span<const std::string_view> Environments() {
+  static constexpr std::string_view kNames[] = {"slurm", "kubernetes", "lsf", "pbs"};
+  return kNames;
+}
+
+Remedy Under(std::string_view environment, Remedy remedy) {
+  if (remedy.otherwise.empty()) return remedy;
+  const auto own = std::ranges::find(remedy.otherwise, environment, &Remedy::under);
+  if (!environment.empty() && own != remedy.otherwise.end()) return *own;
+  remedy.otherwise.clear();
+  return remedy;
 }
 
 std::span<const Placeholder> Placeholders() { return kPlaceholders; }

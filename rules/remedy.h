@@ -35,12 +35,20 @@ struct Remedy {
   Where run_on = Where::kJob;
   bool root = false;
   bool destructive = false;  ///< ends processes, resets, reboots, deletes, drains, drops links
+  // Of a step of rules/steps.yaml:
+  std::string under;              ///< who runs the machines where it is done so; empty: told where nobody says who does
+  std::vector<Remedy> otherwise;  ///< how it is done elsewhere
   // Of a verdict:
   std::vector<std::string> hosts;  ///< those that run_on means, where it is kHost and they are known
   std::vector<Want> needs;
 };
 std::string_view Name(Remedy::Kind kind);
 std::string_view Name(Remedy::Where where);
+
+/// Who may run the machines: `slurm`, `kubernetes`, `lsf`, `pbs`.
+std::span<const std::string_view> Environments();
+/// As it is done there; of a remedy that is the same everywhere, or where `environment` is empty, itself.
+Remedy Under(std::string_view environment, Remedy remedy);
 
 /// A name that may stand in a command in braces: `{bus_id}`. Every other brace stands for itself.
 struct Placeholder {

@@ -39,12 +39,13 @@ constexpr Word<ErrorCode::Role> kRoles[] = {
 constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu",  "reset-switch",
                                        "reboot-node", "drain-node", "return-part"};
 constexpr std::string_view kFindingsFolder = "findings";
+constexpr std::string_view kCatalogues[] = {"causes.yaml", "steps.yaml", "sxids.yaml", "xids.yaml"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
 constexpr std::string_view kPhaseKinds[] = {
-    "bar",      "data-preparation", "checkpoint", "compile",  "done",    "evaluation",
-    "goal",     "grumble",          "heading",    "identity", "joining", "loading",
-    "progress", "recovered",        "restart",    "serving",  "start",   "training"};
+    "bar",       "data-preparation", "checkpoint", "compile", "done",    "evaluation", "goal",
+    "grumble",   "heading",          "identity",   "joining", "loading", "names",      "progress",
+    "recovered", "restart",          "serving",    "start",   "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer",
                                         "set-up",  "stop",      "transport", "wrong-path"};
@@ -114,12 +115,15 @@ class Loader {
 
   std::variant<RuleBook, RuleErrors> Load(const RuleBook* base) {
     const std::vector<fs::path> files = ListFiles();
-    if (errors_.empty()) ReadCauses(base);
+    if (errors_.empty()) {
+      ReadSteps(base);
+      ReadCauses(base);
+    }
     if (errors_.empty()) book_.xids = ReadCodes("xids.yaml", base != nullptr ? base->xids : std::vector<ErrorCode>());
     if (errors_.empty())
       book_.sxids = ReadCodes("sxids.yaml", base != nullptr ? base->sxids : std::vector<ErrorCode>());
     for (const fs::path& file : files) {
-      if (file == "causes.yaml" || file == "xids.yaml" || file == "sxids.yaml") continue;
+      if (std::ranges::find(kCatalogues, file.string()) != std::end(kCatalogues)) continue;
       *file.begin() == kFindingsFolder ? ReadFindingOf(file) : ReadRule(file);
     }
     if (base != nullptr) {
@@ -177,6 +181,41 @@ class Loader {
     }
   }
 
+  /// `name: [one way, another under: ...]`. A step that `base` has is replaced.
+  void ReadSteps(const RuleBook* base) {
+    if (base != nullptr) book_.steps = base->steps;
+    std::error_code error;
+    if (!fs::exists(dir_ / "steps.yaml", error)) return;
+    const YAML::Node list = ReadYaml("steps.yaml");
+    const std::string path = (dir_ / "steps.yaml").string();
+    if (!list.IsDefined()) return;
+    if (!list.IsMap()) {
+      errors_.push_back({"not a mapping of steps", "write 'name:' and below it '- text: ...'", At(path, 1)});
+      return;
+    }
+    for (const auto& pair : list) {
+      AdvisedStep step{pair.first.Scalar(), {}};
+      const Mapping row(list, path, pair.first.Mark().line + 1, &errors_);
+      std::vector<Remedy> ways;
+      for (const Mapping& item :
+           row.Items(step.name, {"under", "text", "command", "kind", "run_on", "root", "destructive"})) {
+        ways.push_back(item.ReadRemedy());
+        ways.back().under = item.OneOf("under", ways.size() > 1 ? Need::kRequired : Need::kOptional, Environments());
+      }
+      if (ways.empty()) {
+        row.Complain(step.name, "the step '" + step.name + "' has no way", "write '- text: ...' below it");
+        continue;
+      }
+      step.remedy = std::move(ways.front());
+      step.remedy.otherwise.assign(std::make_move_iterator(ways.begin() + 1), std::make_move_iterator(ways.end()));
+      const auto same = std::ranges::find(book_.steps, step.name, &AdvisedStep::name);
+      if (same != book_.steps.end())
+        *same = std::move(step);
+      else
+        book_.steps.push_back(std::move(step));
+    }
+  }
+
   void ReadCauses(const RuleBook* base) {
     if (base != nullptr) book_.causes = base->causes;
     std::error_code error;
@@ -197,7 +236,7 @@ class Loader {
                   .title = row.Text("title", Need::kRequired),
                   .meaning = row.Text("meaning", Need::kRequired),
                   .retry = row.OneOf("retry", Need::kRequired, kRetries),
-                  .remedies = row.Remedies("remedies"),
+                  .remedies = row.Remedies("remedies", book_.steps),
                   .collect = row.List("collect"),
                   .traits = row.List("traits")};
       for (const std::string& trait : cause.traits)
@@ -327,7 +366,8 @@ class Loader {
       errors_.push_back({"the folder '" + cause + "' is no cause", "use a code of causes.yaml", At(path, 1)});
     const YAML::Node node = ReadYaml(relative);
     if (!node.IsDefined()) return;
-    FindingFile read = ReadFinding(node, {.id = relative.stem().string(), .cause = cause, .file = path}, &errors_);
+    FindingFile read =
+        ReadFinding(node, {.id = relative.stem().string(), .cause = cause, .file = path}, book_.steps, &errors_);
     names_.insert(names_.end(), read.names.begin(), read.names.end());
     ReadId(read.rule.id, path);
     book_.findings.push_back(std::move(read.rule));
@@ -396,7 +436,7 @@ class Loader {
   }
 
   void ReadAdvice(Rule& rule, const Mapping& map) {
-    rule.remedies = map.Remedies("remedies");
+    rule.remedies = map.Remedies("remedies", book_.steps);
     rule.collect = map.List("collect");
     rule.retry = map.OneOf("retry", Need::kOptional, kRetries);
     rule.references = map.List("references");

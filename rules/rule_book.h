@@ -54,6 +54,12 @@ struct Rule {
   mutable std::shared_ptr<const Pattern> expression_;
 };
 
+/// What several rules advise, said once: a row of rules/steps.yaml.
+struct AdvisedStep {
+  std::string name;
+  Remedy remedy;
+};
+
 /// A remedy of a finding. Its texts may hold words of the detector.
 struct Advice {
   Remedy remedy;
@@ -142,6 +148,7 @@ struct RuleBook {
   std::vector<Rule> rules;             ///< by kind, then id; an index into it is the rule's number
   std::vector<FindingRule> findings;   ///< of detectors, by id
   std::vector<Cause> causes;           ///< in the order of causes.yaml
+  std::vector<AdvisedStep> steps;      ///< in the order of steps.yaml
   std::vector<ErrorCode> xids, sxids;  ///< by number
   const ErrorCode* FindXid(int number) const;
   const ErrorCode* FindSxid(int number) const;

@@ -81,6 +81,8 @@ void Fields(Archive& archive, Remedy& remedy) {
   archive.Value(remedy.run_on);
   archive.Value(remedy.root);
   archive.Value(remedy.destructive);
+  archive.Value(remedy.under);
+  archive.Value(remedy.otherwise);
 }
 template <class Archive>
 void Fields(Archive& archive, Rule& rule) {
@@ -96,6 +98,11 @@ void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.remedies);
   for (auto* list : {&rule.words, &rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ})
     archive.Value(*list);
+}
+template <class Archive>
+void Fields(Archive& archive, AdvisedStep& step) {
+  archive.Value(step.name);
+  Fields(archive, step.remedy);
 }
 template <class Archive>
 void Fields(Archive& archive, Advice& advice) {
@@ -164,6 +171,7 @@ std::string Serialize(const RuleBook& book) {
   writer.Value(copy.rules);
   writer.Value(copy.findings);
   writer.Value(copy.causes);
+  writer.Value(copy.steps);
   writer.Value(copy.xids);
   writer.Value(copy.sxids);
   return writer.Take();
@@ -175,6 +183,7 @@ RuleBook Deserialize(std::string_view bytes) {
   reader.Value(book.rules);
   reader.Value(book.findings);
   reader.Value(book.causes);
+  reader.Value(book.steps);
   reader.Value(book.xids);
   reader.Value(book.sxids);
   INQUEST_CHECK(reader.done());

@@ -28,6 +28,9 @@ std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& patt
 
 bool ComponentFits(Component wanted, Component is) { return wanted == Component::kAny || wanted == is; }
 
+/// Who the job is, and what its hosts, ports and files are called.
+bool IsOfNames(std::string_view phase_kind) { return phase_kind == "identity" || phase_kind == "names"; }
+
 /// Whether the line may fit, before an expression is compiled for it.
 bool HasWord(const Rule& rule, std::string_view lower) {
   return rule.words.empty() || std::ranges::any_of(rule.words, [&](const std::string& word) {
@@ -322,7 +325,8 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     if (message == nullptr) continue;
     // What is said of a goal, or of who the job is, says nothing of how it went.
     bool plain = std::ranges::all_of(message->hits, [&](std::uint32_t hit) {
-      return book.rules[hit].phase_kind == "goal" || book.rules[hit].phase_kind == "identity";
+      const std::string& kind = book.rules[hit].phase_kind;
+      return kind == "goal" || IsOfNames(kind);
     });
     // What is asked for everywhere is seen by the sieve; at the end of an input its end is asked of all.
     const SourcePos& where = timeline.events[i].where;
@@ -350,7 +354,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         matches.push_back(std::move(line));
         continue;
       }
-      if (held.phase_kind == "identity") {
+      if (IsOfNames(held.phase_kind)) {
         matches.push_back(std::move(line));
         continue;
       }

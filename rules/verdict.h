@@ -78,6 +78,7 @@ struct JobTold {
   std::optional<Known<std::string>> id;  ///< nullopt: nobody says, or they say several
   std::string_view system;               ///< whose id it is: `slurm`, `lsf`, `pbs`, `batch` (one of those that name
                                          ///< files alike), `kubernetes`, `torchelastic`; empty: no id is known
+  std::string_view environment;          ///< who runs the machines, one of Environments(); empty: nobody says
   std::string name;                      ///< empty: not printed, or several
   std::optional<Timestamp> start, end;   ///< its first and last event that has a date; of one clock
 };

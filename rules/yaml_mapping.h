@@ -77,6 +77,10 @@ class Mapping {
     }
   }
 
+  /// Of any keys.
+  Mapping(const YAML::Node& node, std::string file, int line, RuleErrors* errors)
+      : node_(node), file_(std::move(file)), line_(line), errors_(errors) {}
+
   bool Has(std::string_view key) const { return static_cast<bool>(Find(key)); }
   std::string Where(std::string_view key) const {
     const auto found = FindPair(key);
@@ -138,7 +142,7 @@ class Mapping {
     return text;
   }
 
-  /// One item of `remedies`.
+  /// One item of `remedies`, or one way of a step.
   Remedy ReadRemedy() const {
     Remedy out;
     out.text = Text("text", Need::kRequired);
@@ -157,10 +161,22 @@ class Mapping {
     return out;
   }
 
-  std::vector<Remedy> Remedies(std::string_view key) const {
+  /// `steps`: those that an item may name in place of all else.
+  Remedy ReadRemedy(std::span<const AdvisedStep> steps) const {
+    if (!Has("step")) return ReadRemedy();
+    for (const char* const key : {"text", "command", "kind", "run_on", "root", "destructive"})
+      if (Has(key)) Complain(key, "'" + std::string(key) + "' beside a step", "what the step is stands in steps.yaml");
+    const std::string name = Text("step", Need::kRequired);
+    const auto step = std::ranges::find(steps, name, &AdvisedStep::name);
+    if (step != steps.end()) return step->remedy;
+    Complain("step", "no step '" + name + "'", "name a step of steps.yaml");
+    return {};
+  }
+
+  std::vector<Remedy> Remedies(std::string_view key, std::span<const AdvisedStep> steps) const {
     std::vector<Remedy> remedies;
-    for (const Mapping& row : Items(key, {"text", "command", "kind", "run_on", "root", "destructive"}))
-      remedies.push_back(row.ReadRemedy());
+    for (const Mapping& row : Items(key, {"step", "text", "command", "kind", "run_on", "root", "destructive"}))
+      remedies.push_back(row.ReadRemedy(steps));
     return remedies;
   }
 

@@ -91,6 +91,8 @@ class Openings {
     if (open_->lines.empty()) open_->at = {event.where, index};
     open_->lines.push_back({std::move(shape), event.where.line});
   }
+  /// What followed the death was still of that run: a report of its scheduler.
+  void Over() { open_.reset(); }
   void Worked() {
     if (open_) open_->worked = true;
   }
@@ -144,6 +146,7 @@ class Reader {
     next.offset = 0;
     if (!restarts_) lived_ = lived_since_boundary_;
     restarts_ = {next, event, true};
+    openings_.Over();
     lived_since_boundary_ = false;
   }
 

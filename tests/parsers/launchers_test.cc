@@ -188,6 +188,8 @@ TEST_CASE("launchers: frameworks and servers that watch their children", "[launc
       {"ERROR: One or more process (first noticed rank 1) terminated with signal 11 (core dumped)",
        "jsrun: rank=1 signal=11"},
       {"ERROR:  One or more process terminated with signal 9", "jsrun: signal=9"},
+      {"\t(1) Normal termination (return value 1)", "htcondor: code=1"},
+      {"\t(0) Abnormal termination (signal 9)", "htcondor: signal=9"},
       {"x4616c3s4b0n0.grove: rank 2358 died from signal 15", "pals: rank=2358 host=x4616c3s4b0n0.grove signal=15"},
   });
 }

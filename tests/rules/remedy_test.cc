@@ -96,6 +96,8 @@ std::vector<Remedy> AllRemedies(const RuleBook& book) {
   std::vector<Remedy> out;
   const auto add = [&](const Remedy& remedy) {
     if (!remedy.command.empty()) out.push_back(remedy);
+    for (const Remedy& way : remedy.otherwise)
+      if (!way.command.empty()) out.push_back(way);
   };
   for (const Rule& rule : book.rules)
     for (const Remedy& remedy : rule.remedies) add(remedy);

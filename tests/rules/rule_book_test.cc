@@ -374,6 +374,51 @@ TEST_CASE("a catalogue of one's own adds and replaces rows; its mistakes are nam
         std::vector<std::string>{"xids.yaml:3: bad class 'hardwear'", "xids.yaml:5: 'no-cause' is no cause"});
 }
 
+TEST_CASE("a step is written once, and its mistakes are named", "[rules]") {
+  constexpr std::string_view kSteps =
+      "drain:\n  - text: Drain it.\n    command: drain {host}\n  - under: lsf\n    text: Close it.\n    command: close "
+      "{host}\n";
+  const std::string with_step = Replaced(kGood, "references", "remedies:\n  - step: drain\nreferences");
+  const RuleFolder folder;
+  folder.Write("steps.yaml", kSteps);
+  folder.Write("signatures/ib-fault/retry-exceeded.yaml", with_step);
+  const auto loaded = folder.Load();
+  REQUIRE(std::holds_alternative<RuleBook>(loaded));
+  const Rule* rule = std::get<RuleBook>(loaded).FindRule("retry-exceeded");
+  REQUIRE((rule != nullptr && rule->remedies.size() == 1));
+  CHECK(Under("", rule->remedies[0]).command == "drain {host}");
+  CHECK(Under("slurm", rule->remedies[0]).command == "drain {host}");
+  CHECK(Under("lsf", rule->remedies[0]).command == "close {host}");
+  struct Row {
+    std::string name, steps, rule;
+    std::vector<std::string> errors;
+  };
+  const std::string place = "signatures/ib-fault/retry-exceeded.yaml";
+  const Row rows[] = {
+      {"unknown step",
+       std::string(kSteps),
+       Replaced(with_step, "step: drain", "step: drian"),
+       {place + ":8: no step 'drian'"}},
+      {"a step and a text",
+       std::string(kSteps),
+       Replaced(with_step, "step: drain\n", "step: drain\n    text: Look.\n"),
+       {place + ":9: 'text' beside a step"}},
+      {"unknown environment", Replaced(kSteps, "lsf", "lfs"), with_step, {"steps.yaml:4: bad under 'lfs'"}},
+      {"two ways for everywhere",
+       Replaced(kSteps, "- under: lsf\n    text", "- text"),
+       with_step,
+       {"steps.yaml:4: no 'under'"}},
+      {"no way", std::string(kSteps) + "reset:\n", with_step, {"steps.yaml:7: the step 'reset' has no way"}},
+      {"a list", "- drain\n", with_step, {"steps.yaml:1: not a mapping of steps", place + ":8: no step 'drain'"}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    folder.Write("steps.yaml", row.steps);
+    folder.Write(place, row.rule);
+    CHECK(folder.Errors() == row.errors);
+  }
+}
+
 TEST_CASE("packing and unpacking gives the same book", "[rules]") {
   for (const bool whole : {false, true}) {
     const RuleFolder folder;
@@ -387,6 +432,7 @@ TEST_CASE("packing and unpacking gives the same book", "[rules]") {
     CHECK(back.rules.front().text == book.rules.front().text);
     CHECK(back.rules.front().confidence == book.rules.front().confidence);
     CHECK(back.causes.size() == book.causes.size());
+    CHECK(back.steps.size() == book.steps.size());
     CHECK(back.findings.size() == book.findings.size());
     CHECK(back.xids.size() == book.xids.size());
     CHECK(back.sxids.size() == book.sxids.size());

@@ -1,0 +1,86 @@
+// What a case tells of the commands of its remedies: names on the lines that prove it, and who runs the machines.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "tests/catch.h"
+#include "tests/support/run_job.h"
+
+namespace inquest {
+namespace {
+
+/// The first command of the verdict that holds `word`; empty: none does.
+std::string CommandWith(const std::string& text, std::string_view word) {
+  const Verdict verdict = JudgeText(text).verdict;
+  for (const Remedy& remedy : verdict.remedies)
+    if (remedy.command.find(word) != std::string::npos) return remedy.command;
+  return {};
+}
+
+TEST_CASE("facts: names on the lines of the cause stand in the commands", "[facts]") {
+  struct Row {
+    std::string text, word, command;
+  };
+  const std::string refused =
+      "node02:640:702 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.77.1.20<44781> failed : "
+      "Connection refused\n";
+  const std::string taken =
+      "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: "
+      "29507, useIpv6: 0, code: -98, name: EADDRINUSE, message: address already in use\n";
+  const Row rows[] = {
+      {"OSError: [Errno 28] No space left on device: '/scratch/ckpt.pt'\n", "df -h",
+       "df -h -- /scratch/ckpt.pt; df -i -- /scratch/ckpt.pt"},
+      {"OSError: [Errno 28] No space left on device: '/scratch/a b/ckpt.pt'\n", "df -h",
+       "df -h -- '/scratch/a b/ckpt.pt'; df -i -- '/scratch/a b/ckpt.pt'"},
+      {"RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n", "ls -l",
+       "ls -l -- \"${PATH:?}\"; head -c 200 -- \"${PATH:?}\" | od -c | head"},
+      {refused, "nc -vz", "nc -vz -w 5 -- 10.77.1.20 44781"},
+      {taken, "ss -ltnp", "ss -ltnp sport = :29507"},
+      {taken, "getent", "getent hosts \"${MASTER:?}\"; nc -vz -w 5 -- \"${MASTER:?}\" 29507"},
+      // Where the ranks meet may be said at the start.
+      {"MASTER_ADDR=node01\nMASTER_PORT=29507\n" + taken, "getent", "getent hosts node01; nc -vz -w 5 -- node01 29507"},
+      // The port of the line that proves it goes before what others say; two hosts are one too many.
+      {"MASTER_ADDR=node01\nMASTER_PORT=29500\nMASTER_ADDR=node03\n" + taken, "getent",
+       "getent hosts \"${MASTER:?}\"; nc -vz -w 5 -- \"${MASTER:?}\" 29507"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(CommandWith(row.text, row.word) == row.command);
+  }
+}
+
+TEST_CASE("facts: a step is told as it is done where the job ran", "[facts]") {
+  struct Row {
+    std::string text, environment, command;
+  };
+  const std::string stopped =
+      "W0127 08:14:30.220000 37 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGTERM death "
+      "signal, shutting down workers\ntorch.distributed.elastic.multiprocessing.api.SignalException: Process 37 got "
+      "signal: 15\n";
+  const Row rows[] = {
+      {stopped, "", "sacct -j \"${JOB:?}\" --format=JobID,State,ExitCode,Start,End,Timelimit,NodeList"},
+      {"SLURM_JOB_ID=88123\n" + stopped, "slurm",
+       "sacct -j 88123 --format=JobID,State,ExitCode,Start,End,Timelimit,NodeList"},
+      {"PBS_JOBID=123.pbs01\n" + stopped, "pbs", "qstat -xf 123.pbs01; tracejob -n 7 123.pbs01"},
+      {"LSB_JOBID=123\n" + stopped, "lsf", "bhist -l 123"},
+      {"KUBERNETES_SERVICE_HOST=10.96.0.1\n" + stopped, "kubernetes",
+       "kubectl describe pod \"${JOB:?}\"; kubectl get events --sort-by=.lastTimestamp"},
+      // A job of Slurm may run in containers of a cluster's images.
+      {"KUBERNETES_SERVICE_HOST=10.96.0.1\nSLURM_JOB_ID=88123\n" + stopped, "slurm",
+       "sacct -j 88123 --format=JobID,State,ExitCode,Start,End,Timelimit,NodeList"},
+      {"see the pages on kubectl and kubelets\n" + stopped, "",
+       "sacct -j \"${JOB:?}\" --format=JobID,State,ExitCode,Start,End,Timelimit,NodeList"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Verdict verdict = JudgeText(row.text).verdict;
+    CHECK(verdict.job.environment == row.environment);
+    REQUIRE(verdict.cause == "interrupted");
+    CHECK(std::count_if(verdict.remedies.begin(), verdict.remedies.end(),
+                        [&](const Remedy& remedy) { return remedy.command == row.command; }) == 1);
+    for (const Remedy& remedy : verdict.remedies) CHECK(remedy.otherwise.empty());
+  }
+}
+
+}  // namespace
+}  // namespace inquest
