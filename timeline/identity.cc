@@ -179,14 +179,23 @@ std::uint32_t Processes::Meet(const CallBatch::Process& process) {
 
 namespace {
 
-// Where several processes of a host carry one task number, srun started an agent on each host and the number is no
-// rank.
+/// A task whose lines tell of processes that it started, and ended, is an agent of torchelastic's.
+bool IsOfAgent(const Event& event) {
+  const auto* exit = std::get_if<ProcessExit>(&event.what);
+  return std::holds_alternative<SignalSent>(event.what) || (exit != nullptr && exit->reporter == "torchelastic");
+}
+
+// Where several processes of a host carry one task number, or an agent speaks under it, srun started an agent on each
+// host and the number is no rank.
 void DropSharedTasks(Timeline& timeline, std::vector<ProcessRow>& rows) {
   const auto is_task = [](const std::optional<Known<GlobalRank>>& rank) { return rank && rank->rule == kSrunTask; };
   std::set<std::pair<std::string, int>> seen;
   bool shared = false;
   for (const ProcessRow& row : rows)
     if (is_task(row.rank) && row.host) shared = !seen.insert({*row.host, row.rank->value.value}).second || shared;
+  shared = shared || std::ranges::any_of(timeline.events, [&](const Event& event) {
+             return is_task(event.origin.rank) && IsOfAgent(event);
+           });
   if (!shared) return;
   for (ProcessRow& row : rows)
     if (is_task(row.rank)) row.rank.reset();

@@ -163,6 +163,7 @@ bool ConsumeMpirun(const Record& record, EventSink& out) {
   exit.rank = RankOf<GlobalRank>(*match, 1);
   exit.pid = PidOf(*match, 2);
   exit.host = std::string(match->text(3));
+  exit.first_observed = signalled;  // it ends the others then, and tells of none of them
   out.Add(EventFrom(record, std::move(exit)));
   return true;
 }
@@ -319,6 +320,7 @@ class LaunchersParser final : public Parser {
       exit.rank = RankOf<GlobalRank>(*who, 1);
       exit.pid = PidOf(*who, 2);
       exit.host = std::string(who->text(3));
+      exit.first_observed = true;
       signalled_ = std::move(event);
       return true;
     }

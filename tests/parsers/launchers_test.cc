@@ -106,13 +106,13 @@ TEST_CASE("launchers: a step ends", "[launchers]") {
 TEST_CASE("launchers: mpirun and Hydra", "[launchers]") {
   Check({
       {"mpirun noticed that process rank 3 with PID 0 on node n17 exited on signal 11 (Segmentation fault).",
-       "mpirun: rank=3 host=n17 signal=11"},
+       "mpirun: rank=3 host=n17 signal=11 first"},
       {"prterun noticed that process rank 3 with PID 41 on node n17 exited on signal 9 (Killed).",
-       "mpirun: rank=3 host=n17 pid=41 signal=9"},
+       "mpirun: rank=3 host=n17 pid=41 signal=9 first"},
       {"prterun noticed that process rank 1 with PID 41 on node n17 exited on\nsignal 6 (Aborted).",
-       "mpirun: rank=1 host=n17 pid=41 signal=6"},
+       "mpirun: rank=1 host=n17 pid=41 signal=6 first"},
       {"prterun noticed that process rank 1 with PID 41 on node n17 exited on\nstep 12 signal 6",
-       "mpirun: rank=1 host=n17 pid=41"},
+       "mpirun: rank=1 host=n17 pid=41 first"},
       {"mpirun has exited due to process rank 2 with PID 41 on node n17 exiting improperly. There are three reasons",
        "mpirun: rank=2 host=n17 pid=41"},
       {"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.", "mpirun: rank=3"},
