@@ -411,7 +411,7 @@ std::span<const Option> OptionTable() {
        0,
        "FILE",
        {},
-       "Also write a trace for ui.perfetto.dev: every rank over time, and every collective that the inputs tell of",
+       "Also write a trace for ui.perfetto.dev: every rank over time, and every collective call",
        "",
        Set<kAnalysis, &AnalysisOptions::perfetto, AsText>},
       {"timeline",

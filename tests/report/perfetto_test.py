@@ -246,11 +246,7 @@ class PerfettoTest(unittest.TestCase):
 
     def test_calls_of_recorders(self):
         """Entries of dumps are slices with their times, joined over ranks; who never came has none."""
-        folder = corpus / "recorded-absent-rank" if (corpus / "recorded-absent-rank").exists() else None
-        dumps = [path for path in corpus.rglob("*trace_rank_*") if path.is_file()]
-        self.assertTrue(dumps)
-        folder = folder or dumps[0].parent
-        trace = Trace(trace_of(files_of(folder)))
+        trace = Trace(trace_of(files_of(corpus / "second-bucket-not-reached")))
         self.check(trace)
         calls = [one for one in trace.slices if one.category == "collective"]
         self.assertTrue(calls)
@@ -258,6 +254,9 @@ class PerfettoTest(unittest.TestCase):
         self.assertTrue(any(one.flows for one in calls))
         self.assertTrue(any(one.end is None and one.notes["state"] != "completed" for one in calls), "what had not ended is open")
         self.assertTrue(all(one.notes["state"] == "completed" for one in calls if one.end is not None))
+        waits = [one for one in trace.slices if one.category == "state" and one.notes["state"] == "waiting"]
+        self.assertEqual([None] * 3, [one.end for one in waits], "what a recorder alone tells of was not over")
+        self.assertEqual(1, len({flow for one in waits for flow in one.flows}))
 
     def test_calls_of_lines(self):
         """A call for each line, in the order of lines; the k-th of all ranks are joined."""
