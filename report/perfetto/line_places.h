@@ -1,6 +1,7 @@
 // Where lines that are no events stand on the picture's axis.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -9,6 +10,12 @@
 #include "rules/picture_axis.h"
 
 namespace inquest {
+
+/// A dump may say any number: two moments so bounded differ by no more than a number holds.
+constexpr std::int64_t Bounded(std::int64_t ns) {
+  constexpr std::int64_t kMost = 4'000'000'000'000'000'000;  // 2096
+  return std::clamp(ns, -kMost, kMost);
+}
 
 // A line that prints a time as most do stands at it. Any other stands between the events of its input round it, as far
 // along as its number is; in front of the first and behind the last, a nanosecond a line away. In an input without any

@@ -37,7 +37,7 @@ NcclCalls::NcclCalls(const Timeline& timeline, const Picture& picture, const Lin
   for (const CommunicatorRow& row : timeline.communicators) rows_.emplace(row.number, &row);
   for (const Lane& lane : picture.lanes)
     if (lane.rank && lane.how == LifeEnd::How::kWell && lane.ended)
-      well_ends_.emplace(*lane.rank, picture.moments[*lane.ended].ns);
+      well_ends_.emplace(*lane.rank, Bounded(picture.moments[*lane.ended].ns));
 }
 
 void NcclCalls::Add(Event event) {

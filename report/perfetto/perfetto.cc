@@ -75,8 +75,8 @@ class Drawing {
         context_(context),
         picture_(DrawPicture(timeline, verdict)),
         axis_(timeline),
-        begin_(picture_.moments.empty() ? 0 : picture_.moments.front().ns),
-        end_(picture_.moments.empty() ? 1 : std::max(picture_.moments.back().ns, begin_ + 1)),
+        begin_(picture_.moments.empty() ? 0 : Bounded(picture_.moments.front().ns)),
+        end_(picture_.moments.empty() ? 1 : std::max(Bounded(picture_.moments.back().ns), begin_ + 1)),
         writer_(sink, CountsFrom1970() ? 0 : std::min<std::int64_t>(begin_, 0) - kAhead) {}
 
   void Draw(const ReadAgain& again) {
@@ -93,7 +93,7 @@ class Drawing {
 
  private:
   bool CountsFrom1970() const { return picture_.clock && picture_.date == Timestamp::Date::kFull; }
-  std::int64_t Ns(std::uint32_t moment) const { return picture_.moments[moment].ns; }
+  std::int64_t Ns(std::uint32_t moment) const { return Bounded(picture_.moments[moment].ns); }
 
   /// The whole width, with a name.
   void Across(TraceTrack parent, std::string_view track, std::string_view name, std::span<const TraceNote> notes) {

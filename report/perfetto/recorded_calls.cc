@@ -20,8 +20,8 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 
 /// A moment in this century; else nothing was recorded, whatever stands there.
 bool IsTime(std::int64_t ns) {
-  constexpr std::int64_t kYear2000 = 946'684'800'000'000'000, kYear2100 = 4'102'444'800'000'000'000;
-  return ns >= kYear2000 && ns < kYear2100;
+  constexpr std::int64_t kYear2000 = 946'684'800'000'000'000, kYear2096 = 4'000'000'000'000'000'000;
+  return ns >= kYear2000 && ns < kYear2096;
 }
 
 /// Gives out the lowest number that is free.
