@@ -8,8 +8,8 @@ usage() {
   cat <<'TEXT'
 bench/run.sh [OPTION...] [SECTION...]
 
-Sections: coll noise mixed timeout crash-loop all-new pipe rules memory journal archive dumps small startup; all but mixed,
-timeout, crash-loop, all-new, journal, archive and dumps by default.
+Sections: coll noise mixed timeout crash-loop all-new pipe rules memory journal archive dumps trace small startup; all but
+mixed, timeout, crash-loop, all-new, journal, archive, dumps and trace by default.
   --size SIZE       of the logs (1GiB)
   --big SIZE        of the long log of the section memory (16GiB; it goes through a pipe, never to disk)
   --journal SIZE    of the journal of that section, before it is compressed (5GiB)
@@ -194,6 +194,21 @@ measure_dumps() {
   done
 }
 
+# What a trace costs beside the run, and whether its memory follows the calls: four times the log, the same peak.
+measure_trace() {
+  local bytes log n part
+  bytes=$(numfmt --from=iec-i --suffix=B "$size")
+  for part in 16 4; do
+    n=$((${bytes%B} / part / 1048576))MiB
+    keep_track coll "$n"
+    log=$(log_of coll "$n")
+    measure --section "--perfetto, COLL log of $n, $(grep -c opCount "$log") calls of 64 ranks" --bytes "$(bytes_of "$log")" \
+      "inquest=$inquest -q $log" "inquest --perfetto=$inquest -q --perfetto $tmp/why.pftrace $log"
+    printf 'the trace has %s MiB\n' "$(($(bytes_of "$tmp/why.pftrace") >> 20))"
+    rm -f "$tmp/why.pftrace"
+  done
+}
+
 measure_small() {
   local log
   keep_track coll 1MiB
@@ -213,7 +228,7 @@ printf 'rules: %s expressions; %s; %s\n' "$(wc -l <"$patterns")" "$("$inquest" -
 for section in "${sections[@]}"; do
   case $section in
     coll | noise | mixed | timeout | crash-loop | all-new) compare "$section" ;;
-    pipe | rules | memory | journal | archive | dumps | small | startup) "measure_$section" ;;
+    pipe | rules | memory | journal | archive | dumps | trace | small | startup) "measure_$section" ;;
     *) echo "bench: no section '$section'" >&2; usage >&2; exit 2 ;;
   esac
 done

@@ -54,6 +54,7 @@ Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& 
   for (InputRead& read : *reads) summaries.push_back(Summary(read));
   Analysis analysis{.timeline = builder.Build(std::move(summaries)), .verdict = {}};
   analysis.verdict = Decide(analysis.timeline, book, attempt);
+  analysis.inputs = *std::move(inputs);
   return analysis;
 }
 

@@ -14,6 +14,7 @@ namespace inquest {
 struct Analysis {
   Timeline timeline;
   Verdict verdict;
+  std::vector<Input> inputs = {};  ///< as they were listed
 };
 
 /// The last attempt is judged, or number `attempt` from 1 where there are so many.

@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/html_file.h"
 #include "cli/nearest.h"
+#include "cli/perfetto_file.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "cli/rule_set.h"
@@ -64,6 +65,8 @@ ReportFile FileOf(const ReportOutput& report) {
 std::optional<Error> CheckFiles(const Options& options, const std::vector<std::string>& inputs) {
   if (!options.analysis.html.empty())
     if (auto error = CheckHtmlFile(options.analysis.html, inputs)) return error;
+  if (!options.analysis.perfetto.empty())
+    if (auto error = CheckPerfettoFile(options.analysis.perfetto, inputs)) return error;
   for (const ReportOutput& report : options.reports)
     if (report.file)
       if (auto error = CheckReportFile(FileOf(report), inputs)) return error;
@@ -89,6 +92,7 @@ CommandResult Report(const Options& options, const std::shared_ptr<const Analysi
   };
   const ReportContext in_file = ContextOf(options, StyleOfFile(options), *analysis);
   if (!options.analysis.html.empty()) check(WriteHtmlFile(options.analysis.html, *analysis, in_file));
+  if (!options.analysis.perfetto.empty()) check(WritePerfettoFile(options.analysis, *analysis, in_file));
   for (const ReportOutput& report : options.reports) {
     const auto render =
         as_text != nullptr && report.format == FindReportFormat("text") ? as_text : report.format->render;

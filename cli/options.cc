@@ -212,7 +212,11 @@ std::optional<Error> SettleReports(Options& options) {
   std::vector<ReportOutput>& reports = options.reports;
   if (reports.empty()) reports.emplace_back();
   if (reports.size() == 1 && reports[0].format == nullptr) reports[0].format = FindReportFormat("text");
+  const AnalysisOptions& beside = options.analysis;
   std::set<std::string> places;
+  for (const std::string& file : {beside.html, beside.perfetto})
+    if (!file.empty() && !places.insert(file).second)
+      return Error{"two reports would be written to one file", "give each a name of its own", file};
   for (ReportOutput& report : reports) {
     if (report.format == nullptr)
       return Error{"there is no --format for it", "give one --format for each -o, in the same order", *report.file};
@@ -221,7 +225,7 @@ std::optional<Error> SettleReports(Options& options) {
       return Error{
           fmt::format("only one report can go to standard output, and --format {} is the second", report.format->name),
           "give each --format but the last its own -o FILE, in the same order", ""};
-    if (report.file && (*report.file == options.analysis.html || !places.insert(*report.file).second))
+    if (report.file && !places.insert(*report.file).second)
       return Error{"two reports would be written to one file", "give each a name of its own", *report.file};
   }
   return std::nullopt;
@@ -243,6 +247,7 @@ std::span<const Command> Commands() {
            "inquest -f markdown run-42/ -o why.md     a comment for a pull request\n"
            "inquest run-42/ --timeline                every rank over time, on the terminal\n"
            "inquest run-42/ --html why.html           also a page: every rank over time\n"
+           "inquest run-42/ --perfetto why.pftrace    also a trace for ui.perfetto.dev: every call\n"
            "inquest -q run-42/ && echo ended well",
        .words = {},
        .ids = "",
@@ -402,6 +407,13 @@ std::span<const Option> OptionTable() {
        "Also write the verdict as a page for a browser: every rank over time, and the lines that prove it",
        "",
        Set<kAnalysis, &AnalysisOptions::html, AsText>},
+      {"perfetto",
+       0,
+       "FILE",
+       {},
+       "Also write a trace for ui.perfetto.dev: every rank over time, and every collective call",
+       "",
+       Set<kAnalysis, &AnalysisOptions::perfetto, AsText>},
       {"timeline",
        0,
        "",

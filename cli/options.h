@@ -28,7 +28,7 @@ struct AnalysisOptions {
   std::string rules_dir;               ///< empty: the embedded rules alone
   std::vector<GivenHost> hosts;        ///< `--host [PATH=]NAME`, each
   std::optional<std::size_t> attempt;  ///< which start of the job is judged, from 1; nullopt: the last
-  std::string html;                    ///< where a page goes beside what is printed; empty: nowhere
+  std::string html, perfetto;          ///< where a page and a trace go beside what is printed; empty: nowhere
   unsigned threads = 0;                ///< 0: every core
   bool quiet = false;
   bool whole = false;                          ///< all of the report

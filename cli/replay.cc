@@ -54,7 +54,7 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   }
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
-  const auto& [timeline, verdict] = std::get<Analysis>(analyzed);
+  const auto& [timeline, verdict, inputs] = std::get<Analysis>(analyzed);
   if (!verdict.collective)
     return CouldNotRun({"the logs speak of no collective that failed", "name one with --op, --count and --ranks", ""});
   return PlanFrom(timeline, *verdict.collective);

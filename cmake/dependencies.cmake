@@ -9,6 +9,10 @@ find_package(CLI11 REQUIRED)
 find_package(LibArchive REQUIRED)
 # For the job token of a replay over several nodes. Debian's libarchive uses it as well, so that nothing more is loaded.
 pkg_check_modules(nettle REQUIRED IMPORTED_TARGET nettle)
+# Headers alone, without a CMake package; Perfetto's traces are written with them.
+find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_builder.hpp REQUIRED)
+add_library(inquest_protozero INTERFACE)
+target_include_directories(inquest_protozero SYSTEM INTERFACE "${PROTOZERO_INCLUDE_DIR}")
 
 # The CPU engine of `inquest replay`; without it replay says what is missing.
 find_package(Gloo QUIET)

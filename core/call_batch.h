@@ -47,6 +47,7 @@ struct CallBatch {
   std::vector<Comm> comms;
   std::vector<CallDescriptor> descriptors;
   std::vector<Call> calls;
+  std::vector<std::optional<Timestamp>> times;  ///< that each call's line prints; empty: nobody asked for them
 };
 
 }  // namespace inquest

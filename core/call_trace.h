@@ -30,8 +30,9 @@ struct CallTrace {
     std::uint32_t site = 0;   ///< into sites
     std::uint32_t place = 0;  ///< of the entry in the dump, from 1
     std::int64_t seq = 0;     ///< the group's counter of collectives; of a send or receive, the rank's own in the group
-    std::int64_t created_ns = 0;  ///< since the epoch, by the host's clock; 0: not recorded
-    std::int32_t peer = 0;        ///< its rank in the group, of a send or receive
+    std::int64_t created_ns = 0;                ///< since the epoch, by the host's clock; 0: not recorded
+    std::int64_t started_ns = 0, ended_ns = 0;  ///< when that was noticed, by the same clock
+    std::int32_t peer = 0;                      ///< its rank in the group, of a send or receive
     State state = State::kScheduled;
     Peer to = Peer::kNone;
     bool pairwise = false;   ///< a send, a receive, or several of them as one

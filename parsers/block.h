@@ -70,10 +70,13 @@ inline constexpr std::size_t kContextBefore = 4, kContextAfter = 8, kTailLines =
 /// Readable bytes that must follow a block: wide loads look past its end.
 inline constexpr std::size_t kPadding = 64;
 
+/// Whether the time that each folded call's line prints is read: what folding spares is then done after all.
+enum class CallTimes : std::uint8_t { kLeft, kRead };
+
 /// Scans blocks; one per thread.
 class BlockScanner {
  public:
-  explicit BlockScanner(const Sieve& sieve, Code code = BestCode());
+  explicit BlockScanner(const Sieve& sieve, Code code = BestCode(), CallTimes times = CallTimes::kLeft);
   ~BlockScanner();
   /// `block` holds whole lines (the input's last may lack its terminator) and is followed by kPadding readable bytes.
   /// `cut_head`: the block starts inside a line that was longer than the cap; its bytes up to the first terminator are

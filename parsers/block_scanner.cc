@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "parsers/block.h"
+#include "parsers/envelope.h"
 #include "parsers/escapes.h"
 #include "parsers/fold.h"
 #include "parsers/formats.h"
@@ -35,14 +36,16 @@ std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
 // Most pieces of a log are plain and stay so. They are never visited one by one: what is done for a piece is done for
 // those of the bulk format, that the sieve hit, that are damaged, or that stand near one of them.
 struct BlockScanner::State {
-  State(const Sieve& s, Code code)
+  State(const Sieve& s, Code code, CallTimes call_times)
       : sieve(s),
+        times(call_times),
         scanner(s.MakeScanner()),
         fold(*BulkFormat().fold),
         pieces(fold.mark, code),
         folder(fold.make(code)) {}
 
   const Sieve& sieve;
+  CallTimes times;
   std::unique_ptr<Sieve::Scanner> scanner;
   const Folding& fold;
   Structure pieces;
@@ -76,6 +79,7 @@ struct BlockScanner::State {
   void Sample(std::string_view raw, std::uint64_t offset);
   std::vector<std::uint32_t> Damaged(std::uint32_t block_size, bool cut_head) const;
   void Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head);
+  void ReadTimes(CallBatch& batch) const;
 };
 
 /// Folds lines from where the pieces end, as long as they were seen before; returns how many were.
@@ -337,7 +341,24 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
   yield.tally.plain = block_size - kept_bytes - yield.tally.damaged - yield.tally.claimed;
 }
 
-BlockScanner::BlockScanner(const Sieve& sieve, Code code) : state_(std::make_unique<State>(sieve, code)) {}
+void BlockScanner::State::ReadTimes(CallBatch& batch) const {
+  batch.times.reserve(batch.calls.size());
+  std::string scratch;
+  std::size_t piece = 0;
+  for (const CallBatch::Call& call : batch.calls) {
+    const auto is_ahead = [&] {
+      const std::uint32_t line = pieces.line(piece);
+      return line < call.line || (line == call.line && classes[piece] != LineClass::kFolded);
+    };
+    while (piece < pieces.size() && is_ahead()) ++piece;
+    const bool found = piece < pieces.size() && pieces.line(piece) == call.line;
+    batch.times.push_back(found ? Peel(pieces.text(piece).substr(0, kCitedBytes), scratch).at : std::nullopt);
+    if (found) ++piece;
+  }
+}
+
+BlockScanner::BlockScanner(const Sieve& sieve, Code code, CallTimes times)
+    : state_(std::make_unique<State>(sieve, code, times)) {}
 BlockScanner::~BlockScanner() = default;
 
 BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, std::uint64_t offset) {
@@ -367,6 +388,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, std::uint64
   s.Keep(static_cast<std::uint32_t>(block.size()), yield, cut_head);
 
   yield.folded = s.folder->End(s.pieces);
+  if (s.times == CallTimes::kRead) s.ReadTimes(yield.folded.calls);
   yield.tally.bytes = block.size();
   yield.tally.lines = s.pieces.lines();
   return yield;

@@ -174,6 +174,7 @@ enum class Field : std::uint8_t {
   kOutputTypes,
   kState,
   kStarted,
+  kEnded,
   kRetired,
   kTimeout,
   kIsP2p,
@@ -194,6 +195,7 @@ constexpr std::pair<string_view, Field> kFields[] = {
     {"output_dtypes", Field::kOutputTypes},
     {"state", Field::kState},
     {"time_discovered_started_ns", Field::kStarted},
+    {"time_discovered_completed_ns", Field::kEnded},
     {"retired", Field::kRetired},
     {"timeout_ms", Field::kTimeout},
     {"is_p2p", Field::kIsP2p},
@@ -349,7 +351,9 @@ class Reader {
                                       : CallTrace::State::kScheduled;
     const bool done = call.state == CallTrace::State::kCompleted;
     call.gave_up = !done && IsTrue(entry[Field::kRetired]);
-    call.created_ns = std::max<std::int64_t>(entry.Number(Field::kCreated).value_or(0), 0);
+    call.created_ns = TimeIn(entry, Field::kCreated);
+    call.started_ns = TimeIn(entry, Field::kStarted);
+    if (done) call.ended_ns = TimeIn(entry, Field::kEnded);
     call.site = SiteOf(entry[Field::kFrames]);
     if (spent_) return;
     const Named& named = names_[call.form];
@@ -360,7 +364,7 @@ class Reader {
     call.seq = call.pairwise && p2p_seq ? *p2p_seq : *seq;
     JoinBlock(call, *seq, p2p_seq.value_or(0));
     if (call.to != CallTrace::Peer::kNone) LearnRank(call.group, named.self);
-    if (call.state == CallTrace::State::kStarted || entry.Number(Field::kStarted).value_or(0) > 0) out_.timed = true;
+    if (call.state == CallTrace::State::kStarted || call.started_ns > 0) out_.timed = true;
     if (!done) out_.timeout_ms = std::max(out_.timeout_ms, entry.Number(Field::kTimeout).value_or(0));
     out_.calls.push_back(call);
   }
@@ -368,6 +372,11 @@ class Reader {
   /// A number of a counter, or none: no counter comes so far.
   static bool Counts(const std::optional<std::int64_t>& number) {
     return !number || (*number >= 0 && *number < std::int64_t{1} << 53);
+  }
+
+  /// 0: it is not known.
+  static std::int64_t TimeIn(const Entry& entry, Field field) {
+    return std::max<std::int64_t>(entry.Number(field).value_or(0), 0);
   }
 
   /// Calls of one group that share both of its numbers.
@@ -391,6 +400,8 @@ class Reader {
         call.pairwise = call.pairwise || inner.to != CallTrace::Peer::kNone;
         if (inner.state == CallTrace::State::kCompleted) continue;
         inner.state = call.state;
+        inner.started_ns = call.started_ns;
+        inner.ended_ns = call.ended_ns;
         inner.gave_up = call.gave_up;
       }
       if (call.pairwise && seq != block.last_collective) out_.groups[call.group].mixed = true;

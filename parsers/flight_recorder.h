@@ -2,7 +2,7 @@
 // Format:  one dictionary, pickled by torch/csrc/jit/serialization/pickler.cpp (or by Python again), or as JSON;
 //          keys of versions 1.1 to 2.10 in torch/csrc/distributed/c10d/FlightRecorder.hpp (before: TraceUtils.h)
 // Clock:   nanoseconds since the epoch, of the rank's host.
-// Not read: nccl_comm_state, thread names; times at which the watchdog noticed that a call began or ended.
+// Not read: nccl_comm_state, thread names.
 #pragma once
 
 #include <string_view>

@@ -26,6 +26,15 @@ std::optional<std::int64_t> NumberAt(const json::dom::element& object, const cha
   return std::nullopt;
 }
 
+/// Microseconds under a key, in nanoseconds; 0: none that a clock shows.
+std::int64_t NanosecondsAt(const json::dom::element& object, const char* key) {
+  double us = 0;
+  if (object[key].get(us) != json::SUCCESS) us = static_cast<double>(NumberAt(object, key).value_or(0));
+  if (!(us > 0 && us < static_cast<double>(kLatestNs) / 1000)) return 0;
+  const auto whole = static_cast<std::int64_t>(us);
+  return whole * 1000 + static_cast<std::int64_t>((us - static_cast<double>(whole)) * 1000);
+}
+
 string_view TextAt(const json::dom::element& object, const char* key) {
   string_view text;
   return object[key].get(text) == json::SUCCESS ? text : string_view();
@@ -177,7 +186,9 @@ void ProfilerTraceReader::TakeCall(string_view object) {
   ++out_.entries;
   const auto id = NumberAt(args, "External id");
   if (TextAt(*event, "name") != "record_param_comms") {
-    if (id && ended_ids_.size() < kMostCalls) ended_ids_.insert(*id);
+    if (!id || kernels_.size() >= kMostCalls) return;
+    const std::int64_t begin = NanosecondsAt(*event, "ts");
+    kernels_[*id] = {begin, begin > 0 ? begin + NanosecondsAt(*event, "dur") : 0};
     return;
   }
   // `wait` is no call, and neither is what makes a group.
@@ -210,22 +221,24 @@ void ProfilerTraceReader::TakeCall(string_view object) {
     call.seq = ++numbers_[call.group];
     out_.groups[call.group].mixed = true;
   }
-  double at_us = 0;
-  if ((*event)["ts"].get(at_us) != json::SUCCESS) at_us = static_cast<double>(NumberAt(*event, "ts").value_or(0));
-  if (at_us > 0 && at_us < static_cast<double>(kLatestNs) / 1000)
-    call.created_ns = static_cast<std::int64_t>(at_us * 1000);
+  call.created_ns = NanosecondsAt(*event, "ts");
   out_.calls.push_back(call);
   ids_.push_back(id.value_or(-1));
 }
 
 CallTrace ProfilerTraceReader::Finish() {
   // A profiler that saw no kernel knows of none when it ended.
-  for (std::size_t i = 0; i < out_.calls.size(); ++i)
-    if (ended_ids_.empty() || ended_ids_.contains(ids_[i])) out_.calls[i].state = CallTrace::State::kCompleted;
+  for (std::size_t i = 0; i < out_.calls.size(); ++i) {
+    const auto kernel = kernels_.find(ids_[i]);
+    if (kernels_.empty() || kernel != kernels_.end()) out_.calls[i].state = CallTrace::State::kCompleted;
+    if (kernel == kernels_.end()) continue;
+    out_.calls[i].started_ns = kernel->second.begin_ns;
+    out_.calls[i].ended_ns = kernel->second.end_ns;
+  }
   constexpr std::int64_t kYear2000 = 946684800000000000;
   for (CallTrace::Call& call : out_.calls)
-    if (call.created_ns < kYear2000)
-      call.created_ns = call.created_ns > 0 && base_ns_ > 0 ? call.created_ns + base_ns_ : 0;
+    for (std::int64_t* const ns : {&call.created_ns, &call.started_ns, &call.ended_ns})
+      if (*ns < kYear2000) *ns = *ns > 0 && base_ns_ > 0 ? *ns + base_ns_ : 0;
   std::ranges::stable_sort(out_.calls, {}, &CallTrace::Call::created_ns);
   if (!done_) out_.problem = "cut: its JSON does not end";
   return std::move(out_);

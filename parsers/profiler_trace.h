@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -48,9 +48,12 @@ class ProfilerTraceReader {
   bool in_string_ = false, escaped_ = false, capturing_ = false, cut_ = false, done_ = false;
   std::map<std::pair<std::string, std::string>, std::uint32_t> groups_;
   std::map<CallForm, std::uint32_t> forms_;
-  std::vector<std::int64_t> ids_;               ///< of each call, what its kernel names
-  std::unordered_set<std::int64_t> ended_ids_;  ///< named by kernels
-  std::vector<std::int64_t> numbers_;           ///< of each group, calls without a number so far
+  std::vector<std::int64_t> ids_;  ///< of each call, what its kernel names
+  struct Kernel {
+    std::int64_t begin_ns = 0, end_ns = 0;  ///< as the trace counts; 0: not told
+  };
+  std::unordered_map<std::int64_t, Kernel> kernels_;  ///< by the call that they name; of several the last
+  std::vector<std::int64_t> numbers_;                 ///< of each group, calls without a number so far
   std::int64_t base_ns_ = 0;
 };
 

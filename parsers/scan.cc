@@ -70,6 +70,7 @@ class Pipeline {
       : reader_(reader),
         sieve_(sieve),
         block_bytes_(BlockBytes(options)),
+        call_times_(options.call_times),
         threads_(threads),
         assembler_(sieve.first_mark_id(), options.hosts, sink) {}
 
@@ -88,7 +89,7 @@ class Pipeline {
  private:
   void Work() {
     BlockBuffer buffer(block_bytes_);
-    BlockScanner scanner(sieve_);
+    BlockScanner scanner(sieve_, BestCode(), call_times_);
     while (auto block = ReadNext(buffer)) {
       Scanned scanned{*block, {}, {}, {}};
       if (Dump* const dump = block->dump.get()) {
@@ -171,6 +172,7 @@ class Pipeline {
   SourceReader& reader_;
   const Sieve& sieve_;
   std::size_t block_bytes_;
+  CallTimes call_times_;
   unsigned threads_;
   Assembler assembler_;
   std::mutex read_mutex_, mutex_;

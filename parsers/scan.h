@@ -46,6 +46,7 @@ struct ScanOptions {
   std::atomic<std::uint64_t>* progress_bytes = nullptr;  ///< bytes read so far, for a progress line
   ExpansionLimits expansion = {};
   std::vector<GivenHost> hosts = {};
+  CallTimes call_times = CallTimes::kLeft;
 };
 
 /// What was read of one input: a file, or a member of an archive, whose bytes are counted as they come out.

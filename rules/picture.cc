@@ -64,7 +64,7 @@ class Drawing {
     }
     for (const Lifeline& line : verdict_.lifelines) DrawLifeline(line);
     for (EventIndex i = 0; i < timeline_.events.size(); ++i) DrawEvent(i);
-    for (const CollectiveRow& row : timeline_.collectives) DrawWaits(row);
+    for (std::uint32_t i = 0; i < timeline_.collectives.size(); ++i) DrawWaits(i);
     if (verdict_.collective)
       for (const int rank : verdict_.collective->ranks_absent) OfRank(GlobalRank{rank});
     for (const Culprit& culprit : verdict_.culprits) Blame(culprit);
@@ -210,7 +210,8 @@ class Drawing {
     last->open = !init.complete;
   }
 
-  void DrawWaits(const CollectiveRow& row) {
+  void DrawWaits(std::uint32_t collective) {
+    const CollectiveRow& row = timeline_.collectives[collective];
     for (const auto& waiter : row.waiters) {
       Lane& lane = OfRank(waiter.rank);
       const std::uint32_t end = axis_.At(waiter.event);
@@ -218,6 +219,7 @@ class Drawing {
       // Without clocks all that is known is that it waited before it gave up.
       Stretch stretch{.stage = Stage::kWaiting, .what = InWords(row.work), .begin = begin.value_or(end), .end = end};
       if (!begin) stretch.begin = lane.first.value_or(end);
+      stretch.collective = collective;
       Hear(lane, stretch.begin);
       std::erase_if(lane.stretches, [&](const Stretch& s) {
         return s.stage == Stage::kInCollective && s.what == stretch.what;  // the recorder's word of the same

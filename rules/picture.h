@@ -36,11 +36,12 @@ std::string_view Name(Stage stage);
 /// Something that lasted. Later ones of a lane lie over earlier ones.
 struct Stretch {
   Stage stage = Stage::kStarting;
-  std::string what;         ///< `checkpoint`, `ALLREDUCE #4410`
-  std::uint32_t begin = 0;  ///< into Picture::moments
-  std::uint32_t end = 0;    ///< the last that is known of it
-  bool open = false;        ///< nothing says that it ended
-  std::uint64_t times = 1;  ///< lines that told of it
+  std::string what;                              ///< `checkpoint`, `ALLREDUCE #4410`
+  std::uint32_t begin = 0;                       ///< into Picture::moments
+  std::uint32_t end = 0;                         ///< the last that is known of it
+  bool open = false;                             ///< nothing says that it ended
+  std::uint64_t times = 1;                       ///< lines that told of it
+  std::optional<std::uint32_t> collective = {};  ///< of a wait: into Timeline::collectives
 };
 
 /// Something that befell somebody.

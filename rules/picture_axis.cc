@@ -43,6 +43,8 @@ Axis::Axis(const Timeline& timeline) : timeline_(timeline) {
   for (const CollectiveRow& row : timeline.collectives)
     for (const auto& waiter : row.waiters)
       if (IsDated(waiter.enqueued_at)) low = std::min(low, Ns(*waiter.enqueued_at));
+  low_ = low;
+  high_ = high;
   const std::int64_t ahead = std::max<std::int64_t>((high - low) / 12, 1'000'000'000);
   placed_.resize(events.size());
   for (EventIndex begin = 0, end = 0; begin < events.size(); begin = end) {

@@ -20,6 +20,14 @@ class Axis {
   bool zone_known() const { return zone_known_; }
   const std::vector<std::uint32_t>& without_clock() const { return without_clock_; }
 
+  /// From the first that is placed by its time to the last; without a clock, that of its unit. What is ahead lies
+  /// before.
+  std::int64_t low() const { return low_; }
+  std::int64_t high() const { return high_; }
+  const Moment& Placed(EventIndex event) const { return placed_[event]; }
+  /// Whether what prints so stands at its time.
+  bool IsDated(const std::optional<Timestamp>& at) const { return clock_ && at && at->date == date_; }
+
   std::uint32_t At(EventIndex event);
   /// A moment that a line tells of, and that lies before it; nullopt where nothing says how long.
   std::optional<std::uint32_t> Before(EventIndex event, const std::optional<Timestamp>& at,
@@ -31,9 +39,9 @@ class Axis {
 
  private:
   std::uint32_t Add(const Moment& moment);
-  bool IsDated(const std::optional<Timestamp>& at) const { return clock_ && at && at->date == date_; }
   const Timeline& timeline_;
   bool clock_ = false, zone_known_ = false;
+  std::int64_t low_ = 0, high_ = 0;
   Timestamp::Date date_ = Timestamp::Date::kNone;
   std::vector<Moment> placed_;  ///< by event
   std::vector<std::uint32_t> without_clock_;

@@ -47,6 +47,7 @@ const std::vector<Door> kDoors = {
     {"nlohmann/", {"collect/manifest.cc", "report/json_value.cc", "replay/wire_json.h", "cli/replay_json.cc"}},
     {"CLI/", {"cli/options.cc"}},
     {"nettle/", {"replay/secret.cc"}},
+    {"protozero/", {"report/perfetto/trace_writer.cc"}},
     {"archive", {"parsers/unpack.cc", "collect/bundle_writer.cc"}},
     {"cuda", {"replay/engines/nccl"}},
     {"nccl", {"replay/engines/nccl"}},

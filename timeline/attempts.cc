@@ -426,6 +426,8 @@ Timeline Only(const Timeline& timeline, const Attempt& attempt) {
                           (member.last_op_count && attempt.Holds(member.last_call_at));
                  });
                });
+  for (std::size_t input = 0; input < attempt.from.size(); ++input)
+    out.held.emplace_back(attempt.from[input], attempt.to[input]);
   const std::vector<RecordedRank>& recorded = timeline.recorded->ranks;
   if (std::ranges::any_of(recorded, [&](const RecordedRank& row) { return attempt.Holds({row.input, 1}); }))
     out.recorded = timeline.recorded;

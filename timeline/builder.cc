@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <set>
 
+#include "timeline/callers.h"
 #include "timeline/clocks.h"
 #include "timeline/collectives.h"
 #include "timeline/counts.h"
 #include "timeline/identity.h"
 #include "timeline/kept_events.h"
 #include "timeline/kernel.h"
-#include "timeline/ledger.h"
 #include "timeline/trace_ledger.h"
 #include "timeline/witness.h"
 
@@ -21,33 +21,10 @@ namespace {
 
 constexpr std::size_t kEventBytes = 48 << 20;
 constexpr std::size_t kLineBytes = 24 << 20;
-constexpr std::size_t kLedgerBytes = 64 << 20;
-constexpr std::size_t kMostProcesses = 5 << 15;
 
 bool IsContext(const Event& event) {
   const auto* message = std::get_if<LogMessage>(&event.what);
   return message != nullptr && message->hits.empty();
-}
-
-/// Numbers that no job has are no ranks.
-template <class Rank>
-void DropImpossible(std::optional<Rank>& rank) {
-  if (rank && !IsRank(rank->value)) rank.reset();
-}
-template <class Rank>
-void DropImpossible(std::optional<Known<Rank>>& rank) {
-  if (rank && !IsRank(rank->value.value)) rank.reset();
-}
-void DropImpossibleRanks(Event& event) {
-  DropImpossible(event.origin.rank);
-  DropImpossible(event.origin.local_rank);
-  if (auto* exit = std::get_if<ProcessExit>(&event.what)) {
-    DropImpossible(exit->rank);
-    DropImpossible(exit->local_rank);
-    if (exit->task && !IsRank(*exit->task)) exit->task.reset();
-  } else if (auto* device = std::get_if<DeviceReported>(&event.what)) {
-    DropImpossible(device->rank);
-  }
 }
 
 /// Inputs that are more than states of hosts with the plain lines around them.
@@ -76,41 +53,15 @@ void PlaceBirths(Timeline& timeline) {
 
 struct TimelineBuilder::State {
   KeptEvents kept{kEventBytes, kLineBytes};
-  CallLedger ledger;
+  Callers callers;
   TraceLedger traces;
-  Processes processes;
-  std::vector<std::uint32_t> batch_processes;
-  std::uint64_t processes_left_out = 0;
-
-  void Thin();
-  std::size_t thin_at = kMostProcesses, thin_ledger_at = kLedgerBytes;
 };
 
 TimelineBuilder::TimelineBuilder() : state_(std::make_unique<State>()) {}
 TimelineBuilder::~TimelineBuilder() = default;
 
-/// Whole communicators go first, then processes; the members of those that stay, stay. Never between the calls of one
-/// block and its end: processes that spoke last are kept, and a block does not hold so many.
-void TimelineBuilder::State::Thin() {
-  if (processes.rows.size() < thin_at && ledger.bytes() < thin_ledger_at) return;
-  if (ledger.bytes() > kLedgerBytes / 2) ledger.Thin(kLedgerBytes / 2);
-  const std::size_t before = processes.rows.size();
-  const std::vector<std::uint32_t> numbers = processes.Thin(kMostProcesses / 2, ledger.InUse(before));
-  processes_left_out += before - processes.rows.size();
-  ledger.Renumber(numbers);
-  for (std::uint32_t& process : batch_processes) process = numbers[process];
-  thin_at = std::max(kMostProcesses, processes.rows.size() / 4 * 5);
-  thin_ledger_at = std::max(kLedgerBytes, ledger.bytes() / 4 * 5);
-}
-
 void TimelineBuilder::Add(Event event) {
-  state_->Thin();
-  DropImpossibleRanks(event);
-  const std::uint32_t process = state_->processes.Meet(event);
-  if (const auto* init = std::get_if<CommInit>(&event.what); init != nullptr && process != Processes::kNone)
-    state_->ledger.Init(process, *init, event.where);
-  if (const auto* end = std::get_if<CommEnd>(&event.what); end != nullptr && process != Processes::kNone)
-    state_->ledger.End(process, *end);
+  state_->callers.Add(event);
   if (IsContext(event))
     state_->kept.AddContext(std::move(event));
   else
@@ -118,13 +69,7 @@ void TimelineBuilder::Add(Event event) {
 }
 
 void TimelineBuilder::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base) {
-  if (begin == 0) {
-    state_->batch_processes.clear();
-    state_->Thin();
-    for (const CallBatch::Process& process : batch.processes)
-      state_->batch_processes.push_back(state_->processes.Meet(process));
-  }
-  state_->ledger.AddCalls(batch, begin, end, base, state_->batch_processes);
+  state_->callers.AddCalls(batch, begin, end, base);
 }
 
 void TimelineBuilder::AddTrace(const CallTrace& trace, const Origin& origin, const SourcePos& where) {
@@ -145,11 +90,11 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   timeline.logs = CountLogs(timeline);
   GiveYears(timeline.events);
   GiveHosts(timeline);
-  timeline.communicators = s.ledger.Take(timeline.left_out);
+  timeline.communicators = s.callers.ledger().Take(timeline.left_out);
   Recorded recorded = s.traces.Take(timeline.left_out);
-  if (s.processes_left_out > 0) timeline.left_out["process"] += s.processes_left_out;
+  if (s.callers.processes_left_out() > 0) timeline.left_out["process"] += s.callers.processes_left_out();
   PlaceBirths(timeline);
-  ResolveIdentity(timeline, std::move(s.processes));
+  ResolveIdentity(timeline, std::move(s.callers.processes()));
   JoinKernel(timeline);
   AlignClocks(timeline);
   JoinWitnesses(timeline);

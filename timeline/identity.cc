@@ -116,6 +116,11 @@ std::uint32_t Processes::Row(const std::string& host, std::int64_t pid) {
   return index;
 }
 
+std::optional<std::uint32_t> Processes::Find(std::string_view host, std::int64_t pid) const {
+  const auto known = by_pid_.find(std::pair(host, pid));
+  return known == by_pid_.end() ? std::nullopt : std::optional(known->second);
+}
+
 std::vector<std::uint32_t> Processes::Thin(std::size_t most, const std::vector<bool>& kept) {
   std::vector<bool> stays = kept;
   stays.resize(rows.size());

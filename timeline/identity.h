@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ class Processes {
   /// Forgets processes that said the least and have been silent for longest, until there are no more than `most` beside
   /// those to be `kept` (by number). New numbers by old ones; kNone: forgotten.
   std::vector<std::uint32_t> Thin(std::size_t most, const std::vector<bool>& kept);
+  /// nullopt: it was not met, or is forgotten.
+  std::optional<std::uint32_t> Find(std::string_view host, std::int64_t pid) const;
   std::vector<ProcessRow> rows;
 
  private:

@@ -195,6 +195,28 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
   }
 }
 
+void CallLedger::EachOf(const CallBatch& batch, std::size_t begin, std::size_t end,
+                        const std::function<void(const Numbered&)>& each) const {
+  std::unordered_map<std::uint32_t, std::uint64_t> next;  // of members that made some of them
+  const auto is_numbered = [&](const CallBatch::Call& call) { return !kinds_[call.descriptor].pairwise; };
+  for (std::size_t i = begin; i < end; ++i)
+    if (is_numbered(batch.calls[i])) ++next[lanes_[batch.calls[i].comm].index];
+  for (auto& [member, number] : next) number = members_[member].calls - number;
+  for (std::size_t i = begin; i < end; ++i) {
+    const CallBatch::Call& call = batch.calls[i];
+    const Lane& lane = lanes_[call.comm];
+    Numbered numbered{i, lane.group->id, std::nullopt};
+    if (is_numbered(call)) numbered.number = next[lane.index]++;
+    each(numbered);
+  }
+}
+
+std::optional<std::uint64_t> CallLedger::CommunicatorAt(std::uint32_t process, std::uint64_t pointer) const {
+  const auto known = member_by_pointer_.find({process, pointer});
+  if (known == member_by_pointer_.end()) return std::nullopt;
+  return groups_[members_[known->second].group].id;
+}
+
 void CallLedger::Aim(Lane& lane) {
   lane.member = &members_[lane.index];
   lane.group = &groups_[lane.member->group];
@@ -285,6 +307,7 @@ CommunicatorRow CallLedger::Row(const Group& group) {
   CommunicatorRow row;
   row.comm_id = group.comm_id;
   row.nranks = group.nranks;
+  row.number = group.id;
   for (const std::uint32_t index : group.members) {
     Member& member = members_[index];
     row.whole_history = row.whole_history && member.whole;

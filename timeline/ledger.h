@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +30,18 @@ class CallLedger {
   /// `processes[i]` is the caller's number of batch.processes[i]. A new batch starts with begin == 0.
   void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base,
                 const std::vector<std::uint32_t>& processes);
+  /// One call. Its communicator's number is never given to another; its own, from 0, is the same on all members, and a
+  /// send or receive has none.
+  struct Numbered {
+    std::size_t call = 0;  ///< of the batch
+    std::uint64_t communicator = 0;
+    std::optional<std::uint64_t> number;
+  };
+  /// The calls that AddCalls was given last: nothing else happened since.
+  void EachOf(const CallBatch& batch, std::size_t begin, std::size_t end,
+              const std::function<void(const Numbered&)>& each) const;
+  /// The communicator that a process knows by a pointer now.
+  std::optional<std::uint64_t> CommunicatorAt(std::uint32_t process, std::uint64_t pointer) const;
   /// Of what is known of communicators; the calls that are still to be matched have a bound of their own.
   std::size_t bytes() const {
     return members_.size() * kMemberBytes + groups_.size() * kGroupBytes + children_.size() * kChildBytes;

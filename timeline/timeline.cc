@@ -90,6 +90,11 @@ std::optional<std::string> Timeline::HostOf(const Event& event) const {
   return std::nullopt;
 }
 
+bool Timeline::Holds(const SourcePos& where) const {
+  return held.empty() ||
+         (where.input < held.size() && held[where.input].first <= where && where < held[where.input].second);
+}
+
 const RankRow* Timeline::FindRank(GlobalRank rank) const {
   const auto it =
       std::lower_bound(ranks.begin(), ranks.end(), rank, [](const RankRow& row, GlobalRank r) { return row.rank < r; });

@@ -91,6 +91,7 @@ struct CommunicatorRow {
     std::optional<SourcePos> init_at;  ///< its last Init line
     std::optional<EventIndex> init_event;
   };
+  std::uint64_t number = 0;     ///< in the order in which communicators were met; never given twice
   std::vector<Member> members;  ///< by rank, those of unknown rank first; ranks never seen are missing
   bool whole_history = true;    ///< every member's Init was seen, so that counts compare
 
@@ -186,6 +187,8 @@ struct Timeline {
   std::optional<Known<GlobalRank>> RankOf(const Event& event) const;
   std::optional<std::string> HostOf(const Event& event) const;
   const RankRow* FindRank(GlobalRank rank) const;
+  /// Whether what stands there is of the attempt that this is a timeline of.
+  bool Holds(const SourcePos& where) const;
   /// Hosts that a process of the job names.
   const std::set<std::string>& ProcessHosts() const { return *process_hosts; }
 
@@ -194,6 +197,7 @@ struct Timeline {
   std::partial_ordering Order(EventIndex a, EventIndex b) const;
 
   // Filled by the builder for the queries above.
+  std::vector<std::pair<SourcePos, SourcePos>> held = {};  ///< by input, from where and to before where; empty: all
   std::shared_ptr<const std::set<std::string>> process_hosts = std::make_shared<std::set<std::string>>();
   std::shared_ptr<const ProcessByPid> process_by_pid =
       std::make_shared<ProcessByPid>();  ///< of all attempts, however often one is looked at

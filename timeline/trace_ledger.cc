@@ -37,42 +37,6 @@ CallForm Compared(CallForm form) {
   return form;
 }
 
-std::string KeyOf(const CallTrace::Group& group) {
-  std::uint64_t hash = group.ranks.size();
-  for (const int rank : group.ranks) hash = (hash ^ static_cast<std::uint64_t>(rank)) * 0x9e3779b97f4a7c15U + 1;
-  return fmt::format("{}\n{:x}", group.name, hash);
-}
-
-/// Calls in the order in which a stream runs them: of a group; of two ranks alone, what is between them.
-struct Lane {
-  std::uint32_t group = 0;
-  std::int32_t peer = -1;  ///< the whole group
-  auto operator<=>(const Lane&) const = default;
-};
-Lane LaneOf(const CallTrace::Call& call) { return {call.group, call.to == CallTrace::Peer::kNone ? -1 : call.peer}; }
-
-/// By place, whether a call had not ended. One that a later call of its stream outlived had, whatever its recorder was
-/// last told.
-std::vector<bool> OpenCalls(const CallTrace& trace) {
-  std::vector<bool> open(trace.calls.size());
-  std::map<Lane, bool> outlived;
-  Lane last;
-  bool* last_outlived = nullptr;
-  for (std::size_t i = trace.calls.size(); i-- > 0;) {
-    const CallTrace::Call& call = trace.calls[i];
-    const Lane lane = LaneOf(call);
-    if (last_outlived == nullptr || lane != last) {
-      last_outlived = &outlived[lane];
-      last = lane;
-    }
-    if (call.state == State::kCompleted)
-      *last_outlived = true;
-    else
-      open[i] = !*last_outlived;
-  }
-  return open;
-}
-
 Event EventOf(const Recorded& recorded, const RecordedCall& call, bool ended, const Origin& writer) {
   const RecordedGroup& group = recorded.groups[call.group];
   const CallForm& form = recorded.forms[call.form];
@@ -104,6 +68,35 @@ Event EventOf(const Recorded& recorded, const RecordedCall& call, bool ended, co
 
 }  // namespace
 
+std::string GroupKey(const std::string& name, const std::vector<int>& ranks) {
+  std::uint64_t hash = ranks.size();
+  for (const int rank : ranks) hash = (hash ^ static_cast<std::uint64_t>(rank)) * 0x9e3779b97f4a7c15U + 1;
+  return fmt::format("{}\n{:x}", name, hash);
+}
+
+std::int32_t PeerOf(const CallTrace::Call& call) { return call.to == CallTrace::Peer::kNone ? -1 : call.peer; }
+
+std::vector<bool> OpenCalls(const CallTrace& trace) {
+  using Stream = std::pair<std::uint32_t, std::int32_t>;  // group, peer
+  std::vector<bool> open(trace.calls.size());
+  std::map<Stream, bool> outlived;
+  Stream last;
+  bool* last_outlived = nullptr;
+  for (std::size_t i = trace.calls.size(); i-- > 0;) {
+    const CallTrace::Call& call = trace.calls[i];
+    const Stream stream(call.group, PeerOf(call));
+    if (last_outlived == nullptr || stream != last) {
+      last_outlived = &outlived[stream];
+      last = stream;
+    }
+    if (call.state == State::kCompleted)
+      *last_outlived = true;
+    else
+      open[i] = !*last_outlived;
+  }
+  return open;
+}
+
 std::vector<Event> TraceLedger::EventsOf(GlobalRank rank, const Origin& writer) const {
   constexpr std::size_t kMost = 16;
   const RecordedRank& row = ranks_.at(rank);
@@ -117,7 +110,8 @@ std::vector<Event> TraceLedger::EventsOf(GlobalRank rank, const Origin& writer) 
 }
 
 std::uint32_t TraceLedger::GroupOf(const CallTrace::Group& group) {
-  const auto [it, is_new] = group_numbers_.try_emplace(KeyOf(group), static_cast<std::uint32_t>(out_.groups.size()));
+  const auto [it, is_new] =
+      group_numbers_.try_emplace(GroupKey(group.name, group.ranks), static_cast<std::uint32_t>(out_.groups.size()));
   if (is_new) {
     out_.groups.emplace_back();
     out_.groups.back().name = group.name;

@@ -11,6 +11,15 @@
 
 namespace inquest {
 
+/// Groups of two ranks are one where their names and members agree.
+std::string GroupKey(const std::string& name, const std::vector<int>& ranks);
+/// By place, whether a call had not ended. One that a later call of its stream outlived had, whatever its recorder was
+/// last told.
+std::vector<bool> OpenCalls(const CallTrace& trace);
+/// A group's calls run in order: those of all members, and those between two ranks alone. The other one, in the group;
+/// -1: of all members.
+std::int32_t PeerOf(const CallTrace::Call& call);
+
 // How calls are matched: the n-th collective of a process group is the same on all its members, and the group's counter
 // numbers them. What each number was on the rank that was read first is held against all others; of each rank its first
 // and last number, what had not ended, and where it first differs are kept, so that memory follows ranks and groups and

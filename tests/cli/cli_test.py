@@ -154,6 +154,8 @@ class CliTest(unittest.TestCase):
                                 (["-o", out, "-f", "json", "-o", self.folder / "more"], "more: there is no --format for it"),
                                 (["-f", "json", "-o", out, "-f", "text", "-o", out], "out: two reports would be written to one file"),
                                 (["--html", out, "-o", out], "out: two reports would be written to one file"),
+                                (["--html", out, "--perfetto", out], "out: two reports would be written to one file"),
+                                (["--perfetto", self.log], "job.log: the report would overwrite one of the inputs"),
                                 (["-o", self.folder], "--output names a folder"),
                                 (["-o", self.log], "job.log: the report would overwrite one of the inputs"),
                                 (["-o", ""], "the name of a file, or -")):

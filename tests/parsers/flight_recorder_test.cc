@@ -121,6 +121,8 @@ TEST_CASE("flight recorder: every version of the schema", "[unit][flight-recorde
     CHECK(trace.nccl_version == (version == "2.7" || version == "2.10" ? "2.27.5" : ""));
     CHECK(trace.timeout_ms == (version == "2.4" || version == "2.7" || version == "2.10" ? 600000 : 0));
     CHECK(trace.calls[1].created_ns == 1933040001000000000);
+    CHECK(trace.calls[1].ended_ns == 1933040001090000000);
+    CHECK((trace.calls[1].started_ns == 0 && trace.calls[2].ended_ns == 0));
     CHECK_FALSE(trace.timed);
     // Number 1 of a group of 1 and 3.
     REQUIRE(trace.rank.has_value() == (version != "1.1"));
