@@ -19,7 +19,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kEventBytes = 48 << 20;
+constexpr std::size_t kEventBytes = 48 << 20, kRecordBytes = 256 << 20;
 constexpr std::size_t kLineBytes = 24 << 20;
 constexpr std::size_t kLedgerBytes = 64 << 20;
 constexpr std::size_t kMostProcesses = 5 << 15;
@@ -75,7 +75,10 @@ void PlaceBirths(Timeline& timeline) {
 }
 
 struct TimelineBuilder::State {
-  KeptEvents kept{kEventBytes, kLineBytes};
+  explicit State(Devices of) : devices(of), kept(of == Devices::kWhole ? kRecordBytes : kEventBytes, kLineBytes, of) {}
+
+  Devices devices;
+  KeptEvents kept;
   CallLedger ledger;
   TraceLedger traces;
   Processes processes;
@@ -86,7 +89,7 @@ struct TimelineBuilder::State {
   std::size_t thin_at = kMostProcesses, thin_ledger_at = kLedgerBytes;
 };
 
-TimelineBuilder::TimelineBuilder() : state_(std::make_unique<State>()) {}
+TimelineBuilder::TimelineBuilder(Devices devices) : state_(std::make_unique<State>(devices)) {}
 TimelineBuilder::~TimelineBuilder() = default;
 
 /// Whole communicators go first, then processes; the members of those that stay, stay. Never between the calls of one
@@ -104,6 +107,7 @@ void TimelineBuilder::State::Thin() {
 }
 
 void TimelineBuilder::Add(Event event) {
+  if (state_->devices == Devices::kArgued && IsForTheRecord(event.what)) return;
   state_->Thin();
   DropImpossibleRanks(event);
   const std::uint32_t process = state_->processes.Meet(event);
