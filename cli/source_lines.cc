@@ -11,10 +11,12 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 1 << 20, kLongestLine = 64 << 10;
 
-/// The line round a place in a text; empty: it is too long to be one.
-std::string_view LineRound(std::string_view text, std::size_t at) {
+/// The line round a place in a block; empty: it is too long to be one, or not as its file has it.
+std::string_view LineRound(const Block& block, std::size_t at) {
+  const std::string_view text = block.text;
   const std::size_t before = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
   const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  if (block.container || (begin == 0 && block.cut_head)) return {};
   std::string_view line = text.substr(begin, std::min(text.find('\n', at), text.size()) - begin);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line.size() > kLongestLine ? std::string_view() : line;
@@ -55,12 +57,14 @@ std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> LinesAt(const std
     std::vector<std::uint32_t> of_file;
     for (std::uint32_t i = 0; i < inputs.size(); ++i)
       if (file_of[i] == file) of_file.push_back(i);
-    std::size_t next = 0;
+    std::size_t next = 0, sought = 0;
+    for (const std::uint32_t of : of_file)
+      if (const auto offsets = wanted.find(of); offsets != wanted.end()) sought += offsets->second.size();
     std::uint32_t input = 0;
     const std::vector<Input> one = {files[file]};
     SourceReader reader(one, kBlockBytes, nullptr);
     BlockBuffer buffer(kBlockBytes);
-    while (true) {
+    while (sought > 0) {
       const Result<std::optional<Block>> read = reader.Next(buffer);
       if (!read || !*read) break;
       const Block& block = **read;
@@ -71,8 +75,9 @@ std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> LinesAt(const std
       const auto offsets = wanted.find(input);
       if (offsets == wanted.end()) continue;
       const std::uint64_t end = block.offset + block.text.size();
-      for (auto at = offsets->second.lower_bound(block.offset); at != offsets->second.end() && *at < end; ++at)
-        if (const std::string_view line = LineRound(block.text, *at - block.offset); !line.empty())
+      for (auto at = offsets->second.lower_bound(block.offset); at != offsets->second.end() && *at < end;
+           ++at, --sought)
+        if (const std::string_view line = LineRound(block, *at - block.offset); !line.empty())
           lines.emplace(std::pair(input, *at), line);
     }
   }

@@ -104,7 +104,7 @@ class EvidenceJson {
         {"kind", error.is_sxid ? "sxid" : "xid"},
         {"number", error.number},
         {"of_part", error.of_part},
-        {"lines", error.lines},
+        {"count", error.lines},
         {"first", QuoteOf(error.first)},
         {"last", QuoteOf(error.last)},
         {"meaning", error.code == nullptr ? Json(nullptr) : Json(error.code->meaning)},

@@ -90,7 +90,7 @@ namespace {
 
 // ---- the report -------------------------------------------------------------------------------------------------
 
-constexpr int kRows = 12;  ///< of a paragraph of ours
+constexpr int kRows = 64;  ///< of a paragraph of ours
 
 class EvidenceText {
  public:

@@ -211,6 +211,8 @@ class CaseBuilder {
     AddFacts();
     AddLines();
     AddErrors();
+    Shorten(case_.lines);
+    Shorten(case_.states);
     AddVerdict();
     AddProcesses();
     AddArtefacts();
@@ -254,9 +256,10 @@ class CaseBuilder {
       if (inputs_.contains(i) || case_.input_hosts.contains(i)) continue;
       // A file that no format reads: by its name, or because there is one host alone.
       const InputSummary& input = devices_.inputs[i];
-      const bool named = input.host ? SameHost(input.host->value, case_.part.host)
-                                    : StandsIn(input.path, HostName(case_.part.host).Short());
-      if (case_.part.host.empty() || named || (!input.host && devices_.hosts.size() == 1)) inputs_.insert(i);
+      const bool named = input.host
+                             ? SameHost(input.host->value, case_.part.host)
+                             : !case_.part.host.empty() && StandsIn(input.path, HostName(case_.part.host).Short());
+      if (named || case_.part.host.empty() || (!input.host && devices_.hosts.size() == 1)) inputs_.insert(i);
     }
   }
 
@@ -314,9 +317,8 @@ class CaseBuilder {
     const auto in_order = [](const CaseFact& a, const CaseFact& b) {
       return FindProperty(a.property) < FindProperty(b.property);
     };
-    // A neighbour that nothing describes is known as some rank's alone.
-    std::erase_if(case_.gpus, [](const CaseGpu& gpu) { return !gpu.asked && gpu.facts.empty(); });
-    if (!case_.part.gpu) std::erase_if(case_.gpus, [](const CaseGpu& gpu) { return gpu.facts.empty(); });
+    // A GPU that nothing describes is known as some rank's alone; it is told where it was asked for by its name.
+    std::erase_if(case_.gpus, [&](const CaseGpu& gpu) { return gpu.facts.empty() && !(case_.part.gpu && gpu.asked); });
     std::ranges::stable_sort(case_.host_facts, in_order);
     for (CaseGpu& gpu : case_.gpus) std::ranges::stable_sort(gpu.facts, in_order);
   }
@@ -352,8 +354,6 @@ class CaseBuilder {
       if (IsOfHost(event))
         if (auto line = StateOf(event.what)) add(case_.states, *std::move(line), event);
     Order(case_.lines);
-    Shorten(case_.lines);
-    Shorten(case_.states);
   }
 
   void Order(std::vector<CaseLine>& lines) const {
@@ -369,12 +369,30 @@ class CaseBuilder {
     });
   }
 
-  /// Of very many the first and the last, and all that carry a number as long as there is room.
+  /// Of very many the first and the last: of those that carry a number first, then of the others.
   void Shorten(std::vector<CaseLine>& lines) {
     if (lines.size() <= kMostLines) return;
-    const std::size_t gone = lines.size() - kMostLines;
-    lines.erase(lines.begin() + kMostLines / 2, lines.begin() + static_cast<std::ptrdiff_t>(kMostLines / 2 + gone));
-    case_.left_out["line of a device"] += gone;
+    std::vector<bool> keep(lines.size(), false);
+    std::size_t kept = 0;
+    const auto take = [&](bool numbered, std::size_t most) {
+      std::size_t first = 0, last = lines.size();
+      for (bool front = true; first < last && kept < most; front = !front) {
+        const std::size_t i = front ? first++ : --last;
+        if (keep[i] || (lines[i].xid || lines[i].sxid) != numbered) continue;
+        keep[i] = true;
+        ++kept;
+      }
+    };
+    take(true, kMostLines / 4 * 3);
+    take(false, kMostLines);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (!keep[i]) continue;
+      if (next != i) lines[next] = std::move(lines[i]);
+      ++next;
+    }
+    case_.left_out["line of a device"] += lines.size() - next;
+    lines.resize(next);
   }
 
   void AddErrors() {
@@ -396,7 +414,7 @@ class CaseBuilder {
       ++error.lines;
       error.last = line.quote;
     }
-    std::ranges::stable_partition(case_.errors, &CaseError::of_part);
+    std::stable_partition(case_.errors.begin(), case_.errors.end(), [](const CaseError& row) { return row.of_part; });
   }
 
   // ---- what the job did there ------------------------------------------------------------------------------------
@@ -485,7 +503,8 @@ class CaseBuilder {
       if (const auto line = lifelines.find(rank); line != lifelines.end()) AddLife(*line->second, out);
       case_.processes.push_back(std::move(out));
     }
-    if (case_.part.gpu) std::ranges::stable_partition(case_.processes, &CaseProcess::of_part);
+    std::stable_partition(case_.processes.begin(), case_.processes.end(),
+                          [](const CaseProcess& row) { return row.of_part; });
   }
   void AddLife(const Lifeline& line, CaseProcess& out) {
     if (!line.intervals.empty() && !line.intervals.back().end) {

@@ -47,7 +47,7 @@ class EvidencePage {
     }
     if (quote.at)
       head.markup +=
-          Markup(" <time>{}</time> <span class=\"basis\">{}</span>", TimeInWords(quote), BasisInWords(file_, quote))
+          Markup(" <time>{}</time> <span class=\"basis\">({})</span>", TimeInWords(quote), BasisInWords(file_, quote))
               .markup;
     if (!quote.whole)
       head.markup += " <span class=\"basis\">as it was read; the file's own line could not be read again</span>";

@@ -159,6 +159,20 @@ TEST_CASE("every line of a device is told, however often it was said", "[unit][e
   CHECK(xids < 100);
 }
 
+TEST_CASE("of very many lines those that carry a number stay, and all are counted", "[unit][evidence]") {
+  std::string log;
+  for (int i = 0; i < 6000; ++i) {
+    log += "Apr 05 06:07:08 node08 kernel: NVRM: history " + std::to_string(i) + "\n";
+    if (i % 10 == 0) log += Xid(13, "4e", std::to_string(i));
+  }
+  const auto made = Make({{"kern.log", log}}, "node08");
+  CHECK(made->what.lines.size() == 4000);
+  CHECK(std::ranges::count_if(made->what.lines, [](const CaseLine& line) { return line.xid == 13; }) == 600);
+  REQUIRE(made->what.errors.size() == 1);
+  CHECK(made->what.errors[0].lines == 600);
+  CHECK(made->what.left_out.at("line of a device") == 2600);
+}
+
 TEST_CASE("a lost GPU without a number is no Xid", "[unit][evidence]") {
   const auto made = Make(
       {{"kern.log", "Apr 05 06:07:08 node08 kernel: NVRM: GPU 0000:4e:00.0: GPU has fallen off the bus.\n"}}, "node08");
