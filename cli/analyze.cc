@@ -40,22 +40,70 @@ std::optional<Error> NothingCame(const std::vector<InputRead>& reads) {
   return Error{"it is empty", "give the files that hold what the ranks printed", path};
 }
 
+/// What is read goes to both.
+class TwoSinks final : public EventSink {
+ public:
+  TwoSinks(EventSink& one, EventSink& other) : one_(one), other_(other) {}
+  void Add(Event event) override {
+    one_.Add(event);
+    other_.Add(std::move(event));
+  }
+  void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base) override {
+    one_.AddCalls(batch, begin, end, base);
+    other_.AddCalls(batch, begin, end, base);
+  }
+  void AddTrace(const CallTrace& trace, const Origin& origin, const SourcePos& where) override {
+    one_.AddTrace(trace, origin, where);
+    other_.AddTrace(trace, origin, where);
+  }
+
+ private:
+  EventSink& one_;
+  EventSink& other_;
+};
+
+struct WhatWasRead {
+  std::vector<Input> inputs;  ///< as they were listed
+  std::vector<InputSummary> summaries;
+};
+
+Result<WhatWasRead> ReadInto(EventSink& sink, const std::vector<std::string>& paths, const Sieve& sieve,
+                             const ScanOptions& options) {
+  Result<std::vector<Input>> inputs = ListInputs(paths);
+  if (!inputs) return inputs.error();
+  Result<std::vector<InputRead>> reads = ScanInputs(*inputs, sieve, options, sink);
+  if (!reads) return reads.error();
+  if (auto nothing = NothingCame(*reads)) return *std::move(nothing);
+  WhatWasRead out{.inputs = *std::move(inputs), .summaries = {}};
+  for (InputRead& read : *reads) out.summaries.push_back(Summary(read));
+  return out;
+}
+
 }  // namespace
 
 Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve,
                          const ScanOptions& options, std::optional<std::size_t> attempt) {
-  Result<std::vector<Input>> inputs = ListInputs(paths);
-  if (!inputs) return inputs.error();
   TimelineBuilder builder;
-  Result<std::vector<InputRead>> reads = ScanInputs(*inputs, sieve, options, builder);
-  if (!reads) return reads.error();
-  if (auto nothing = NothingCame(*reads)) return *std::move(nothing);
-  std::vector<InputSummary> summaries;
-  for (InputRead& read : *reads) summaries.push_back(Summary(read));
-  Analysis analysis{.timeline = builder.Build(std::move(summaries)), .verdict = {}};
+  Result<WhatWasRead> read = ReadInto(builder, paths, sieve, options);
+  if (!read) return read.error();
+  Analysis analysis{
+      .timeline = builder.Build(std::move(read->summaries)), .verdict = {}, .inputs = std::move(read->inputs)};
   analysis.verdict = Decide(analysis.timeline, book, attempt);
-  analysis.inputs = *std::move(inputs);
   return analysis;
+}
+
+Result<AnalysisWithDevices> AnalyzeWithDevices(const std::vector<std::string>& paths, const RuleBook& book,
+                                               const Sieve& sieve, const ScanOptions& options,
+                                               std::optional<std::size_t> attempt) {
+  TimelineBuilder builder, devices(Devices::kWhole);
+  TwoSinks both(builder, devices);
+  Result<WhatWasRead> read = ReadInto(both, paths, sieve, options);
+  if (!read) return read.error();
+  AnalysisWithDevices out{
+      .analysis = {.timeline = builder.Build(read->summaries), .verdict = {}, .inputs = std::move(read->inputs)},
+      .devices = devices.Build(std::move(read->summaries))};
+  out.analysis.verdict = Decide(out.analysis.timeline, book, attempt);
+  return out;
 }
 
 }  // namespace inquest

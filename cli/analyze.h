@@ -21,4 +21,13 @@ struct Analysis {
 Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve,
                          const ScanOptions& options, std::optional<std::size_t> attempt = std::nullopt);
 
+/// The same analysis, and beside it a timeline of the same inputs that holds every line of the devices.
+struct AnalysisWithDevices {
+  Analysis analysis;
+  Timeline devices;
+};
+Result<AnalysisWithDevices> AnalyzeWithDevices(const std::vector<std::string>& paths, const RuleBook& book,
+                                               const Sieve& sieve, const ScanOptions& options,
+                                               std::optional<std::size_t> attempt = std::nullopt);
+
 }  // namespace inquest

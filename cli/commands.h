@@ -14,6 +14,7 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
                                                   const std::vector<std::string>& paths);
 CommandResult RunFlightRecorder(const Options& options);
 CommandResult RunTriage(const Options& options);
+CommandResult RunEvidence(const Options& options);
 CommandResult RunRules(const Options& options);
 CommandResult RunExplain(const Options& options);
 CommandResult RunSchema(const Options& options);

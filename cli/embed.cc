@@ -35,6 +35,7 @@ std::string Assembler(const fs::path& docs, const fs::path& out) {
                                                          {"verdict_schema", docs / "verdict.schema.json"},
                                                          {"events_schema", docs / "events.schema.json"},
                                                          {"triage_schema", docs / "triage.schema.json"},
+                                                         {"evidence_schema", docs / "evidence.schema.json"},
                                                          {"replay_schema", docs / "replay.schema.json"}};
   for (const auto& [name, path] : files) {
     text += fmt::format(

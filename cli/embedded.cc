@@ -13,6 +13,8 @@ extern const char inquest_events_schema_begin[];
 extern const char inquest_events_schema_end[];
 extern const char inquest_triage_schema_begin[];
 extern const char inquest_triage_schema_end[];
+extern const char inquest_evidence_schema_begin[];
+extern const char inquest_evidence_schema_end[];
 extern const char inquest_replay_schema_begin[];
 extern const char inquest_replay_schema_end[];
 }
@@ -26,6 +28,7 @@ std::span<const std::pair<std::string_view, std::string_view>> Schemas() {
       {"verdict", {inquest_verdict_schema_begin, inquest_verdict_schema_end}},
       {"events", {inquest_events_schema_begin, inquest_events_schema_end}},
       {"triage", {inquest_triage_schema_begin, inquest_triage_schema_end}},
+      {"evidence", {inquest_evidence_schema_begin, inquest_evidence_schema_end}},
       {"replay", {inquest_replay_schema_begin, inquest_replay_schema_end}}};
   return kSchemas;
 }

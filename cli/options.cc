@@ -21,10 +21,10 @@ namespace {
 using Words = std::vector<std::string_view>;
 
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
-constexpr std::string_view kSchemaWords[] = {"verdict", "events", "triage", "replay"};
+constexpr std::string_view kSchemaWords[] = {"verdict", "events", "triage", "evidence", "replay"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
-constexpr std::string_view kHelpWords[] = {"triage", "rules",      "explain", "collect",
-                                           "replay", "completion", "schema",  "version"};
+constexpr std::string_view kHelpWords[] = {"triage", "evidence",   "rules",  "explain", "collect",
+                                           "replay", "completion", "schema", "version"};
 
 // ---- what values can be: asked of the rooms that know -------------------------------------------------------------
 
@@ -42,6 +42,7 @@ Words RedOps() { return {kRedOps.begin(), kRedOps.end()}; }
 Words EngineNames() { return {kEngineNames.begin(), kEngineNames.end()}; }
 Words ReplayFormats() { return {"text", "json"}; }
 Words TriageFormats() { return {"text", "json", "jsonl"}; }
+Words EvidenceFormats() { return {"text", "json", "html"}; }
 
 // ---- how values are taken -----------------------------------------------------------------------------------------
 
@@ -286,6 +287,25 @@ std::span<const Command> Commands() {
                 "Exit status: 0 all healthy, 1 some failed, 2 none failed, and some are undecided or could not be "
                 "read, 3 could not run, or none could be read.",
        .run = RunTriage},
+      {.name = "evidence",
+       .summary =
+           "Write one host's or GPU's case for a vendor: serial and versions, every line logged of it, and what is "
+           "missing.",
+       .usage = "inquest evidence [OPTIONS] HOST PATH...",
+       .examples = "inquest evidence node08 run-42/ -o case.html\n"
+                   "inquest evidence node08:0000:4e:00.0 run-42/ -o case.html    one GPU, by its PCI address\n"
+                   "inquest evidence GPU-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0 run-42/\n"
+                   "inquest evidence 1650522003820 node08.tar.zst -o case.json  by its serial number\n"
+                   "inquest evidence node08 --host dmesg.txt=node08 dmesg.txt job.log",
+       .words = {},
+       .ids = "",
+       .notes =
+           "HOST is a host as the logs name it, or one of its GPUs: HOST:ADDRESS, HOST:NUMBER (nvidia-smi's), or an "
+           "address, UUID or serial number that one GPU alone has. Give all there is of the host: kernel log, "
+           "nvidia-smi -q, nvidia-bug-report.log.gz, a bundle of inquest collect, the job's logs.\n\n"
+           "Nothing is told that no line says; each quoted line has its file, and each file its SHA-256.\n\n"
+           "Exit status: 0 written, 3 could not run.",
+       .run = RunEvidence},
       {.name = "rules",
        .summary = "List, show, test or check the rules.",
        .usage = "inquest rules list [--cause CODE]\ninquest rules show ID\ninquest rules test [--rules DIR]\ninquest "
@@ -353,9 +373,9 @@ std::span<const Command> Commands() {
        .ids = "",
        .run = RunHelp},
       {.name = "schema",
-       .summary = "Print the JSON Schema of what --format json prints, of a line of --format jsonl, or of what triage "
-                  "or replay prints.",
-       .usage = "inquest schema [verdict | events | triage | replay]",
+       .summary = "Print the JSON Schema of what --format json prints, of a line of --format jsonl, or of what triage, "
+                  "evidence or replay prints.",
+       .usage = "inquest schema [verdict | events | triage | evidence | replay]",
        .examples = "inquest schema > verdict.schema.json      later versions may have more keys, and none less",
        .words = kSchemaWords,
        .ids = "",
@@ -393,6 +413,37 @@ std::span<const Option> OptionTable() {
        "Write that to a file, not to standard output",
        "triage",
        Set<&Options::triage, &TriageOptions::output, AsText>},
+      {"format", 'f', "FORMAT", EvidenceFormats,
+       "How to print it [of -o FILE by its name: .json, .txt, else html; text without]", "evidence",
+       Set<&Options::evidence, &EvidenceOptions::format, AsText>},
+      {"output",
+       'o',
+       "FILE",
+       {},
+       "Write it to a file, not to standard output",
+       "evidence",
+       Set<&Options::evidence, &EvidenceOptions::output, AsText>},
+      {"host",
+       0,
+       "[PATH=]NAME",
+       {},
+       "The host whose logs these are, or those of one file or folder; as often as needed",
+       "evidence",
+       AddHost},
+      {"attempt",
+       0,
+       "N",
+       {},
+       "Judge the Nth start of a job that was started several times, not the last",
+       "evidence",
+       SetAttempt},
+      {"threads",
+       'j',
+       "N",
+       {},
+       "Threads that read the logs [0: every core]; the output is the same for any number",
+       "evidence",
+       SetThreads},
       {"threads",
        'j',
        "N",

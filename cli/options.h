@@ -41,6 +41,11 @@ struct TriageOptions {
   std::string output;           ///< empty, `-`: standard output
 };
 
+struct EvidenceOptions {
+  std::string format;  ///< `text`, `json`, `html`; empty: by the name of the file
+  std::string output;  ///< empty, `-`: standard output
+};
+
 struct CollectOptions {
   std::string output;                              ///< empty: a name by host and time
   std::optional<std::chrono::seconds> time_limit;  ///< nullopt: each program's own
@@ -75,6 +80,7 @@ struct Options {
   std::vector<std::string> arguments;  ///< paths, or the words of a command
   AnalysisOptions analysis;            ///< its rules are those of every command
   TriageOptions triage;
+  EvidenceOptions evidence;
   CollectOptions collect;
   ReplayOptions replay;
   std::string rules_cause;  ///< `rules list --cause`; empty: all

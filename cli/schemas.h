@@ -8,7 +8,8 @@
 namespace inquest {
 
 /// By what `inquest schema` calls them: `verdict` of --format json, `events` of a line of --format jsonl, `triage` of
-/// what `inquest triage` prints with either, `replay` of `inquest replay --format json`.
+/// what `inquest triage` prints with either, `evidence` of `inquest evidence --format json`, `replay` of `inquest
+/// replay --format json`.
 std::span<const std::pair<std::string_view, std::string_view>> Schemas();
 
 }  // namespace inquest

@@ -2,7 +2,7 @@
 # script that sets INQUEST (the binary), WORK (a folder to write to) and DATA (where shared data goes).
 file(MAKE_DIRECTORY "${WORK}")
 set(pages "")
-foreach(command "" rules explain collect replay completion help version)
+foreach(command "" fr triage evidence rules explain collect replay completion help version)
   set(page "${WORK}/inquest.1")
   if(command)
     set(page "${WORK}/inquest-${command}.1")

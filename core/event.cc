@@ -50,6 +50,14 @@ bool IsOfHost(const What& what) {
       what);
 }
 
+bool IsForTheRecord(const What& what) {
+  return std::visit(
+      [](const auto& value) {
+        return requires { std::decay_t<decltype(value)>::kIsForTheRecord; };
+      },
+      what);
+}
+
 std::optional<std::chrono::microseconds> UptimeOf(const What& what) {
   return std::visit(
       [](const auto& value) -> std::optional<std::chrono::microseconds> {

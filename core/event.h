@@ -389,6 +389,18 @@ struct GpuCondition {
   INQUEST_FIELDS(Key(id), Key(property), value)
 };
 
+/// A line that says what a GPU, its driver or its host is, or what one of its counters stood at, whether it is well or
+/// not. Nothing is argued from it: it is for whoever has to name the part.
+struct DeviceDescribed {
+  static constexpr std::string_view kKind = "device-described";
+  static constexpr bool kIsOfHost = true;
+  static constexpr bool kIsForTheRecord = true;
+  GpuId id;              ///< empty: the host, or what all its GPUs share
+  std::string property;  ///< by its name in --query-gpu where it has one: `serial`, `vbios_version`; `machine`
+  std::string value;     ///< as printed
+  INQUEST_FIELDS(Key(id), Key(property), Key(value))
+};
+
 /// One process on a GPU. The pid is the host's.
 struct GpuProcess {
   static constexpr std::string_view kKind = "gpu-process";
@@ -514,6 +526,16 @@ struct KernelNotice {
   std::string device;     ///< as printed: PCI address, interface, server; may be empty
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(subsystem), Key(what), Key(device), uptime)
+};
+
+/// A line of the kernel's on a device that is a part of another event, or of none. Nothing is argued from it: it is for
+/// whoever has to show all that was logged.
+struct KernelDetail {
+  static constexpr std::string_view kKind = "kernel-detail";
+  static constexpr bool kIsForTheRecord = true;
+  std::string subsystem;  ///< `nvidia`, `nvswitch`, `pcie`, `mlx5`, `machine-check`
+  std::optional<std::chrono::microseconds> uptime;
+  INQUEST_FIELDS(Key(subsystem), uptime)
 };
 
 // ---- what: the host and its network ----------------------------------------------------------------------------
@@ -688,9 +710,10 @@ using WhatKinds =
                  WorkTimedOut, GroupStatus, DumpSignal, HeartbeatLost, DesyncLine, FingerprintMismatch,
                  MonitoredBarrierFailed, StoreBarrierCount, UniqueIdWait, WaitGivenUp, GuessedDevice, DeviceReported,
                  WorldSize, ProcessExit, CrashFrame, SignalSent, JobStopped, ExceptionRaised, GpuSnapshot, GpuCondition,
-                 GpuProcess, GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill, KernelFault, TaskStuck,
-                 PcieError, KernelNotice, NetworkUsed, LinkPort, PortAddress, HostLimit, ShmSize, HostFact, PcieAcs,
-                 PcieLink, NotCollected, CallRecorded, StackSeen, RankProgress, GpuDiag>;
+                 DeviceDescribed, GpuProcess, GpuTopologyRow, XidReported, SxidReported, DriverFault, KernelKill,
+                 KernelFault, TaskStuck, PcieError, KernelNotice, KernelDetail, NetworkUsed, LinkPort, PortAddress,
+                 HostLimit, ShmSize, HostFact, PcieAcs, PcieLink, NotCollected, CallRecorded, StackSeen, RankProgress,
+                 GpuDiag>;
 
 /// What happened: one of the kinds above. Its copies and its end are defined in event.cc, once: every unit that moves
 /// an event would else instantiate them over all kinds.
@@ -732,6 +755,9 @@ bool IsOfKernel(const What& what);
 /// Whether it is a host's state as a tool showed it (kIsOfHost). What a job's process says of itself, as its
 /// environment, is not.
 bool IsOfHost(const What& what);
+/// Whether nothing is argued from it (kIsForTheRecord): a timeline holds it only where the record of devices was asked
+/// for.
+bool IsForTheRecord(const What& what);
 /// Since boot, where the kernel's line says it.
 std::optional<std::chrono::microseconds> UptimeOf(const What& what);
 

@@ -50,7 +50,8 @@ bool IsReport(string_view head) {
   const auto has = [head](string_view mark) { return head.find(mark) != string_view::npos; };
   if (head.starts_with('{'))
     return has("\"inquest-verdict-1\"") || has("\"inquest-events-1\"") || has("\"inquest-triage-1\"") ||
-           has("\"inquest-replay-1\"") || (has("/sarif-schema-") && has("\"name\": \"inquest\""));
+           has("\"inquest-evidence-1\"") || has("\"inquest-replay-1\"") ||
+           (has("/sarif-schema-") && has("\"name\": \"inquest\""));
   // A trace's first packet: its sequence, that nothing was before, and what it is.
   if (head.starts_with('\n')) return head.find("P\x01h\x01") == 2 && has("inquest-trace-1");
   return head.starts_with("<!-- inquest: ") || (head.starts_with("<?xml") && has("<testsuites name=\"inquest\"")) ||

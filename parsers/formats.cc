@@ -7,16 +7,18 @@ namespace inquest {
 
 // Declared here alone, so that one more format compiles two files anew: its own, and this one.
 extern const Format kNccl, kWatchdog, kC10dErrors, kTorchelastic, kElasticErrorFile, kTraceback, kLaunchers, kKernelLog,
-    kCrash, kCrashStack, kFramework, kNvidiaSmi, kNvidiaQuery, kNvidiaCsv, kNvidiaLinks, kNvidiaMonitor, kRdmaPorts,
-    kInterfaces, kHostLimits, kEnvironment, kLspci, kBundleManifest, kDcgmJson, kDcgmTable, kFabricManager,
-    kNcclInspector, kNcclRas, kNcclRasJson, kStacks;
+    kCrash, kCrashStack, kFramework, kNvidiaSmi, kNvidiaQuery, kNvidiaCsv, kNvidiaLinks, kNvidiaMonitor, kNvidiaProc,
+    kNvidiaBugReport, kRdmaPorts, kInterfaces, kHostLimits, kEnvironment, kLspci, kBundleManifest, kDcgmJson,
+    kDcgmTable, kFabricManager, kNcclInspector, kNcclRas, kNcclRasJson, kStacks;
 
 std::span<const Format* const> Formats() {
   static const Format* const kFormats[] = {
-      &kNccl,           &kWatchdog,      &kC10dErrors, &kTorchelastic, &kTraceback,   &kLaunchers,   &kKernelLog,
-      &kCrashStack,     &kCrash,         &kFramework,  &kNvidiaSmi,    &kNvidiaQuery, &kNvidiaCsv,   &kNvidiaLinks,
-      &kNvidiaMonitor,  &kRdmaPorts,     &kInterfaces, &kHostLimits,   &kEnvironment, &kLspci,       &kElasticErrorFile,
-      &kBundleManifest, &kFabricManager, &kDcgmTable,  &kDcgmJson,     &kNcclRas,     &kNcclRasJson, &kNcclInspector,
+      &kNccl,        &kWatchdog,      &kC10dErrors,       &kTorchelastic,   &kTraceback,
+      &kLaunchers,   &kKernelLog,     &kCrashStack,       &kCrash,          &kFramework,
+      &kNvidiaSmi,   &kNvidiaProc,    &kNvidiaBugReport,  &kNvidiaQuery,    &kNvidiaCsv,
+      &kNvidiaLinks, &kNvidiaMonitor, &kRdmaPorts,        &kInterfaces,     &kHostLimits,
+      &kEnvironment, &kLspci,         &kElasticErrorFile, &kBundleManifest, &kFabricManager,
+      &kDcgmTable,   &kDcgmJson,      &kNcclRas,          &kNcclRasJson,    &kNcclInspector,
       &kStacks,
   };
   return kFormats;

@@ -19,7 +19,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kEventBytes = 48 << 20;
+constexpr std::size_t kEventBytes = 48 << 20, kRecordBytes = 256 << 20;
 constexpr std::size_t kLineBytes = 24 << 20;
 
 bool IsContext(const Event& event) {
@@ -52,15 +52,19 @@ void PlaceBirths(Timeline& timeline) {
 }
 
 struct TimelineBuilder::State {
-  KeptEvents kept{kEventBytes, kLineBytes};
+  explicit State(Devices of) : devices(of), kept(of == Devices::kWhole ? kRecordBytes : kEventBytes, kLineBytes, of) {}
+
+  Devices devices;
+  KeptEvents kept;
   Callers callers;
   TraceLedger traces;
 };
 
-TimelineBuilder::TimelineBuilder() : state_(std::make_unique<State>()) {}
+TimelineBuilder::TimelineBuilder(Devices devices) : state_(std::make_unique<State>(devices)) {}
 TimelineBuilder::~TimelineBuilder() = default;
 
 void TimelineBuilder::Add(Event event) {
+  if (state_->devices == Devices::kArgued && IsForTheRecord(event.what)) return;
   state_->callers.Add(event);
   if (IsContext(event))
     state_->kept.AddContext(std::move(event));

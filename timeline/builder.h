@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/event_sink.h"
+#include "timeline/kept_events.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -13,7 +14,7 @@ namespace inquest {
 /// Takes events in input order; memory follows what is kept of them, not the length of the log.
 class TimelineBuilder final : public EventSink {
  public:
-  TimelineBuilder();
+  explicit TimelineBuilder(Devices devices = Devices::kArgued);
   ~TimelineBuilder() override;
   void Add(Event event) override;
   void AddCalls(const CallBatch& batch, std::size_t begin, std::size_t end, const SourcePos& base) override;

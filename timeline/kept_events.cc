@@ -13,10 +13,12 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kSameKept = 24;       ///< events of one kind, writer and meaning kept; then only the last
-constexpr std::size_t kContextRing = 6;     ///< plain lines kept per writer: what it printed last
-constexpr std::size_t kContextKept = 4096;  ///< plain lines kept because they stand near a telling one
-constexpr std::size_t kLateKept = 2048;     ///< the last of them, where they are more: the last attempt is judged
+constexpr std::size_t kSameKept = 24;        ///< events of one kind, writer and meaning kept; then only the last
+constexpr std::size_t kDescribedKept = 2;    ///< of what describes a device: the first and the last that say the same
+constexpr std::uint64_t kRecordWeight = 16;  ///< of devices' events, where all of them are to be held
+constexpr std::size_t kContextRing = 6;      ///< plain lines kept per writer: what it printed last
+constexpr std::size_t kContextKept = 4096;   ///< plain lines kept because they stand near a telling one
+constexpr std::size_t kLateKept = 2048;      ///< the last of them, where they are more: the last attempt is judged
 // Lines, not more than are handed over whatever the blocks are.
 constexpr std::uint64_t kContextBefore = 4, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
 constexpr std::size_t kRanks =
@@ -61,6 +63,13 @@ std::optional<std::size_t> WaitsIn(const Event& event) {
   return HashOfWait(SeqId{*status->failed_work});
 }
 
+/// Of the kernel or of a GPU: what a vendor is shown.
+bool IsOfDevice(const What& what) {
+  return (IsOfKernel(what) && !std::holds_alternative<LogMessage>(what)) ||
+         std::holds_alternative<DeviceDescribed>(what) || std::holds_alternative<GpuCondition>(what) ||
+         std::holds_alternative<GpuDiag>(what);
+}
+
 bool LackTells(const Event& event) {
   return std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<GroupStatus>(event.what);
 }
@@ -82,8 +91,8 @@ void Slim(Event& event) {
 
 }  // namespace
 
-KeptEvents::KeptEvents(std::size_t bytes, std::size_t line_bytes)
-    : bytes_limit_(bytes), line_limit_(line_bytes), ring_(kContextRing) {}
+KeptEvents::KeptEvents(std::size_t bytes, std::size_t line_bytes, Devices devices)
+    : bytes_limit_(bytes), line_limit_(line_bytes), devices_(devices), ring_(kContextRing) {}
 
 std::uint16_t KeptEvents::ShelfOf(const Event& event) {
   const auto shelf_of = [&](std::uint32_t sort) {
@@ -94,6 +103,7 @@ std::uint16_t KeptEvents::ShelfOf(const Event& event) {
       shelf.kind = KindOf(event.what);
       if (LackTells(event)) shelf.weight = kAbsenceWeight;
       shelf.most = kRanks * PerRank(event.what);
+      if (devices_ == Devices::kWhole && IsOfDevice(event.what)) shelf.most *= kRecordWeight;
       shelves_.push_back(shelf);
     }
     return it->second;
@@ -136,7 +146,9 @@ void KeptEvents::AddTelling(Event&& event) {
     std::get<ChannelsVia>(events_[same.last].what).count += via->count;
     return;
   }
-  if (same.count >= kSameKept) {
+  const bool whole = devices_ == Devices::kWhole && IsOfDevice(event.what);
+  const bool describes = std::holds_alternative<DeviceDescribed>(event.what);
+  if (describes ? same.count >= kDescribedKept : !whole && same.count >= kSameKept) {
     Slim(event);
     Mark& mark = marks_[same.last];
     Shelf& shelf = shelves_[mark.shelf];
@@ -148,7 +160,7 @@ void KeptEvents::AddTelling(Event&& event) {
     events_[same.last] = std::move(event);
   } else {
     same.last = static_cast<std::uint32_t>(events_.size());
-    const bool repeat = ++same.count > 1;
+    const bool repeat = ++same.count > 1 && !whole;
     Append(std::move(event), key, repeat);
     const Shelf& shelf = shelves_[marks_.back().shelf];
     if (shelf.events > shelf.most / 4 * 5) Thin();

@@ -14,6 +14,9 @@
 
 namespace inquest {
 
+/// What of the devices is held: what can be argued from, or all that was logged of them, each line of it.
+enum class Devices : std::uint8_t { kArgued, kWhole };
+
 // What is kept. Events that say the same (kind, writer, meaning) are folded: the first few and the last. Plain lines
 // are kept around telling ones, at both ends of each input, and of each writer the last few of those and of samples;
 // where blocks end decides none of it. All of that follows the size of the job. A log can also be hostile, or be years
@@ -25,7 +28,7 @@ namespace inquest {
 class KeptEvents {
  public:
   /// `bytes`: of all shelves; `line_bytes`: of the last lines.
-  explicit KeptEvents(std::size_t bytes, std::size_t line_bytes);
+  explicit KeptEvents(std::size_t bytes, std::size_t line_bytes, Devices devices = Devices::kArgued);
   void AddContext(Event&& event);
   void AddTelling(Event&& event);
   /// What is kept, in input and line order; the rest is added to `left_out`. `inputs`: as long as they are. Spent
@@ -59,6 +62,7 @@ class KeptEvents {
   void ThinLast();
 
   std::size_t bytes_limit_, line_limit_;
+  Devices devices_;
   std::vector<Event> events_;
   std::vector<Mark> marks_;  ///< of the events
   std::vector<Shelf> shelves_;

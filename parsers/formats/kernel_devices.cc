@@ -90,7 +90,8 @@ bool PcieReader::Consume(const Record& record, const KernelHead& head, EventSink
     return true;
   }
   if (auto slot = ReadSlot(head.message)) return Begin(record, head, std::move(*slot), out);
-  return Contains(head.message, " AER: ");
+  return Contains(head.message, " AER: ") ||
+         (held_ && (Contains(head.message, "error status/mask=") || Contains(head.message, "TLP Header: ")));
 }
 
 void PcieReader::Finish(EventSink& out) {

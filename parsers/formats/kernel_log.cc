@@ -197,21 +197,64 @@ class KernelLogParser final : public Parser {
   bool Read(const Record& record, EventSink& out) {
     KernelHead head = ReadKernelHead(record.text);
     fields_.Complete(head);
-    if (cper_.Consume(record, head, out)) return true;
-    if (stuck_.Consume(record, head, out) || oom_.Consume(record, head, out) || pcie_.Consume(record, head, out))
-      return true;
+    if (cper_.Consume(record, head, out)) return AddDetail("machine-check", record, head, out);
+    if (stuck_.Consume(record, head, out) || oom_.Consume(record, head, out)) return true;
+    if (pcie_.Consume(record, head, out)) return AddDetail("pcie", record, head, out);
+    if (DescribeDevices(record, head, out)) return true;
     if (auto what = Read(head)) {
-      Event event = KernelEvent(record, head, std::move(*what));
-      if (head.exported)
-        fields_.Hold(std::move(event), out);
-      else
-        out.Add(std::move(event));
+      Emit(KernelEvent(record, head, std::move(*what)), head, out);
       return true;
     }
     if (head.message.ends_with("):") && Contains(head.message, "NVRM: Xid ("))
       wrapped_ = {std::string(record.text), record.origin, record.at, record.where};
-    return Contains(head.message, "NVRM: ") || Contains(head.message, "NVRM nv") ||
-           Contains(head.message, "SXid (PCI:");
+    if (Contains(head.message, "SXid (PCI:")) return AddDetail("nvswitch", record, head, out);
+    if (Contains(head.message, "NVRM: ") || Contains(head.message, "NVRM nv"))
+      return AddDetail("nvidia", record, head, out);
+    if (Contains(head.message, "mlx5_core ")) AddDetail("mlx5", record, head, out);
+    if (Contains(head.message, "[Hardware Error]: ")) AddDetail("machine-check", record, head, out);
+    return false;
+  }
+
+  bool AddDetail(std::string_view subsystem, const Record& record, const KernelHead& head, EventSink& out) {
+    Emit(KernelEvent(record, head, KernelDetail{.subsystem = std::string(subsystem), .uptime = head.uptime}), head,
+         out);
+    return true;
+  }
+  void Emit(Event event, const KernelHead& head, EventSink& out) {
+    if (head.exported)
+      fields_.Hold(std::move(event), out);
+    else
+      out.Add(std::move(event));
+  }
+
+  /// What the log says of the parts: whether the line says nothing else.
+  bool DescribeDevices(const Record& record, const KernelHead& head, EventSink& out) {
+    static const Pattern kNamed(R"(NVRM: GPU at PCI:([0-9A-Fa-f:.]+): (GPU-[0-9a-f-]+))");
+    static const Pattern kSerial(R"(NVRM: GPU Board Serial Number: (\S{1,64}))");
+    static const Pattern kMachine(R"(^DMI: (.{1,200}, BIOS .{1,100}))");
+    static const Pattern kFirmware(R"(mlx5_core ([0-9a-f:.]+): .*firmware version: (\S{1,64}))");
+    const auto describe = [&](GpuId id, std::string_view property, std::string_view value) {
+      DeviceDescribed what{.id = std::move(id), .property = std::string(property), .value = Detail(value)};
+      Emit(KernelEvent(record, head, std::move(what)), head, out);
+      return true;
+    };
+    if (const auto named = kNamed.Search(head.message)) {
+      named_ = {.index = {}, .bus_id = KernelBusId(named->text(1)), .uuid = std::string(named->text(2))};
+      constexpr std::size_t kMostGpus = 256;
+      if (uuids_.size() < kMostGpus) uuids_[named_.bus_id] = named_.uuid;
+      describe(named_, "uuid", named_.uuid);
+      return AddDetail("nvidia", record, head, out);
+    }
+    if (const auto serial = kSerial.Search(head.message)) {
+      if (!named_.bus_id.empty()) describe(named_, "serial", serial->text(1));
+      return AddDetail("nvidia", record, head, out);
+    }
+    if (!Contains(head.message, "NVRM: GPU ")) named_ = {};  // the two stand together, where nobody writes between
+    if (const auto machine = kMachine.Search(head.message)) return describe({}, "machine", machine->text(1));
+    if (const auto firmware = kFirmware.Search(head.message))
+      describe({.index = {}, .bus_id = KernelBusId(firmware->text(1)), .uuid = {}}, "hca_firmware_version",
+               firmware->text(2));
+    return false;
   }
 
   std::optional<What> Read(const KernelHead& head) {
@@ -235,14 +278,8 @@ class KernelLogParser final : public Parser {
   /// Lines of the driver's that are no Xid. One that says an Xid 79 again is an event of its own: it stands alone at
   /// times.
   std::optional<What> ReadDriver(const KernelHead& head) {
-    static const Pattern kNamed(R"(NVRM: GPU at PCI:([0-9A-Fa-f:.]+): (GPU-[0-9a-f-]+))");
     static const Pattern kProbed(R"(NVRM: The NVIDIA GPU ([0-9A-Fa-f:.]+))");
     static const Pattern kLoading(R"(NVRM: loading NVIDIA .*Kernel Module.*?  (\d+\.[\d.]+))");
-    constexpr std::size_t kMostGpus = 256;
-    if (const auto named = kNamed.Search(head.message)) {
-      if (uuids_.size() < kMostGpus) uuids_[KernelBusId(named->text(1))] = std::string(named->text(2));
-      return std::nullopt;
-    }
     if (const auto probed = kProbed.Search(head.message)) {
       probed_ = KernelBusId(probed->text(1));
       return std::nullopt;
@@ -264,6 +301,7 @@ class KernelLogParser final : public Parser {
   PcieReader pcie_;
   CperReader cper_;
   std::map<std::string, std::string> uuids_;  ///< by bus id
+  GpuId named_;                               ///< of the line before: whose board's serial number comes next
   std::string probed_;                        ///< the GPU of a message of three lines
   std::optional<Wrapped> wrapped_;
 };
@@ -378,6 +416,9 @@ constexpr std::string_view kMarks[] = {
     "critical temperature reached",
     "Kernel panic - not syncing",
     "Linux version ",
+    "DMI: ",
+    "error status/mask=",
+    "TLP Header: ",
     // daemons
     "nv-fabricmanager[",
     "nvidia-fabricmanager.service",

@@ -113,6 +113,8 @@ class NvidiaCsvParser final : public Parser {
       case GpuProperty::kCondition:
         return value == "Yes" || value == "No" || value == "Active" || value == "Not Active" || GpuNumber(value) ||
                IsBrokenValue(value);
+      case GpuProperty::kDescribed:
+        return name.query == "vbios_version" && std::count(value.begin(), value.end(), '.') == 4;
       default:
         return GpuNumber(value) || IsBrokenValue(value) || (value.size() == 2 && value.front() == 'P');
     }

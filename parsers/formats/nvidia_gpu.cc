@@ -15,7 +15,7 @@ namespace {
 using std::string_view;
 using P = GpuProperty;
 
-constexpr std::size_t kMostGpus = 1024, kMostConditions = 64;
+constexpr std::size_t kMostGpus = 1024, kMostConditions = 64, kMostDescribed = 96;
 
 /// `section` and `key` are those of -q, `parent` and `tag` those of -x; empty where the row is another form's.
 struct Row {
@@ -94,6 +94,94 @@ constexpr Row kRows[] = {
      "clocks_event_reason_sw_thermal_slowdown"},
 };
 
+/// What is for the record, of whatever a GPU is: by what name, and where -q, -x and --query-gpu have it. Counters stand
+/// with their scope, since a reset clears one of them.
+struct DescribedRow {
+  string_view property, query, section, key, parent, tag;
+};
+constexpr DescribedRow kDescribedRows[] = {
+    {"name", "name", "", "Product Name", "gpu", "product_name"},
+    {"name", "gpu_name", "", "", "", ""},
+    {"product_brand", "", "", "Product Brand", "gpu", "product_brand"},
+    {"product_architecture", "", "", "Product Architecture", "gpu", "product_architecture"},
+    {"serial", "serial", "", "Serial Number", "gpu", "serial"},
+    {"serial", "gpu_serial", "", "", "", ""},
+    {"uuid", "uuid", "", "GPU UUID", "gpu", "uuid"},
+    {"uuid", "gpu_uuid", "", "", "", ""},
+    {"pci.bus_id", "pci.bus_id", "PCI", "Bus Id", "pci", "pci_bus_id"},
+    {"pci.bus_id", "gpu_bus_id", "", "", "", ""},
+    {"board_id", "", "", "Board ID", "gpu", "board_id"},
+    {"board_part_number", "", "", "Board Part Number", "gpu", "board_part_number"},
+    {"gpu_part_number", "", "", "GPU Part Number", "gpu", "gpu_part_number"},
+    {"fru_part_number", "", "", "FRU Part Number", "gpu", "gpu_fru_part_number"},
+    {"module_id", "", "", "Module ID", "gpu", "gpu_module_id"},
+    {"module_id", "platform.module_id", "Platform Info", "Module Id", "platformInfo", "module_id"},
+    {"chassis_serial_number", "platform.chassis_serial_number", "Platform Info", "Chassis Serial Number",
+     "platformInfo", "chassis_serial_number"},
+    {"slot_number", "platform.slot_number", "Platform Info", "Slot Number", "platformInfo", "slot_number"},
+    {"tray_index", "platform.tray_index", "Platform Info", "Tray Index", "platformInfo", "tray_index"},
+    {"vbios_version", "vbios_version", "", "VBIOS Version", "gpu", "vbios_version"},
+    {"inforom.image", "inforom.image", "Inforom Version", "Image Version", "inforom_version", "img_version"},
+    {"inforom.image", "inforom.img", "", "", "", ""},
+    {"inforom.oem", "inforom.oem", "Inforom Version", "OEM Object", "inforom_version", "oem_object"},
+    {"inforom.ecc", "inforom.ecc", "Inforom Version", "ECC Object", "inforom_version", "ecc_object"},
+    {"inforom.power", "inforom.pwr", "Inforom Version", "Power Management Object", "inforom_version", "pwr_object"},
+    {"inforom.power", "inforom.power", "", "", "", ""},
+    {"gsp_firmware_version", "", "", "GSP Firmware Version", "gpu", "gsp_firmware_version"},
+    {"driver_version", "driver_version", "", "", "", ""},
+    {"ecc.mode.current", "ecc.mode.current", "ECC Mode", "Current", "ecc_mode", "current_ecc"},
+    // counters and states
+    {"ecc.volatile.sram_correctable", "", "Volatile", "SRAM Correctable", "volatile", "sram_correctable"},
+    {"ecc.volatile.sram_uncorrectable", "", "Volatile", "SRAM Uncorrectable", "volatile", "sram_uncorrectable"},
+    {"ecc.volatile.sram_uncorrectable_parity", "", "Volatile", "SRAM Uncorrectable Parity", "volatile",
+     "sram_uncorrectable_parity"},
+    {"ecc.volatile.sram_uncorrectable_secded", "", "Volatile", "SRAM Uncorrectable SEC-DED", "volatile",
+     "sram_uncorrectable_secded"},
+    {"ecc.volatile.dram_correctable", "", "Volatile", "DRAM Correctable", "volatile", "dram_correctable"},
+    {"ecc.volatile.dram_uncorrectable", "", "Volatile", "DRAM Uncorrectable", "volatile", "dram_uncorrectable"},
+    {"ecc.volatile.single_bit", "", "Volatile Single Bit", "Total", "volatile single_bit", "total"},
+    {"ecc.volatile.double_bit", "", "Volatile Double Bit", "Total", "volatile double_bit", "total"},
+    {"ecc.volatile.corrected", "ecc.errors.corrected.volatile.total", "", "", "", ""},
+    {"ecc.volatile.uncorrected", "ecc.errors.uncorrected.volatile.total", "", "", "", ""},
+    {"ecc.aggregate.sram_correctable", "", "Aggregate", "SRAM Correctable", "aggregate", "sram_correctable"},
+    {"ecc.aggregate.sram_uncorrectable", "", "Aggregate", "SRAM Uncorrectable", "aggregate", "sram_uncorrectable"},
+    {"ecc.aggregate.sram_uncorrectable_parity", "", "Aggregate", "SRAM Uncorrectable Parity", "aggregate",
+     "sram_uncorrectable_parity"},
+    {"ecc.aggregate.sram_uncorrectable_secded", "", "Aggregate", "SRAM Uncorrectable SEC-DED", "aggregate",
+     "sram_uncorrectable_secded"},
+    {"ecc.aggregate.dram_correctable", "", "Aggregate", "DRAM Correctable", "aggregate", "dram_correctable"},
+    {"ecc.aggregate.dram_uncorrectable", "", "Aggregate", "DRAM Uncorrectable", "aggregate", "dram_uncorrectable"},
+    {"ecc.aggregate.sram_threshold_exceeded", "", "Aggregate", "SRAM Threshold Exceeded", "aggregate",
+     "sram_threshold_exceeded"},
+    {"ecc.aggregate.single_bit", "", "Aggregate Single Bit", "Total", "aggregate single_bit", "total"},
+    {"ecc.aggregate.double_bit", "", "Aggregate Double Bit", "Total", "aggregate double_bit", "total"},
+    {"ecc.aggregate.corrected", "ecc.errors.corrected.aggregate.total", "", "", "", ""},
+    {"ecc.aggregate.uncorrected", "ecc.errors.uncorrected.aggregate.total", "", "", "", ""},
+    {"retired_pages.single_bit", "retired_pages.single_bit_ecc.count", "Retired Pages", "Single Bit ECC",
+     "multiple_single_bit_retirement", "retired_count"},
+    {"retired_pages.double_bit", "retired_pages.double_bit.count", "Retired Pages", "Double Bit ECC",
+     "double_bit_retirement", "retired_count"},
+    {"retired_pages.pending", "retired_pages.pending", "Retired Pages", "Pending Page Blacklist", "retired_pages",
+     "pending_blacklist"},
+    {"retired_pages.pending", "", "Retired Pages", "Pending", "retired_pages", "pending_retirement"},
+    {"remapped_rows.correctable", "remapped_rows.correctable", "Remapped Rows", "Correctable Error", "remapped_rows",
+     "remapped_row_corr"},
+    {"remapped_rows.uncorrectable", "remapped_rows.uncorrectable", "Remapped Rows", "Uncorrectable Error",
+     "remapped_rows", "remapped_row_unc"},
+    {"remapped_rows.pending", "remapped_rows.pending", "Remapped Rows", "Pending", "remapped_rows",
+     "remapped_row_pending"},
+    {"remapped_rows.failure", "remapped_rows.failure", "Remapped Rows", "Remapping Failure Occurred", "remapped_rows",
+     "remapped_row_failure"},
+    {"reset_status.reset_required", "reset_status.reset_required", "GPU Reset Status", "Reset Required",
+     "gpu_reset_status", "reset_required"},
+    {"reset_status.drain_and_reset_recommended", "reset_status.drain_and_reset_recommended", "GPU Reset Status",
+     "Drain and Reset Recommended", "gpu_reset_status", "drain_and_reset_recommended"},
+    {"gpu_recovery_action", "gpu_recovery_action", "", "GPU Recovery Action", "gpu", "gpu_recovery_action"},
+    {"pcie.replay_counter", "", "", "Replays Since Reset", "pci", "replay_counter"},
+    {"fabric.state", "fabric.state", "Fabric", "State", "fabric", "state"},
+    {"fabric.status", "fabric.status", "Fabric", "Status", "fabric", "status"},
+};
+
 /// Names that changed when "throttle" became "event", and nothing else.
 constexpr std::array<std::pair<string_view, string_view>, 2> kRenamed = {
     {{"clocks_throttle_reasons.", "clocks_event_reasons."}, {"clocks_throttle_reason_", "clocks_event_reason_"}}};
@@ -107,8 +195,11 @@ std::string Renamed(string_view name) {
 template <class Fits>
 std::optional<GpuName> Find(Fits fits) {
   const auto row = std::find_if(std::begin(kRows), std::end(kRows), fits);
-  if (row == std::end(kRows)) return std::nullopt;
-  return GpuName{row->property, row->query.empty() ? string_view("power.draw") : row->query};
+  const auto described = std::find_if(std::begin(kDescribedRows), std::end(kDescribedRows), fits);
+  const string_view name = described == std::end(kDescribedRows) ? string_view() : described->property;
+  if (row != std::end(kRows))
+    return GpuName{row->property, row->query.empty() ? string_view("power.draw") : row->query, name};
+  return name.empty() ? std::nullopt : std::optional(GpuName{P::kDescribed, name, name});
 }
 
 std::optional<int> Whole(string_view text) {
@@ -135,19 +226,19 @@ std::optional<GpuName> GpuNameOfQuery(string_view name) {
   for (const string_view total :
        {"ecc.errors.uncorrected.volatile.total", "ecc.errors.uncorrected.volatile.sram",
         "ecc.errors.uncorrected.volatile.dram", "ecc.errors.uncorrected.volatile.device_memory"})
-    if (now == total) return GpuName{P::kCondition, kEcc};
-  return Find([&](const Row& row) { return !row.query.empty() && row.query == now; });
+    if (now == total) return GpuName{P::kCondition, kEcc, now == kEcc ? "ecc.volatile.uncorrected" : ""};
+  return Find([&](const auto& row) { return !row.query.empty() && row.query == now; });
 }
 
 std::optional<GpuName> GpuNameOfText(string_view section, string_view key) {
-  return Find([&](const Row& row) {
+  return Find([&](const auto& row) {
     return !row.key.empty() && row.key == key && (row.section.empty() || row.section == section);
   });
 }
 
 std::optional<GpuName> GpuNameOfXml(string_view parent, string_view tag) {
   const std::string now = Renamed(tag);
-  return Find([&](const Row& row) {
+  return Find([&](const auto& row) {
     return !row.tag.empty() && row.tag == now && (row.parent.empty() || row.parent == parent);
   });
 }
@@ -221,11 +312,13 @@ void GpuReport::ComparePcie(const Record& record) {
 }
 
 void GpuReport::Set(const GpuName& name, string_view value, const Record& record) {
+  if (!gpu_ && name.property == P::kDescribed) return;
   if (!gpu_) {  // a part of a report, without its head
     gpu_.emplace();
     event_ = EventFrom(record, LogMessage{});
   }
   GpuSnapshot& gpu = *gpu_;
+  if (!name.described.empty() && !IsBrokenValue(value)) Hold(name.described, value, record);
   if (IsBrokenValue(value)) {
     // A power draw alone fails now and then on a GPU that is well.
     if (name.property == P::kPower || gpu.error) return;
@@ -325,11 +418,29 @@ void GpuReport::Set(const GpuName& name, string_view value, const Record& record
     case P::kCondition:
       SetCondition(name.query, value, record);
       break;
+    case P::kDescribed:
+      break;
   }
+}
+
+void GpuReport::Hold(string_view property, string_view value, const Record& record) {
+  if (described_.size() >= kMostDescribed || value.empty() || IsUnavailable(value)) return;
+  DeviceDescribed described;
+  described.property = property;
+  described.value = value.substr(0, kCitedBytes);
+  described_.push_back(EventFrom(record, std::move(described)));
+}
+
+void GpuReport::Describe(string_view property, string_view value, const Record& record, EventSink& out) {
+  if (open()) return Hold(property, value, record);
+  Hold(property, value, record);
+  for (Event& event : described_) out.Add(std::move(event));
+  described_.clear();
 }
 
 void GpuReport::Drop() {
   conditions_.clear();
+  described_.clear();
   gpu_.reset();
 }
 
@@ -343,10 +454,15 @@ void GpuReport::Flush(EventSink& out) {
       std::get<GpuCondition>(condition.what).id = gpu_->id;
       out.Add(std::move(condition));
     }
+    for (Event& described : described_) {
+      std::get<DeviceDescribed>(described.what).id = gpu_->id;
+      out.Add(std::move(described));
+    }
     event_.what = std::move(*gpu_);
     out.Add(std::move(event_));
   }
   conditions_.clear();
+  described_.clear();
   gpu_.reset();
 }
 

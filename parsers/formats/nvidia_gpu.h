@@ -38,12 +38,14 @@ enum class GpuProperty : std::uint8_t {
   kFabricState,
   kThrottleMask,
   kCondition,  ///< of no interest unless it says what a GPU that is well does not have
+  kDescribed,  ///< for the record alone
 };
 
 /// A property as one of nvidia-smi's forms names it.
 struct GpuName {
   GpuProperty property = GpuProperty::kCondition;
-  std::string_view query;  ///< its name in --query-gpu
+  std::string_view query;      ///< its name in --query-gpu
+  std::string_view described;  ///< by what name it stands in the record; empty: it does not
 };
 /// `pci.bus_id`, `clocks_throttle_reasons.hw_slowdown`; without the unit.
 std::optional<GpuName> GpuNameOfQuery(std::string_view name);
@@ -70,6 +72,8 @@ class GpuReport {
  public:
   void Begin(const Record& record, EventSink& out);
   void Set(const GpuName& name, std::string_view value, const Record& record);
+  /// What the line says for the record, of the GPU that is open, or, where none is, of the host.
+  void Describe(std::string_view property, std::string_view value, const Record& record, EventSink& out);
   /// A condition that has no value of its own in the report.
   void Add(std::string_view property, std::string value, const Record& record);
   void Flush(EventSink& out);
@@ -87,11 +91,12 @@ class GpuReport {
 
  private:
   void SetCondition(std::string_view query, std::string_view value, const Record& record);
+  void Hold(std::string_view property, std::string_view value, const Record& record);
   void ComparePcie(const Record& record);
 
   std::optional<GpuSnapshot> gpu_;
   Event event_;
-  std::vector<Event> conditions_;
+  std::vector<Event> conditions_, described_;
   std::set<std::string> seen_;  ///< GPUs of this stream; an output that invents them must not cost memory for each
 };
 

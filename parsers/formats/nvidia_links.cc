@@ -65,6 +65,8 @@ class NvidiaLinksParser final : public Parser {
     report_.gpu().id.index = static_cast<int>(match->number(1).value_or(0));
     report_.gpu().name = match->text(2);
     report_.gpu().id.uuid = match->text(3);
+    report_.Describe("name", match->text(2), record, out);
+    report_.Describe("uuid", match->text(3), record, out);
     return true;
   }
 

@@ -8,7 +8,7 @@
 //          XML is read by the line, as the driver prints it: reports are cut, pasted below error lines and between
 //          those of a job, and nothing of a document type, an entity or an encoding is ever needed.
 // Clock:   `Timestamp`, the host's local time; it says when one looked, not when it began.
-// Not read: clocks, board data, counters since reset, correctable errors, encoder sessions, vGPU.
+// Not read: clocks, encoder sessions, vGPU. Board data, versions and counters are for the record alone.
 #include <algorithm>
 #include <array>
 
@@ -92,8 +92,10 @@ class NvidiaQueryParser final : public Parser {
   }
 
   bool ConsumeValue(string_view key, string_view value, const Record& record, EventSink& out) {
-    if (key == "Driver Version" || key == "KMD Version") return SetTop(report_.driver, value);
-    if (key == "CUDA Version" || key == "CUDA UMD Version") return SetTop(report_.cuda, value);
+    if (key == "Driver Version" || key == "KMD Version")
+      return SetTop(report_.driver, "driver_version", value, record, out);
+    if (key == "CUDA Version" || key == "CUDA UMD Version")
+      return SetTop(report_.cuda, "cuda_version", value, record, out);
     if (key == "Attached GPUs") {
       if (const auto count = GpuNumber(value)) report_.attached = static_cast<int>(std::clamp(*count, 0.0, 1e6));
       return true;
@@ -106,11 +108,15 @@ class NvidiaQueryParser final : public Parser {
     if (process_) return SetProcess(key, value, out);
     const auto name = GpuNameOfText(section_, key);
     if (name) report_.Set(*name, value, record);
-    return name.has_value() || in_report_;
+    return IsOurs(name) || in_report_;
   }
 
-  bool SetTop(std::string& field, string_view value) {
+  /// What is for the record alone does not make a line one of a report.
+  static bool IsOurs(const std::optional<GpuName>& name) { return name && name->property != GpuProperty::kDescribed; }
+
+  bool SetTop(std::string& field, string_view described, string_view value, const Record& record, EventSink& out) {
     if (!IsUnavailable(value)) field = value;
+    if (in_report_) report_.Describe(described, value, record, out);
     return in_report_;
   }
 
@@ -192,16 +198,17 @@ class NvidiaQueryParser final : public Parser {
     if (open_.size() < kDeepest) open_.emplace_back(name);  // its end follows on the line
     const string_view parent = open_.size() > 1 ? string_view(open_[open_.size() - 2]) : string_view();
     const string_view grand = open_.size() > 2 ? string_view(open_[open_.size() - 3]) : string_view();
-    if (name == "driver_version") return SetTop(report_.driver, text);
-    if (name == "cuda_version") return SetTop(report_.cuda, text);
+    if (name == "driver_version") return SetTop(report_.driver, name, text, record, out);
+    if (name == "cuda_version") return SetTop(report_.cuda, name, text, record, out);
     if (name == "attached_gpus") return ConsumeValue("Attached GPUs", text, record, out);
     if (name == "timestamp") return ConsumeValue("Timestamp", text, record, out);
     if (name == "pid") return BeginProcess(text, record, out);
     if (process_) return SetProcess(name, text, out);
+    const bool of_bits = parent == "double_bit" || parent == "single_bit";
     const auto property =
-        GpuNameOfXml(parent == "double_bit" ? std::string(grand) + " double_bit" : std::string(parent), name);
+        GpuNameOfXml(of_bits ? std::string(grand) + " " + std::string(parent) : std::string(parent), name);
     if (property) report_.Set(*property, text, record);
-    return property.has_value();
+    return IsOurs(property);
   }
 
   GpuReport report_;

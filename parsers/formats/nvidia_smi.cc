@@ -128,7 +128,7 @@ class NvidiaSmiParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     const string_view line = Trim(record.text);
     if (!line.starts_with('|')) return false;
-    if (line.starts_with("| NVIDIA-SMI ")) return Begin(line, out);
+    if (line.starts_with("| NVIDIA-SMI ")) return Begin(line, record, out);
     if (line.find(" Disp.A ") != kAbsent && line.find("Bus-Id") != kAbsent) return Enter(Section::kGpus, out);
     if (line.starts_with("| Processes:")) return Enter(Section::kProcesses, out);
     if (line.starts_with("| MIG devices:")) return Enter(Section::kMig, out);
@@ -149,10 +149,13 @@ class NvidiaSmiParser final : public Parser {
  private:
   enum class Section : std::uint8_t { kNone, kGpus, kMig, kProcesses };
 
-  bool Begin(string_view line, EventSink& out) {
+  bool Begin(string_view line, const Record& record, EventSink& out) {
     driver_ = WordBehind(line, line.find("KMD Version: ") != kAbsent ? "KMD Version: " : "Driver Version: ");
     cuda_ = WordBehind(line, line.find("CUDA UMD Version: ") != kAbsent ? "CUDA UMD Version: " : "CUDA Version: ");
-    return Enter(Section::kNone, out);
+    Enter(Section::kNone, out);
+    report_.Describe("driver_version", driver_, record, out);
+    report_.Describe("cuda_version", cuda_, record, out);
+    return true;
   }
   bool Enter(Section section, EventSink& out) {
     report_.Flush(out);
@@ -165,6 +168,8 @@ class NvidiaSmiParser final : public Parser {
       report_.Begin(record, out);
       gpu->driver = driver_;
       gpu->cuda = cuda_;
+      // A name that the table cut is not the product's.
+      if (!IsBrokenValue(gpu->name) && !gpu->name.ends_with("...")) report_.Describe("name", gpu->name, record, out);
       report_.gpu() = std::move(*gpu);
       if (Number<std::int64_t>(cells[2]).value_or(0) > 0)
         report_.Add("ecc.errors.uncorrected.volatile.total", std::string(cells[2]), record);

@@ -1,5 +1,5 @@
-# Writes the style and the script of the page into a source, with the digests that its policy names.
-# usage: cmake -DSTYLE=FILE -DSCRIPT=FILE -DOUTPUT=FILE -P assets.cmake
+# Writes the styles and the script of the pages into a source, with the digests that their policies name.
+# usage: cmake -DSTYLE=FILE -DSCRIPT=FILE -DEVIDENCESTYLE=FILE -DOUTPUT=FILE -P assets.cmake
 set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 # Hexadecimal SHA-256 -> base64: 32 bytes are ten groups of three and one of two.
@@ -18,7 +18,7 @@ function(to_base64 hex out)
 endfunction()
 
 set(source "// Written by assets.cmake.\n#include \"report/html/parts.h\"\n\nnamespace inquest {\n\n")
-foreach(name Style Script)
+foreach(name Style Script EvidenceStyle)
   string(TOUPPER "${name}" variable)
   file(READ "${${variable}}" text)
   file(SHA256 "${${variable}}" hex)

@@ -49,5 +49,7 @@ std::string_view PageStyle();
 std::string_view PageScript();
 std::string_view PageStyleDigest();
 std::string_view PageScriptDigest();
+std::string_view PageEvidenceStyle();
+std::string_view PageEvidenceStyleDigest();
 
 }  // namespace inquest

@@ -18,12 +18,16 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"xid-of-application", "reported follows", "who number meaning order waited several action evidence drain reset",
-     "", true},
-    {"xid-of-driver", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
-    {"xid-of-hardware", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
-    {"xid-of-nvlink", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
-    {"xid-of-firmware", "reported follows", "who number meaning order waited action evidence drain reset", "", true},
+    {"xid-of-application", "reported follows",
+     "who reported named meaning order waited several action evidence drain reset", "", true},
+    {"xid-of-driver", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
+     true},
+    {"xid-of-hardware", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
+     true},
+    {"xid-of-nvlink", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
+     true},
+    {"xid-of-firmware", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
+     true},
     {"sxid-of-switch", "reported follows", "who number meaning order waited action evidence drain", "", true},
     {"xid-outside", "outside", "number device where meaning", "", true},
 };
@@ -205,6 +209,19 @@ void SaySteps(const ErrorCode& code, bool of_switch, Found& found) {
   if (reset && !of_switch) found.Say("reset", "yes");
 }
 
+/// A number stands only where the line has one: a GPU that fell off the bus is reported with and without.
+void SayNumber(const Event& event, const Seen& first, bool of_switch, Found& found) {
+  if (of_switch) return found.Say("number", std::to_string(first.code->number));
+  const auto* xid = std::get_if<XidReported>(&event.what);
+  // A link's error whose own number the catalogue lacks is told as one of its kind.
+  const bool printed =
+      xid != nullptr && (xid->caused_by ? *xid->caused_by : xid->xid) == static_cast<int>(first.code->number);
+  const std::string number = fmt::format("Xid {}", printed ? static_cast<int>(first.code->number) : first.number);
+  found.Say("reported",
+            xid == nullptr ? "fell off the bus, as the driver says without a number" : "reported " + number);
+  found.Say("named", xid == nullptr ? "lost, without a number" : number);
+}
+
 /// What may have been after the failure, or on another day, is less sure: less so where a rank's own process or the
 /// rank that is missing stands behind it. Kernels that fault are daily work on a shared host, and lose their strength
 /// too.
@@ -253,7 +270,7 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
       found.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
   }
   found.Say("who", of_switch ? Who(found.culprits, "NVSwitch", "NVSwitches") : Who(found.culprits, "GPU", "GPUs"));
-  found.Say("number", std::to_string(first.code->number));
+  SayNumber(timeline.events[first.event], first, of_switch, found);
   found.Say("meaning", first.code->meaning);
   if (const Event& event = timeline.events[first.event];
       evidence.scope.OrderUnknown(event) && timeline.inputs.size() > 1)

@@ -201,7 +201,7 @@ class CliTest(unittest.TestCase):
         self.assertIn("did you mean inquest help replay?", run("help", "repay")[2])
 
     def test_manual_pages(self):
-        for command in ([], ["rules"], ["explain"], ["collect"], ["replay"], ["triage"], ["completion"], ["help"], ["version"]):
+        for command in ([], ["rules"], ["explain"], ["collect"], ["replay"], ["triage"], ["evidence"], ["completion"], ["help"], ["version"]):
             with self.subTest(command):
                 status, out, _ = run("help", *command, "--man")
                 self.assertEqual(status, 0)
@@ -291,9 +291,9 @@ class CliTest(unittest.TestCase):
         table.unlink()
         page.unlink()
         self.assertIn("name the dumps", self.refused("fr"))
-        for which in ("verdict", "events", "replay"):
+        for which in ("verdict", "events", "triage", "evidence", "replay"):
             self.assertEqual(run("schema", which)[1], (ROOT / "docs" / f"{which}.schema.json").read_text())
-        self.assertIn("one of verdict, events, triage, replay", self.refused("schema", "other"))
+        self.assertIn("one of verdict, events, triage, evidence, replay", self.refused("schema", "other"))
         self.assertIn("no dump of a Flight Recorder", self.refused("fr", ROOT / "corpus/oom-on-one-rank-others-time-out"))
         counted = ROOT / "corpus/ras-json-shows-who-is-behind-behind-who-waits"
         table = run("fr", counted)[1]

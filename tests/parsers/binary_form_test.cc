@@ -43,6 +43,7 @@ TEST_CASE("what holds no lines is named by its first bytes", "[binary-form]") {
       {"why.json", "{\n  \"schema\": \"inquest-verdict-1\",\n", "inquest-report"},
       {"why.jsonl", "{\"kind\": \"verdict\", \"schema\": \"inquest-events-1\",", "inquest-report"},
       {"triage.json", "{\n  \"schema\": \"inquest-triage-1\",\n", "inquest-report"},
+      {"case.json", "{\n  \"schema\": \"inquest-evidence-1\",\n", "inquest-report"},
       {"why.md", "<!-- inquest: cuda-oom 97fb1def60183727 -->\n", "inquest-report"},
       {"inquest.xml", "<?xml version=\"1.0\"?>\n<testsuites name=\"inquest\" tests=\"1\"", "inquest-report"},
       {"other.xml", "<?xml version=\"1.0\"?>\n<testsuites name=\"train\" tests=\"1\"", ""},

@@ -97,9 +97,9 @@ TEST_CASE("wider tables, the labels of 610, and no processes", "[smi]") {
 | Processes:                                                                              |
 |  No running processes found                                                             |
 )");
-  REQUIRE(of_610.events.size() == 1);
-  CHECK(Show(std::get<GpuSnapshot>(of_610.events[0].what)) ==
-        "3 [NVIDIA H200] 0001:4a:00.0 0% 31C 77/700W 4/143771MiB driver=610.11.01 cuda=13.3");
+  const auto gpus_of_610 = Only<GpuSnapshot>(of_610.events);
+  REQUIRE(gpus_of_610.size() == 1);
+  CHECK(Show(gpus_of_610[0]) == "3 [NVIDIA H200] 0001:4a:00.0 0% 31C 77/700W 4/143771MiB driver=610.11.01 cuda=13.3");
   CHECK(of_610.claimed.back() == 10);
 }
 

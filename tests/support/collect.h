@@ -75,8 +75,17 @@ inline Parsed ParseText(const Format& format, std::string_view text) {
   return parsed;
 }
 
+/// What can be argued from.
 inline std::vector<Event> ParseLines(const Format& format, std::string_view text) {
-  return ParseText(format, text).events;
+  std::vector<Event> events = ParseText(format, text).events;
+  std::erase_if(events, [](const Event& event) { return IsForTheRecord(event.what); });
+  return events;
+}
+/// What is for the record alone.
+inline std::vector<Event> ParseForTheRecord(const Format& format, std::string_view text) {
+  std::vector<Event> events = ParseText(format, text).events;
+  std::erase_if(events, [](const Event& event) { return !IsForTheRecord(event.what); });
+  return events;
 }
 
 /// The events of one kind, in order.
