@@ -57,6 +57,20 @@ class PlacesTest(unittest.TestCase):
         clean = {"PATH": f"{self.tools}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", **{key: str(value) for key, value in variables.items()}}
         return subprocess.run(["bash", *flags, "-c", script], cwd=self.work, env=clean, capture_output=True, timeout=60)
 
+    # ---- README.md
+
+    def test_requeue_outlives_the_signal_that_it_brings(self):
+        script = (ROOT / "README.md").read_text().split("A requeue that looks first:\n\n```sh\n")[1].split("```")[0]
+        # Slurm ends a batch script that requeues its own job, and takes excluded hosts of pending jobs alone.
+        self.tool("scontrol", f"echo \"$@\" >> '{self.folder}/asked'\n[[ $1 != requeue* ]] || kill -TERM $PPID; sleep 0.2")
+        logs = self.work / "logs"
+        logs.mkdir()
+        (logs / "node08.log").write_text("node08:2113:2200 [4] NCCL INFO comm 0x55d0 rank 0 nranks 1 cudaDev 4 busId 4e000 - Init COMPLETE\n"
+                                         "[rank0]: RuntimeError: CUDA error: unspecified launch failure\n")
+        (logs / "node08-dmesg.txt").write_text("[Sat Apr  5 12:00:03 2031] NVRM: Xid (PCI:0000:4e:00): 79, pid=2113, GPU has fallen off the bus.\n")
+        self.shell(script, SLURM_JOB_ID=88123)
+        self.assertEqual(["requeuehold 88123", "update JobId=88123 ExcNodeList=node08", "release 88123"], (self.folder / "asked").read_text().splitlines())
+
     # ---- action.yml
 
     def action(self, number):
