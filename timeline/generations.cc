@@ -16,7 +16,8 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kMostRanks = 4096;  ///< of an input, that are remembered
+constexpr std::size_t kMostRanks = 4096;         ///< of an input, that are remembered
+constexpr std::size_t kMostCommunicators = 256;  ///< the same
 
 /// The number that begins at a place, where one does.
 std::optional<std::uint64_t> NumberAt(std::string_view text, std::size_t at) {
@@ -75,7 +76,8 @@ struct Seen {
   bool of_job = false, has_end = false, has_start = false;
   std::optional<Timestamp> first, last;
   std::set<int> ranks;
-  std::string shape;  ///< its path without numbers
+  std::set<std::uint64_t> communicators;  ///< by NCCL's id, of which every start makes new ones
+  std::string shape;                      ///< its path without numbers
 };
 
 std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
@@ -88,6 +90,9 @@ std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
     seen.has_end = seen.has_end || IsDeath(event.what) || std::holds_alternative<ExceptionRaised>(event.what);
     seen.has_start = seen.has_start || std::holds_alternative<NcclVersion>(event.what) ||
                      std::holds_alternative<CommInit>(event.what);
+    if (const auto* init = std::get_if<CommInit>(&event.what);
+        init != nullptr && init->comm_id && seen.communicators.size() < kMostCommunicators)
+      seen.communicators.insert(*init->comm_id);
     if (const auto rank = timeline.RankOf(event); rank && seen.ranks.size() < kMostRanks)
       seen.ranks.insert(rank->value.value);
     if (!event.at || event.at->date != Timestamp::Date::kFull) continue;
@@ -128,8 +133,27 @@ std::vector<std::optional<std::size_t>> ByNames(const Timeline& timeline, const 
   return after;
 }
 
+/// Names of files number ranks as well as starts: where both say whose they are, that tells.
 bool AreOfOneWriter(const Seen& a, const Seen& b) {
-  return a.shape == b.shape || std::ranges::any_of(a.ranks, [&](int rank) { return b.ranks.contains(rank); });
+  if (a.ranks.empty() || b.ranks.empty()) return a.shape == b.shape;
+  return std::ranges::any_of(a.ranks, [&](int rank) { return b.ranks.contains(rank); });
+}
+
+/// By place among `dated`: whether an input in front of it and one from there on share a communicator.
+std::vector<bool> IsInsideCommunicator(const std::vector<Seen>& inputs, std::span<const std::size_t> dated) {
+  std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> places;  // the first that has it, and the last
+  for (std::size_t place = 0; place < dated.size(); ++place)
+    for (const std::uint64_t id : inputs[dated[place]].communicators)
+      places.try_emplace(id, place, place).first->second.second = place;
+  std::vector<std::int64_t> opened(dated.size() + 1);
+  for (const auto& [id, span] : places) {
+    ++opened[span.first + 1];
+    --opened[span.second + 1];
+  }
+  std::vector<bool> inside(dated.size());
+  std::int64_t open = 0;
+  for (std::size_t place = 1; place < dated.size(); ++place) inside[place] = (open += opened[place]) > 0;
+  return inside;
 }
 
 std::vector<std::optional<std::size_t>> ByClocks(const std::vector<Seen>& inputs) {
@@ -142,6 +166,7 @@ std::vector<std::optional<std::size_t>> ByClocks(const std::vector<Seen>& inputs
     return after;
   std::ranges::sort(dated, {}, [&](std::size_t i) { return std::pair(inputs[i].first->at, i); });
   for (const std::size_t i : dated) after[i] = 0;
+  const std::vector<bool> inside = IsInsideCommunicator(inputs, dated);
   std::size_t begin = 0;
   auto last = inputs[dated.front()].last->at;
   for (std::size_t next = 1; next < dated.size(); ++next) {
@@ -152,7 +177,7 @@ std::vector<std::optional<std::size_t>> ByClocks(const std::vector<Seen>& inputs
                return inputs[b].has_start && AreOfOneWriter(inputs[a], inputs[b]);
              });
     };
-    if (last < inputs[dated[next]].first->at && std::ranges::any_of(earlier, goes_on)) {
+    if (last < inputs[dated[next]].first->at && !inside[next] && std::ranges::any_of(earlier, goes_on)) {
       for (std::size_t i = 0; i < next; ++i) ++*after[dated[i]];
       begin = next;
     }

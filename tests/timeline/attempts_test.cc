@@ -252,6 +252,17 @@ TEST_CASE("attempts: starts in files of their own", "[attempts]") {
   CHECK(causes({{"stdout.log", at(10, "step 1 loss 1.1") + at(11, "step 2 loss 1.0")},
                 {"stderr.log", at(12, "leaving") + kMissing}})
             .empty());  // one process, two files
+  // Ranks that give up one after the other, each in a file of its own.
+  const auto gave_up = [&](int rank, int minute, const std::string& communicator) {
+    return fmt::format(
+               "node07:{0}:{0} [{1}] NCCL INFO ncclCommInitRank comm 0x55d0 rank {1} nranks 2 cudaDev {1} busId "
+               "{1}9000 commId {2} - Init COMPLETE\n",
+               4700 + rank, rank, communicator) +
+           at(minute, "step 1 loss 1.1") + at(minute, "step 2 loss 1.0") + kOom;
+  };
+  CHECK(causes({{"rank0.log", gave_up(0, 10, "0x1")}, {"rank1.log", gave_up(1, 20, "0x2")}}).empty());
+  CHECK(causes({{"rank0.log", gave_up(0, 10, "0x1")}, {"again0.log", gave_up(0, 20, "0x1")}}).empty());
+  CHECK(causes({{"rank0.log", gave_up(0, 10, "0x1")}, {"again0.log", gave_up(0, 20, "0x2")}}).size() == 2);
 }
 
 TEST_CASE("course: an ending is known by its shape", "[lifelines]") {
