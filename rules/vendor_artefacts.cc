@@ -82,9 +82,10 @@ constexpr ArtefactRow kArtefacts[] = {
 // The order of causes.yaml's remedies for a GPU, with what a vendor wants in between: nothing that a reset or a reboot
 // takes away comes behind it.
 constexpr StepRow kSteps[] = {
-    {"Keep new jobs off the host and let the running ones end (Slurm; under Kubernetes kubectl cordon). Reset, reboot, "
-     "unload and reseat nothing yet: that takes away what the vendor asks for.",
-     "scontrol update nodename={host} state=drain reason=inquest", true, true, false},
+    {.text = "Reset, reboot, unload and reseat nothing yet: that takes away what the vendor asks for.",
+     .command = "",
+     .on_host = false,
+     .step = "drain-node"},
     {"Save the kernel log off the host: the ring forgets, and a reboot ends it (of the boot before: journalctl -b -1).",
      "journalctl -k -b -o short-iso-precise --no-pager > kernel.log; dmesg -T > dmesg.txt", true},
     {"Write down what the driver knows, before any reset; if the script hangs, with --safe-mode.",

@@ -29,6 +29,7 @@ struct StepRow {
   std::string_view text, command;
   bool root = false, destructive = false, on_host = true, behind = false;
   WantedFor wanted = WantedFor::kEvery;
+  std::string_view step = {};  ///< of rules/steps.yaml, whose command it is; the text goes on where that one ends
 };
 std::span<const StepRow> StepTable();
 

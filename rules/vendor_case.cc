@@ -575,11 +575,15 @@ class CaseBuilder {
     const auto add = [&](const StepRow& row) {
       std::optional<QuoteIndex> because;
       if (row.wanted != WantedFor::kEvery && !(because = Because(row.wanted))) return;
-      case_.steps.push_back({.text = std::string(row.text),
-                             .command = FilledCommand(row.command),
-                             .root = row.root,
-                             .destructive = row.destructive,
-                             .quotes = because ? std::vector{*because} : std::vector<QuoteIndex>()});
+      const auto known = std::ranges::find(book_.steps, row.step, &AdvisedStep::name);
+      Remedy first;
+      if (known != book_.steps.end()) first = Under(verdict_.job.environment, known->remedy);
+      case_.steps.push_back(
+          {.text = first.text.empty() ? std::string(row.text) : fmt::format("{} {}", first.text, row.text),
+           .command = FilledCommand(first.text.empty() ? row.command : first.command),
+           .root = row.root || first.root,
+           .destructive = row.destructive || first.destructive,
+           .quotes = because ? std::vector{*because} : std::vector<QuoteIndex>()});
     };
     const auto table = StepTable();
     for (const StepRow& row : table)
