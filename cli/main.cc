@@ -10,12 +10,12 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "cli/pager.h"
 
 namespace inquest {
 namespace {
 
-CommandResult Run(const std::vector<std::string>& arguments) {
-  const Result<Options> options = ParseOptions(arguments);
+CommandResult Run(const Result<Options>& options) {
   if (!options) return CouldNotRun(options.error());
   if (options->version) return RunVersion(*options);
   if (options->help) return {.status = 0, .out = HelpText(*options->command), .err = ""};
@@ -44,12 +44,20 @@ int Main(const std::vector<std::string>& arguments) {
   TakeHeapInLargePages();
   // A closed pipe shall be an error of write(), not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
-  CommandResult result = Run(arguments);
-  std::optional<Error> error = WriteOut(result.out);
-  if (result.print)
-    result.print([&](std::string_view piece) {
-      if (!error) error = WriteOut(piece);
-    });
+  const Result<Options> options = ParseOptions(arguments);
+  CommandResult result = Run(options);
+  std::optional<Error> error;
+  const auto print = [&] {
+    error = WriteOut(result.out);
+    if (result.print)
+      result.print([&](std::string_view piece) {
+        if (!error) error = WriteOut(piece);
+      });
+  };
+  if (options && options->pager && (!result.out.empty() || result.print))
+    ThroughPager(print);
+  else
+    print();
   if (error) {
     result.status = kExitCouldNotRun;
     result.err += CouldNotRun(*error).err;

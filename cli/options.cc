@@ -23,8 +23,8 @@ using Words = std::vector<std::string_view>;
 constexpr std::string_view kRulesWords[] = {"list", "show", "test", "lint"};
 constexpr std::string_view kSchemaWords[] = {"verdict", "events", "triage", "evidence", "replay"};
 constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
-constexpr std::string_view kHelpWords[] = {"triage", "evidence",   "rules",  "explain", "collect",
-                                           "replay", "completion", "schema", "version"};
+constexpr std::string_view kHelpWords[] = {"fr",      "triage", "evidence",   "rules",  "explain",
+                                           "collect", "replay", "completion", "schema", "version"};
 
 // ---- what values can be: asked of the rooms that know -------------------------------------------------------------
 
@@ -714,6 +714,16 @@ std::span<const Option> OptionTable() {
        "The same as --color never",
        "*",
        [](Options& options, const std::string&) { return SetColor(options, "never"); }},
+      {"no-pager",
+       0,
+       "",
+       {},
+       "Print without $INQUEST_PAGER, $PAGER or less",
+       "*",
+       [](Options& options, const std::string&) {
+         options.pager = false;
+         return Wanted();
+       }},
       {"help",
        'h',
        "",

@@ -87,6 +87,7 @@ struct Options {
   bool help_as_man = false;
   std::vector<ReportOutput> reports;  ///< how to print a verdict, and where; at least one, at most one of them printed
   When color = When::kAuto;
+  bool pager = true;
   bool help = false, version = false;
 };
 

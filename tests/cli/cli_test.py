@@ -37,7 +37,7 @@ def run(*arguments, stdin=b"", **environment):
 def run_on_terminal(arguments, stdin=None, **environment):
     """Standard output and error on one terminal of 90 columns; all that appears there."""
     leader, follower = pty.openpty()
-    clean = {"PATH": os.environ["PATH"], "TERM": "xterm", **environment}
+    clean = {"PATH": os.environ["PATH"], "TERM": "xterm", "PAGER": "cat", **environment}
     with subprocess.Popen([binary, *map(str, arguments)], stdin=follower if stdin is None else stdin, stdout=follower, stderr=follower, env=clean) as process:
         os.close(follower)
         shown = b""
@@ -67,6 +67,26 @@ class CliTest(unittest.TestCase):
         self.assertEqual((status, out), (COULD_NOT_RUN, ""), err)
         self.assertTrue(err.startswith("inquest: "), err)
         return err
+
+    def test_a_terminal_has_a_pager(self):
+        mark = "sed 's/^/P:/'"
+        for environment in ({"PAGER": mark}, {"PAGER": "false", "INQUEST_PAGER": mark}):
+            with self.subTest(environment):
+                status, shown = run_on_terminal([self.log], **environment)
+                self.assertEqual(status, FAILED)
+                self.assertIn("cuda-oom", shown)
+                self.assertTrue(all(line.startswith("P:") for line in shown.splitlines()), shown)
+        plain = run_on_terminal([self.log])
+        for arguments, environment in ((["--no-pager"], {"PAGER": mark}), ([], {"PAGER": ""}), ([], {"PAGER": mark, "INQUEST_PAGER": "cat"})):
+            with self.subTest((arguments, environment)):
+                self.assertEqual(plain, run_on_terminal([*arguments, self.log], **environment))
+        # Left at once, it has shown enough; one that is not there costs nobody the report.
+        status, shown = run_on_terminal([self.log], PAGER="head -n 1")
+        self.assertEqual((status, len(shown.splitlines())), (FAILED, 1))
+        status, shown = run_on_terminal([self.log], PAGER="no-such-pager")
+        self.assertEqual(status, FAILED)
+        self.assertTrue(shown.endswith(plain[1]), shown)
+        self.assertNotIn("P:", run(self.log, PAGER=mark)[1])
 
     def test_a_cause_that_was_found(self):
         status, out, err = run(self.log)
