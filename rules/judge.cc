@@ -385,6 +385,18 @@ void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more) {
     if (std::none_of(list.begin(), list.end(), [&](const Remedy& r) { return same(r, item); })) list.push_back(item);
 }
 
+/// What the cause advises, behind a finding's own advice; but what keeps evidence stands before what takes it away,
+/// whoever says it.
+void AddAdvice(std::vector<Remedy>& own, const std::vector<Remedy>& cause) {
+  const auto takes_away = std::ranges::find_if(own, &Remedy::destructive);
+  const auto of_cause = std::ranges::find_if(cause, &Remedy::destructive);
+  std::vector<Remedy> out(own.begin(), takes_away);
+  AddUnique(out, {cause.begin(), of_cause});
+  AddUnique(out, {takes_away, own.end()});
+  AddUnique(out, {of_cause, cause.end()});
+  own = std::move(out);
+}
+
 void AddEvidence(Verdict& verdict, const std::vector<Citation>& citations, std::size_t most = kEvidenceLines) {
   for (const Citation& citation : citations) {
     if (verdict.evidence.size() >= kEvidenceLines || most-- == 0) return;
@@ -506,7 +518,8 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
   verdict.retry = top.retry;
   if (const Cause* cause = book.FindCause(top.cause)) {
     verdict.title = cause->title;
-    AddUnique(verdict.remedies, cause->remedies);
+    if (const Rule* rule = book.FindRule(top.rule); rule == nullptr || !rule->own_advice)
+      AddAdvice(verdict.remedies, cause->remedies);
     AddUnique(verdict.collect_next, cause->collect);
     if (verdict.retry.empty()) verdict.retry = cause->retry;
   }

@@ -341,7 +341,7 @@ class Loader {
     rule.file = (dir_ / relative).string();
     const Mapping map(node, rule.file, 1,
                       {"summary", "text", "where", "strength", "confidence", "kind", "scope", "words", "culprit",
-                       "alone", "explains", "remedies", "collect", "retry", "references", "samples"},
+                       "alone", "explains", "remedies", "own_advice", "collect", "retry", "references", "samples"},
                       &errors_);
     if (!node.IsMap()) return;
     ReadId(rule.id, rule.file);
@@ -437,6 +437,9 @@ class Loader {
 
   void ReadAdvice(Rule& rule, const Mapping& map) {
     rule.remedies = map.Remedies("remedies", book_.steps);
+    rule.own_advice = map.Flag("own_advice");
+    if (rule.own_advice && rule.remedies.empty())
+      map.Complain("own_advice", "'own_advice' without remedies", "say what to do, or remove the key");
     rule.collect = map.List("collect");
     rule.retry = map.OneOf("retry", Need::kOptional, kRetries);
     rule.references = map.List("references");

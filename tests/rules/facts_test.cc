@@ -49,6 +49,33 @@ TEST_CASE("facts: names on the lines of the cause stand in the commands", "[fact
   }
 }
 
+TEST_CASE("facts: advice keeps evidence before it takes any away, and speaks of the vendor's tools", "[facts]") {
+  const Verdict amd =
+      JudgeText("HW Exception by GPU node-9 (Agent handle: 0x631351bb5a20) reason :GPU Hang\nAborted (core dumped)\n")
+          .verdict;
+  REQUIRE(amd.rule == "amd-gpu-hang");
+  for (const Remedy& remedy : amd.remedies) CHECK(remedy.command.find("nvidia") == std::string::npos);
+  const Verdict nvidia =
+      JudgeText(
+          "node07:41:41 [0] NCCL INFO comm 0x1 rank 3 nranks 8 cudaDev 0 busId 4e000 - Init COMPLETE\n"
+          "RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
+          .verdict;
+  REQUIRE(nvidia.cause == "gpu-fault");
+  const auto place = [&](const char* command) {
+    const auto found = std::find_if(nvidia.remedies.begin(), nvidia.remedies.end(), [&](const Remedy& remedy) {
+      return remedy.command.find(command) != std::string::npos;
+    });
+    REQUIRE(found != nvidia.remedies.end());
+    return found - nvidia.remedies.begin();
+  };
+  CHECK(place("nvidia-bug-report.sh") < place("gpu-reset"));
+  const auto first =
+      std::find_if(nvidia.remedies.begin(), nvidia.remedies.end(), [](const Remedy& r) { return r.destructive; });
+  CHECK(std::none_of(first, nvidia.remedies.end(), [](const Remedy& remedy) {
+    return remedy.command.find("dmesg") != std::string::npos || remedy.command.find("ipmitool") != std::string::npos;
+  }));
+}
+
 TEST_CASE("facts: a step is told as it is done where the job ran", "[facts]") {
   struct Row {
     std::string text, environment, command;
