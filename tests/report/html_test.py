@@ -10,12 +10,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import browser
 
-MOST_BYTES, MOST_SECONDS = 2_000_000, 1.0
+MOST_BYTES, MOST_ELEMENTS = 2_000_000, 2_000
 EVIL = "</script><script>window.evil = 1</script><img src=x onerror='window.evil = 1'> \"quotes\" ${window.evil = 1} `x` \u202egnp.exe\u202c \u2028 \u05e9\u05dc \x00 <!-- <style>*{display:none}</style> &lt;"
 binary, corpus = "", pathlib.Path()
 
@@ -176,13 +175,14 @@ class PageTest(unittest.TestCase):
         self.assertLess(path.stat().st_size, MOST_BYTES)
         page = self.open(path)
         drawn = page.evaluate("(n => n.loadEventEnd - n.startTime)(performance.getEntriesByType('navigation')[0])") / 1000
-        print(f"4,096 ranks: {path.stat().st_size} bytes, open in {drawn:.2f} s", file=sys.stderr)
-        self.assertLess(drawn, MOST_SECONDS)
+        elements = page.evaluate("document.querySelectorAll('*').length")
+        # Seconds are told and not held against anything: others may use the machine. Elements are what they follow from.
+        print(f"4,096 ranks: {path.stat().st_size} bytes, {elements} elements, open in {drawn:.2f} s", file=sys.stderr)
+        self.assertLess(elements, MOST_ELEMENTS)
         self.assertEqual("rank 1234", self.lanes(page)[0])
-        begin = time.monotonic()
         page.evaluate("[...document.querySelectorAll('.tools button')].find(e => e.textContent === 'Open all').click()")
         self.assertGreater(len(self.lanes(page)), 250)
-        self.assertLess(time.monotonic() - begin, 2)
+        self.assertLess(page.evaluate("document.querySelectorAll('*').length"), 20 * MOST_ELEMENTS)
         page.evaluate("(e => { e.value = '4000'; e.dispatchEvent(new Event('input')); })(document.querySelector('input'))")
         page.evaluate("new Promise(done => setTimeout(done, 200))")
         self.assertEqual(["rank 4000"], self.lanes(page))
