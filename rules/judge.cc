@@ -451,16 +451,19 @@ bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
          std::holds_alternative<ExceptionRaised>(timeline.events[finding.citations.front().event].what);
 }
 
-/// What a process does to itself was done by the one that ended first, as its launcher says, or by the only one that
-/// ended with an error, as its parent saw it.
-std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings,
-                                const std::string& cause) {
-  const auto did = [&](const Finding& finding) {
+/// Whether a process did it to itself.
+bool IsOwnDoing(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings,
+                const std::string& cause) {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
     const Rule* rule = book.FindRule(finding.rule);
     return finding.cause == cause &&
            (rule == nullptr ? IsOfProcess(timeline, finding) : rule->blames == Rule::Blames::kPrinter);
-  };
-  if (std::none_of(findings.begin(), findings.end(), did)) return {};
+  });
+}
+
+/// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
+/// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
+std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
   const auto only_one = [&](auto&& counts) {
     std::optional<GlobalRank> only;
     for (const Event& event : timeline.events) {
@@ -476,6 +479,9 @@ std::vector<Culprit> OnlyFailed(const Timeline& timeline, const RuleBook& book, 
   if (const auto only =
           only_one([](const ProcessExit& exit) { return !exit.signal && exit.exit_code.value_or(0) != 0; }))
     return {BlameRank(timeline, *only, "the only one that ended with an error")};
+  if (collective && collective->ranks_absent.size() == 1 && !collective->ranks_waiting.empty())
+    return {BlameRank(timeline, GlobalRank{collective->ranks_absent.front()},
+                      "the only one that did not come to the operation in which the others waited")};
   return {};
 }
 
@@ -493,9 +499,6 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
       verdict.culprits = std::move(borrowed);
   const bool names_any = names_rank || std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
                                                    [](const Culprit& c) { return c.rank.has_value(); });
-  if (!names_any)
-    if (std::vector<Culprit> only = OnlyFailed(timeline, book, verdict.findings, top.cause); !only.empty())
-      verdict.culprits = std::move(only);
   verdict.collective = top.collective;
   if (!verdict.collective && !timeline.collectives.empty())
     verdict.collective = RefOf(timeline, timeline.collectives.front());
@@ -506,6 +509,9 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
         verdict.collective->ranks_absent = finding.collective->ranks_absent;
         break;
       }
+  if (!names_any && IsOwnDoing(timeline, book, verdict.findings, top.cause))
+    if (std::vector<Culprit> only = OnlyFailed(timeline, verdict.collective); !only.empty())
+      verdict.culprits = std::move(only);
   AddEvidence(verdict, top.citations);
   for (const Finding& finding : verdict.findings)
     if (&finding != &top && finding.cause == top.cause && finding.explained_by.empty())

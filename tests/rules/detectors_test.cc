@@ -225,6 +225,22 @@ TEST_CASE("exceptions: the only one that ended with an error raised it", "[detec
         std::set<int>{1});
 }
 
+TEST_CASE("exceptions: the only one that the others waited for raised it", "[detectors]") {
+  const std::string raised = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
+  const auto waited = [](int rank) {
+    return fmt::format(
+        "[rank{0}]:[E405 06:37:09.123456789 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=4411, OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=1800000) ran "
+        "for 1800088 milliseconds before timing out.\n",
+        rank);
+  };
+  const std::string four = "[2031-04-05 06:07:08,123] [INFO] [launch.py:163:main] dist_world_size=4\n";
+  const auto ranks = [&](const std::string& text) { return CulpritRanks(JudgeText(text).verdict); };
+  CHECK(ranks(four + raised + waited(0) + waited(1) + waited(3)) == std::set<int>{2});
+  CHECK(ranks(four + raised + waited(0) + waited(1)).empty());
+  CHECK(ranks(raised + waited(0)).empty());  // of how many nothing says
+}
+
 TEST_CASE("exceptions: what the driver and the parent raise for another", "[detectors]") {
   const Judged ray = JudgeText(
       "Traceback (most recent call last):\n  File \"main.py\", line 3, in main\nray.exceptions.RayTaskError(KeyError): "
