@@ -366,14 +366,22 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     by_input[input] = reader.Take();
     begin = i;
   }
-  // What opens an attempt and is followed by nothing of the job is a look at the machine afterwards.
+  // What opens an attempt and is followed by nothing of the job is a look at the machine afterwards; and how something
+  // ended, with nothing that began, belongs to what was before.
+  std::set<EventIndex> endings;
+  for (const Told& line : told)
+    if (line.what == Told::What::kEnding) endings.insert(line.event);
   for (std::size_t input = 0; input < inputs; ++input) {
     std::vector<Boundary>& boundaries = by_input[input];
     const auto lives = [&](const Boundary& boundary) {
-      return std::any_of(timeline.events.begin() + boundary.event, timeline.events.end(), [&](const Event& event) {
-        return event.where.input == input && event.where >= boundary.at && IsOfJob(event) &&
-               (event.where.line > boundary.at.line || !std::holds_alternative<LogMessage>(event.what));
-      });
+      for (EventIndex i = boundary.event; i < timeline.events.size(); ++i) {
+        const Event& event = timeline.events[i];
+        if (event.where.input != input || event.where < boundary.at || !IsOfJob(event) || endings.contains(i) ||
+            std::holds_alternative<CommEnd>(event.what))
+          continue;
+        if (event.where.line > boundary.at.line || !std::holds_alternative<LogMessage>(event.what)) return true;
+      }
+      return false;
     };
     while (!boundaries.empty() && !lives(boundaries.back())) boundaries.pop_back();
     if (boundaries.size() > kMostAttempts) boundaries.erase(boundaries.begin(), boundaries.end() - kMostAttempts);
