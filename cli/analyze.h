@@ -1,6 +1,7 @@
 // Wires the rooms together: inputs -> timeline -> findings -> verdict.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ namespace inquest {
 struct Analysis {
   Timeline timeline;
   Verdict verdict;
-  std::vector<Input> inputs = {};  ///< as they were listed
+  std::vector<Input> inputs = {};                ///< as they were listed
+  std::shared_ptr<const Sieve> sieve = nullptr;  ///< that they were read with; nullptr: whoever asked has it
 };
 
 /// The last attempt is judged, or number `attempt` from 1 where there are so many.

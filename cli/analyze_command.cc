@@ -20,17 +20,6 @@
 namespace inquest {
 namespace {
 
-/// Bytes of all inputs; 0 where one does not know its size. What cannot be read is the analysis' to report.
-std::uint64_t TotalBytes(const std::vector<std::string>& paths) {
-  const Result<std::vector<Input>> inputs = ListInputs(paths);
-  std::uint64_t total = 0;
-  for (const Input& input : inputs ? *inputs : std::vector<Input>()) {
-    if (input.size_bytes == 0) return 0;
-    total += input.size_bytes;
-  }
-  return total;
-}
-
 int StatusOf(Outcome outcome) {
   switch (outcome) {
     case Outcome::kHealthy:
@@ -116,7 +105,7 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
   std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.rules_dir);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
-  const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.rules_dir, book);
+  Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.rules_dir, book);
   if (!sieve) return CouldNotRun(sieve.error());
 
   std::atomic<std::uint64_t> done = 0;
@@ -127,7 +116,8 @@ std::variant<Analysis, CommandResult> AnalyzeWith(const AnalysisOptions& options
               options.attempt);
   progress.reset();
   if (!analysis) return CouldNotRun(analysis.error());
-  return *std::move(analysis);
+  analysis->sieve = std::move(*sieve);
+  return std::move(*analysis);  // `*std::move(...)` of a Result is no rvalue: it would copy the timeline
 }
 
 CommandResult RunFlightRecorder(const Options& options) {

@@ -74,12 +74,6 @@ void QuoteWhole(VendorCase& what, const Timeline& devices, const std::vector<Inp
   }
 }
 
-std::uint64_t BytesOf(const std::vector<Input>& files) {
-  std::uint64_t total = 0;
-  for (const Input& file : files) total += file.size_bytes;
-  return total;
-}
-
 }  // namespace
 
 CommandResult RunEvidence(const Options& options) {
@@ -103,12 +97,10 @@ CommandResult RunEvidence(const Options& options) {
   const auto book = std::make_shared<const RuleBook>(std::get<RuleBook>(std::move(loaded)));
   const Result<std::unique_ptr<Sieve>> sieve = LoadSieveFor(options.analysis.rules_dir, *book);
   if (!sieve) return CouldNotRun(sieve.error());
-  const Result<std::vector<Input>> files = ListInputs(paths);
-  if (!files) return CouldNotRun(files.error());
 
   std::atomic<std::uint64_t> done = 0;
   std::optional<Progress> progress;
-  if (ErrorIsTerminal()) progress.emplace(done, BytesOf(*files));
+  if (ErrorIsTerminal()) progress.emplace(done, TotalBytes(paths));
   Result<AnalysisWithDevices> read = AnalyzeWithDevices(
       paths, *book, **sieve,
       {.threads = options.analysis.threads, .progress_bytes = &done, .hosts = options.analysis.hosts},
@@ -118,13 +110,14 @@ CommandResult RunEvidence(const Options& options) {
   Result<CasePart> part = FindPart(read->devices, asked);
   if (!part) return CouldNotRun(part.error());
   auto gathered = std::make_shared<Gathered>();
-  gathered->read = *std::move(read);
+  gathered->read = std::move(*read);
   const AnalysisWithDevices& both = gathered->read;
+  const std::vector<Input>& files = both.analysis.inputs;
   gathered->what =
       BuildCase(both.analysis.timeline, both.analysis.verdict, both.devices, *book, asked, *std::move(part));
-  gathered->files = DigestsOf(*files);
-  gathered->file_of = FilesOf(both.devices.inputs, *files);
-  QuoteWhole(gathered->what, both.devices, *files);
+  gathered->files = DigestsOf(files);
+  gathered->file_of = FilesOf(both.devices.inputs, files);
+  QuoteWhole(gathered->what, both.devices, files);
 
   CommandResult result{.status = 0, .out = "", .err = ""};
   const auto context = [&](const TextStyle& style) { return ReportContext{.text = style, .tool_version = Version()}; };

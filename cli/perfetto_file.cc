@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "cli/report_file.h"
-#include "cli/rule_set.h"
 #include "report/perfetto/perfetto.h"
 #include "report/perfetto/trace_writer.h"
 
@@ -22,13 +21,8 @@ std::string ReadInputsAgain(const AnalysisOptions& options, const Analysis& anal
   for (const Input& input : analysis.inputs)
     if (!fs::is_regular_file(input.path, unreadable))
       return (input.path == "-" ? "standard input" : input.path) + " cannot be read a second time";
-  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.rules_dir);
-  const RuleBook* const book = std::get_if<RuleBook>(&loaded);
-  const Result<std::unique_ptr<Sieve>> sieve = book == nullptr ? Error{"the rules cannot be read a second time", "", ""}
-                                                               : LoadSieveFor(options.rules_dir, *book);
-  if (!sieve) return sieve.error().message;
   const auto reads =
-      ScanInputs(analysis.inputs, **sieve,
+      ScanInputs(analysis.inputs, *analysis.sieve,
                  {.threads = options.threads, .hosts = options.hosts, .call_times = CallTimes::kRead}, sink);
   if (!reads) return reads.error().where + ": " + reads.error().message;
   const auto is_same = [](const InputRead& read, const InputSummary& before) {

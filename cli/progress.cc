@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/console.h"
+#include "parsers/scan.h"
 
 namespace inquest {
 namespace {
@@ -65,6 +66,16 @@ void Progress::Draw() {
     drawn = true;
   }
   if (drawn) WriteErr("\r\x1b[K");
+}
+
+std::uint64_t TotalBytes(const std::vector<std::string>& paths) {
+  const Result<std::vector<Input>> inputs = ListInputs(paths);
+  std::uint64_t total = 0;
+  for (const Input& input : inputs ? *inputs : std::vector<Input>()) {
+    if (input.size_bytes == 0) return 0;
+    total += input.size_bytes;
+  }
+  return total;
 }
 
 }  // namespace inquest

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace inquest {
 
@@ -30,6 +31,9 @@ class Progress {
   bool ended_ = false;  ///< guarded by mutex_
   std::thread thread_;
 };
+
+/// Bytes of all inputs; 0 where one does not know its size. What cannot be read is the analysis' to report.
+std::uint64_t TotalBytes(const std::vector<std::string>& paths);
 
 /// `3.1 GiB of 10.0 GiB  1.2 GiB/s  5 s left`.
 std::string ProgressText(std::uint64_t done, std::uint64_t total, double seconds);

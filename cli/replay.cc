@@ -54,10 +54,10 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   }
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
-  const auto& [timeline, verdict, inputs] = std::get<Analysis>(analyzed);
-  if (!verdict.collective)
+  const Analysis& analysis = std::get<Analysis>(analyzed);
+  if (!analysis.verdict.collective)
     return CouldNotRun({"the logs speak of no collective that failed", "name one with --op, --count and --ranks", ""});
-  return PlanFrom(timeline, *verdict.collective);
+  return PlanFrom(analysis.timeline, *analysis.verdict.collective);
 }
 
 /// What is assumed where neither a log nor an option says otherwise.

@@ -56,6 +56,9 @@ std::string EndInWords(const CaseProcess& process);
 std::string NeedsInWords(const CaseError& error);
 /// How a quoted line's time is known, without what the list of files says.
 std::string BasisInWords(const EvidenceFile& file, const Quote& quote);
+/// Of an input: lines, whose they are, its clock and what was wrong with it; `kinds` behind the lines, as they are
+/// given.
+std::string InputInWords(const EvidenceFile& file, std::uint32_t number, std::string_view kinds);
 /// The file that holds a quoted line.
 const FileDigest* FileOf(const EvidenceFile& file, const Quote& quote);
 

@@ -74,6 +74,19 @@ std::string_view NeedInWords(std::string_view need) {
 
 }  // namespace
 
+std::string InputInWords(const EvidenceFile& file, std::uint32_t number, std::string_view kinds) {
+  const InputSummary& input = file.devices.inputs[number];
+  const auto host = file.what.input_hosts.find(number);
+  const bool is_file = input.path == file.files[file.file_of[number]].path;
+  std::string text = fmt::format("{}{} lines{}", is_file ? "" : input.path + ": ", input.lines, kinds);
+  if (host != file.what.input_hosts.end())
+    text += fmt::format(", of {} ({}{})", host->second.value, Name(host->second.basis),
+                        host->second.rule.empty() ? "" : fmt::format(": {}", host->second.rule));
+  if (!input.clock.empty()) text += "; clock: " + input.clock;
+  if (!input.problem.empty()) text += "; " + input.problem;
+  return text;
+}
+
 std::string NeedsInWords(const CaseError& error) {
   std::vector<std::string_view> needs;
   if (error.code != nullptr && error.code->role == ErrorCode::Role::kCause)
@@ -277,18 +290,7 @@ class EvidenceText {
     for (const auto& [what, count] : what_.left_out)
       page_.Line("  ", fmt::format("Left out, more than is held: {} {}", count, what));
   }
-  void Input(std::uint32_t number) {
-    const InputSummary& input = file_.devices.inputs[number];
-    const auto host = what_.input_hosts.find(number);
-    std::string text = fmt::format(
-        "{}{} lines", input.path == file_.files[file_.file_of[number]].path ? "" : input.path + ": ", input.lines);
-    if (host != what_.input_hosts.end())
-      text += fmt::format(", of {} ({}{})", host->second.value, Name(host->second.basis),
-                          host->second.rule.empty() ? "" : fmt::format(": {}", host->second.rule));
-    if (!input.clock.empty()) text += "; clock: " + input.clock;
-    if (!input.problem.empty()) text += "; " + input.problem;
-    page_.Paragraph("      ", text, kRows, style::kDim);
-  }
+  void Input(std::uint32_t number) { page_.Paragraph("      ", InputInWords(file_, number, ""), kRows, style::kDim); }
 
   const EvidenceFile& file_;
   const VendorCase& what_;

@@ -219,4 +219,14 @@ std::vector<std::string> NotCollectedInWords(const Timeline& timeline) {
   return out;
 }
 
+std::string WithoutClockInWords(const Timeline& timeline, const Picture& picture) {
+  constexpr std::size_t kNamed = 3;
+  std::string files;
+  for (std::size_t i = 0; i < std::min(picture.without_clock.size(), kNamed); ++i)
+    files += (i == 0 ? "" : ", ") + timeline.inputs[picture.without_clock[i]].path;
+  if (picture.without_clock.size() > kNamed)
+    files += fmt::format(" and {} more", picture.without_clock.size() - kNamed);
+  return files;
+}
+
 }  // namespace inquest

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rules/picture.h"
 #include "rules/verdict.h"
 
 namespace inquest {
@@ -75,5 +76,8 @@ std::string LeftOutInWords(const Timeline& timeline);
 /// What `inquest collect` could not get, of each host by reason: `Not collected on node07: a.txt, b.txt (it is not
 /// installed)`.
 std::vector<std::string> NotCollectedInWords(const Timeline& timeline);
+
+/// `a.log, b.log, c.log and 4 more`: in which of the picture's inputs no line has a time; empty: in none.
+std::string WithoutClockInWords(const Timeline& timeline, const Picture& picture);
 
 }  // namespace inquest

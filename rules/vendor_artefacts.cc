@@ -84,7 +84,6 @@ constexpr ArtefactRow kArtefacts[] = {
 constexpr StepRow kSteps[] = {
     {.text = "Reset, reboot, unload and reseat nothing yet: that takes away what the vendor asks for.",
      .command = "",
-     .on_host = false,
      .step = "drain-node"},
     {"Save the kernel log off the host: the ring forgets, and a reboot ends it (of the boot before: journalctl -b -1).",
      "journalctl -k -b -o short-iso-precise --no-pager > kernel.log; dmesg -T > dmesg.txt", true},
@@ -93,19 +92,19 @@ constexpr StepRow kSteps[] = {
     {"Save identity, counters and links of the GPUs.",
      "nvidia-smi -q > nvidia-smi-q.txt; nvidia-smi nvlink -s > nvlink-s.txt; nvidia-smi nvlink -e > nvlink-e.txt",
      true},
-    {"Save the log of the fabric manager.", "cp /var/log/fabricmanager.log .", true, false, true, false,
+    {"Save the log of the fabric manager.", "cp /var/log/fabricmanager.log .", true, false, false,
      WantedFor::kSwitches},
     {"Save state and counters of the network adapter, before its link is touched.",
-     "ibstat > ibstat.txt; mlxlink -d {hca} -m -e -c > mlxlink.txt", true, false, true, false, WantedFor::kNetwork},
+     "ibstat > ibstat.txt; mlxlink -d {hca} -m -e -c > mlxlink.txt", true, false, false, WantedFor::kNetwork},
     {"Save the management controller's event log and the machine's part numbers.",
      "ipmitool sel elist > sel-elist.txt; ipmitool fru print > fru.txt", true},
     {"Copy all of it off the host, and note what the files were when they were made.",
      "sha256sum kernel.log dmesg.txt nvidia-bug-report.log.gz nvidia-smi-q.txt sel-elist.txt", false},
-    {"Only then do what the driver asks for, or what the vendor says.", "", false, false, true, true},
+    {"Only then do what the driver asks for, or what the vendor says.", "", false, false, true},
     {"Test the drained host before it goes back (the test loads all GPUs for many minutes), and keep its result.",
-     "dcgmi diag -r 3", true, false, true, true},
+     "dcgmi diag -r 3", true, false, true},
     {"Give the vendor this file and the saved ones, unchanged: the digests below are of the files as they were read.",
-     "", false, false, true, true},
+     "", false, false, true},
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ std::span<const ArtefactRow> ArtefactTable();
 /// Before what the errors ask for, and behind it.
 struct StepRow {
   std::string_view text, command;
-  bool root = false, destructive = false, on_host = true, behind = false;
+  bool root = false, destructive = false, behind = false;
   WantedFor wanted = WantedFor::kEvery;
   std::string_view step = {};  ///< of rules/steps.yaml, whose command it is; the text goes on where that one ends
 };

@@ -185,12 +185,8 @@ bool SaysNetwork(const What& what) {
 
 bool Compares(const Timestamp& time) { return time.date == Timestamp::Date::kFull; }
 
-bool Holds(const std::string& text, const std::string& part) {
-  return !part.empty() &&
-         std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
-           const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-           return lower(a) == lower(b);
-         }) != text.end();
+bool Holds(const std::string& text, std::string_view part) {
+  return !part.empty() && Lower(text).find(Lower(part)) != std::string::npos;
 }
 
 // ---- the case ----------------------------------------------------------------------------------------------------
@@ -532,7 +528,7 @@ class CaseBuilder {
     const InputSummary& summary = devices_.inputs[input];
     for (const string_view format : row.formats)
       if (std::ranges::find(summary.kinds, format) != summary.kinds.end()) return true;
-    return std::ranges::any_of(row.names, [&](string_view name) { return Holds(summary.path, std::string(name)); });
+    return std::ranges::any_of(row.names, [&](string_view name) { return Holds(summary.path, name); });
   }
 
   Facts PlacesToFill() const {
@@ -565,7 +561,7 @@ class CaseBuilder {
       for (const Event& event : devices_.events)
         if (const auto* lack = std::get_if<NotCollected>(&event.what); lack != nullptr && artefact.given.empty() &&
                                                                        !row.bundle.empty() && IsOfHost(event) &&
-                                                                       Holds(lack->name, std::string(row.bundle)))
+                                                                       Holds(lack->name, row.bundle))
           artefact.not_collected.push_back(QuoteOf(event));
       case_.artefacts.push_back(std::move(artefact));
     }

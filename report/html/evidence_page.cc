@@ -235,18 +235,9 @@ class EvidencePage {
     End();
   }
   Html Input(std::uint32_t number) const {
-    const InputSummary& input = file_.devices.inputs[number];
-    const auto host = what_.input_hosts.find(number);
-    std::string text;
-    if (input.path != file_.files[file_.file_of[number]].path) text += input.path + ": ";
-    text += fmt::format("{} lines", input.lines);
-    if (!input.kinds.empty()) text += fmt::format(" ({})", fmt::join(input.kinds, ", "));
-    if (host != what_.input_hosts.end())
-      text += fmt::format(", of {} ({}{})", host->second.value, Name(host->second.basis),
-                          host->second.rule.empty() ? "" : fmt::format(": {}", host->second.rule));
-    if (!input.clock.empty()) text += "; clock: " + input.clock;
-    if (!input.problem.empty()) text += "; " + input.problem;
-    return Markup("<div>{}</div>", text);
+    const std::vector<std::string>& kinds = file_.devices.inputs[number].kinds;
+    return Markup("<div>{}</div>",
+                  InputInWords(file_, number, kinds.empty() ? "" : fmt::format(" ({})", fmt::join(kinds, ", "))));
   }
 
   const EvidenceFile& file_;

@@ -139,13 +139,7 @@ Html AxisNote(const Timeline& timeline, const Picture& picture) {
                                           : "Times are as the logs print them; they name no zone.";
   if (picture.clock && !picture.mostly_timed)
     note += " Most lines print no time of their own, so the picture opens in the order of lines.";
-  constexpr std::size_t kNamed = 3;
-  std::string files;
-  for (std::size_t i = 0; i < std::min(picture.without_clock.size(), kNamed); ++i)
-    files += (i == 0 ? "" : ", ") + timeline.inputs[picture.without_clock[i]].path;
-  if (picture.without_clock.size() > kNamed)
-    files += fmt::format(" and {} more", picture.without_clock.size() - kNamed);
-  if (!files.empty())
+  if (const std::string files = WithoutClockInWords(timeline, picture); !files.empty())
     note += fmt::format(
         " Lines of {} have no time: they are spread by their place in the file, and their order to other "
         "files is not known.",

@@ -56,14 +56,8 @@ std::string ClockInWords(const Timeline& timeline, const Picture& picture) {
            "width";
   std::string note = picture.zone_known ? "UTC" : "times as the lines print them, which name no zone";
   if (picture.date != Timestamp::Date::kFull) note += ", nor a whole date";
-  if (!picture.without_clock.empty()) {
-    note += "; order stands for time in ";
-    constexpr std::size_t kNamed = 3;
-    for (std::size_t i = 0; i < std::min(picture.without_clock.size(), kNamed); ++i)
-      note += (i == 0 ? "" : ", ") + timeline.inputs[picture.without_clock[i]].path;
-    if (picture.without_clock.size() > kNamed)
-      note += fmt::format(" and {} more", picture.without_clock.size() - kNamed);
-  }
+  if (const std::string files = WithoutClockInWords(timeline, picture); !files.empty())
+    note += "; order stands for time in " + files;
   return note;
 }
 
