@@ -354,6 +354,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         matches.push_back(std::move(line));
         continue;
       }
+      if (held.phase_kind == "grumble" && !GroupOf(line.groups, "none").empty()) continue;
       if (IsOfNames(held.phase_kind)) {
         matches.push_back(std::move(line));
         continue;

@@ -162,11 +162,7 @@ bool IsDeath(const What& what) {
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
   const SourcePos where = timeline_->events[event].where;
   if (WasIgnored(event)) return true;
-  const auto outlived = [&](const Block& block) {
-    return block.input == where.input && block.begin <= where.line && where.line <= block.end &&
-           block.end + kLongAfter < timeline_->inputs[where.input].lines;
-  };
-  if (std::ranges::any_of(of_threads_, outlived)) return true;
+  if (std::ranges::any_of(outlived_, [&](const LineSpan& span) { return span.Holds(where); })) return true;
   const auto soon = std::ranges::find_if(recovered_, [&](EventIndex other) {
     const SourcePos there = timeline_->events[other].where;
     return there.input == where.input && there.line > where.line && there.line <= where.line + kSoon;
@@ -295,11 +291,13 @@ void Course::ReadWork(std::span<const Told> told) {
 }
 
 void Course::ReadSigns(std::span<const Told> told) {
+  outlived_ = LoggedAndOutlived(*timeline_);
   for (const Event& event : timeline_->events)
     if (const auto* raised = std::get_if<ExceptionRaised>(&event.what); raised != nullptr) {
       if (raised->ignored) ignored_.push_back(event.where);
-      if (EndsAThread(*raised) && of_threads_.size() < kMostThreads)
-        of_threads_.push_back({event.where.input, raised->begin.line, event.where.line});
+      if (EndsAThread(*raised) && outlived_.size() < kMostThreads &&
+          event.where.line + kLongAfter < timeline_->inputs[event.where.input].lines)
+        outlived_.push_back({event.where.input, raised->begin.line, event.where.line});
     }
   std::ranges::sort(ignored_);
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "timeline/logged.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -65,7 +66,8 @@ class Course {
   /// All that speaks for a good end are scores, or a counter at its goal, with nothing behind.
   bool only_scores() const { return only_scores_; }
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
-  /// ignored it, or a thread died of it and its process printed on.
+  /// ignored it, or a thread died of it, or it was caught and logged, and its process
+  /// printed on.
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
   /// Python caught it where nothing can be done about it, and said so.
   bool WasIgnored(EventIndex event) const;
@@ -102,11 +104,7 @@ class Course {
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
   std::vector<EventIndex> recovered_, endings_, said_;        ///< said: endings in a program's own words
   std::vector<SourcePos> ignored_;                            ///< lines of exceptions that Python ignored
-  struct Block {
-    std::uint32_t input = 0;
-    std::uint64_t begin = 0, end = 0;
-  };
-  std::vector<Block> of_threads_;  ///< lines of tracebacks that ended a thread
+  std::vector<LineSpan> outlived_;  ///< tracebacks that ended a thread, or were logged, and their process printed on
   std::optional<EventIndex> since_, first_time_out_;
   std::optional<Timestamp> onset_, given_up_;
 };

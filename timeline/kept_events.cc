@@ -135,9 +135,18 @@ void KeptEvents::Append(Event&& event, std::uint64_t key, bool repeat) {
 
 void KeptEvents::AddTelling(Event&& event) {
   if (!nearby_.empty() && nearby_.front().where.input != event.where.input) EndInput();
-  for (Event& line : nearby_)
-    if (line.where.line + kContextBefore >= event.where.line) KeepNear(std::move(line));
+  // What stands in front of an exception stands in front of its traceback, whose last line may have been told before.
+  const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+  const std::uint64_t first = raised != nullptr ? raised->begin.line : event.where.line;
+  std::move(nearby_.begin(), nearby_.end(), std::back_inserter(passed_));
   nearby_.clear();
+  while (passed_.size() > kContextBefore + kTailLines) passed_.pop_front();
+  std::erase_if(passed_, [&](Event& line) {
+    const bool near = line.where.line + kContextBefore >= first;
+    if (near) KeepNear(std::move(line));
+    return near;
+  });
+  while (passed_.size() > kContextBefore) passed_.pop_front();
   telling_ = event.where;
   told_ = true;
   const std::uint64_t key = SameKey(event);
@@ -267,6 +276,7 @@ void KeptEvents::EndInput() {
   for (Event& event : nearby_)
     if (tails_.size() < kMostTails) tails_.push_back(std::move(event));
   nearby_.clear();
+  passed_.clear();
 }
 
 void KeptEvents::AddLast(Event event) {

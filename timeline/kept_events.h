@@ -71,6 +71,7 @@ class KeptEvents {
   Forgotten waits_left_out_;
   std::size_t bytes_ = 0;
   std::deque<Event> nearby_;  ///< plain lines of the input being read that nothing has asked for yet, the last of it
+  std::deque<Event> passed_;  ///< the last of them that the line behind them did not ask for
   std::deque<Event> late_;    ///< plain lines near telling ones, the last of those that are too many
   std::vector<Event> tails_;  ///< of the inputs that were read
   SourcePos telling_;         ///< of the last telling line
