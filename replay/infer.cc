@@ -377,7 +377,8 @@ class Inference {
                  const std::set<std::uint32_t>& speak) {
     std::vector<std::optional<std::string>> by_rank;
     std::set<std::string> seen;
-    bool some_lack = false, some_unknown = processes_.empty();
+    const bool unplaced = std::ranges::none_of(processes_, [](const auto& process) { return process.has_value(); });
+    bool some_lack = false, some_unknown = unplaced;
     for (const auto& process : processes_) {
       const auto found = process ? by_process.find(*process) : by_process.end();
       by_rank.push_back(found == by_process.end() ? std::nullopt : std::optional(found->second));
@@ -386,7 +387,7 @@ class Inference {
       some_unknown = some_unknown || silent;
       some_lack = some_lack || (found == by_process.end() && !silent);
     }
-    if (processes_.empty()) {
+    if (unplaced) {
       for (const auto& [process, value] : by_process) seen.insert(value);
       for (const std::uint32_t process : speak) some_lack = some_lack || !by_process.contains(process);
     }

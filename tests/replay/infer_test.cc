@@ -128,10 +128,8 @@ TEST_CASE("replay plan: the job's settings travel, what loads code does not", "[
   }
   const Plan plan = PlanOf(JudgeText(job.Interleaved()));
   CHECK(plan.env == std::map<std::string, std::string>{{"NCCL_P2P_DISABLE", "1"}});
-  REQUIRE(plan.places.size() == 2);
-  CHECK(plan.places[0].env == std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}});
-  CHECK(plan.places[1].env == std::map<std::string, std::string>{{"NCCL_ALGO", "Tree"}});
   const auto notes = fmt::format("{}", fmt::join(plan.notes, "\n"));
+  CHECK(notes.find("not all ranks set NCCL_ALGO alike") != std::string::npos);  // nothing says which did
   CHECK(notes.find("NCCL_NET_PLUGIN=/tmp/evil.so") != std::string::npos);
 }
 
