@@ -1,4 +1,5 @@
 // `inquest replay`: makes the plan, runs it in worker processes, prints what they showed.
+#include <sys/resource.h>
 #include <unistd.h>
 #include <fmt/format.h>
 
@@ -289,7 +290,8 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   report.engine = shown.version;
   report.engine_tests = shown.tests;
   report.nodes = nodes->Report(*plan, *engines);
-  Result<NcclLogs> logs = NcclLogs::In(options.replay.logs);
+  const bool writes = plan->engine == "nccl" || !options.replay.logs.empty();
+  Result<NcclLogs> logs = writes ? NcclLogs::In(options.replay.logs) : NcclLogs::None();
   if (!logs) return could_not_run(logs.error());
   ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
   int status = 0;
@@ -310,9 +312,18 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   return result;
 }
 
+/// Sockets and pipes of every rank: what the user may have, and shells give less of.
+void RaiseLimits() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
+}
+
 }  // namespace
 
 CommandResult RunReplay(const Options& options) {
+  RaiseLimits();
   const Result<Launch> launch = LaunchOf(options.replay);
   if (!launch) return CouldNotRun(launch.error());
   if (launch->index == 0) return RunAsCoordinator(options, *launch);

@@ -104,6 +104,8 @@ void Fields(Archive& archive, SocketSight& socket) {
   archive("queued", socket.queued);
   archive("retransmits", socket.retransmits);
   archive("since_ack", socket.since_ack);
+  archive("segments_out", socket.segments_out);
+  archive("segments_in", socket.segments_in);
 }
 
 template <class Archive>
@@ -127,6 +129,7 @@ void Fields(Archive& archive, RankEnded& e) {
   archive("exit_code", e.exit_code);
   archive("signal", e.signal);
   archive("output", e.output);
+  archive("why", e.why);
 }
 template <class Archive>
 void Fields(Archive& archive, RankStopped& e) {
@@ -144,6 +147,7 @@ void Fields(Archive& archive, NodeSaw& e) {
 template <class Archive>
 void Fields(Archive& archive, NodeLost& e) {
   archive("why", e.why);
+  archive("interrupted", e.interrupted);
 }
 
 template <class Archive>
