@@ -236,6 +236,7 @@ RunOutcome ReplayNodes::Run(const Plan& plan, RunSetup setup) {
     return run;
   }
   setup.nodes = names_;
+  for (const CrewMember& member : crew_->members()) setup.hosts.push_back(member.net.substr(0, member.net.find('/')));
   LocalNode local(setup.local);
   RunOutcome run = RunPlan(Placed(plan, crew_->members()), setup, crew_->Nodes(&local));
   if (run.verdict == RunVerdict::kNodeLost) lost_ = run.sentence;

@@ -26,6 +26,7 @@ void Fields(Archive& archive, RankOrder& m) {  // its launcher is of the coordin
 }
 template <class Archive>
 void Fields(Archive& archive, Begin& m) {
+  archive("on_host", m.order.on_host);
   archive("run", m.run);
   archive("env", m.order.env);
   archive("ranks", m.order.ranks);

@@ -110,6 +110,8 @@ class Inference {
       return plan_;
     }
     plan_.operation = {.value = op_->operation, .basis = Basis::kObserved, .rule = collective_.op, .at = WorkLine()};
+    // Of a group only two are in it.
+    if (op_->operation == Operation::kSendRecv && collective_.ranks_waiting.size() >= 2) collective_.ranks_absent = {};
     logged_ = FindLogged();
     Ranks();
     Count();
@@ -186,6 +188,9 @@ class Inference {
     if (op_->operation == Operation::kSendRecv && !what_.ranks) Pair(members);
     plan_.ranks = std::move(members.count);
     plan_.at_least = members.at_least;
+    if (what_.ranks && *what_.ranks < members.at_least)
+      plan_.notes.push_back(
+          fmt::format("the logs name at least {} ranks, and {} are run", members.at_least, *what_.ranks));
     processes_ = std::move(members.processes);
     plan_.places.resize(members.places.size());
     for (std::size_t rank = 0; rank < members.places.size(); ++rank)

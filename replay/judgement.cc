@@ -342,9 +342,7 @@ const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcom
   return first;
 }
 
-}  // namespace
-
-Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
+Judgement JudgeHere(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
   // What came after it came of it.
   if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, OfInterrupt(run), {}};
   const auto lost = std::ranges::find_if(run.nodes, [](const NodeOutcome& node) { return !node.lost.empty(); });
@@ -367,6 +365,32 @@ Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chr
                       run.ranks.size() == 1 ? "" : "s",
                       plan.operation.value == Operation::kBarrier ? "" : ", data verified"),
           {}};
+}
+
+/// Ranks of a group are counted anew: who they are in the job, and where that was.
+string InTheJob(const Judgement& judgement, const Plan& plan) {
+  constexpr std::size_t kShown = 4;
+  std::vector<int> named;
+  for (const Blamed& blamed : judgement.blamed)
+    for (const std::optional<int>& rank : {blamed.rank, blamed.to})
+      if (rank && named.size() < kShown && std::ranges::find(named, *rank) == named.end()) named.push_back(*rank);
+  string text;
+  for (const int rank : named) {
+    if (static_cast<std::size_t>(rank) >= plan.places.size()) continue;
+    const JobPlace& was = plan.places[static_cast<std::size_t>(rank)].was;
+    if (!was.rank || *was.rank == rank) continue;
+    text += fmt::format(" Rank {} was rank {} of the job{}{}.", rank, *was.rank,
+                        was.host.empty() ? "" : " on " + was.host, was.bus_id.empty() ? "" : ", GPU " + was.bus_id);
+  }
+  return text;
+}
+
+}  // namespace
+
+Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
+  Judgement judgement = JudgeHere(run, plan, ending, waited);
+  judgement.sentence += InTheJob(judgement, plan);
+  return judgement;
 }
 
 Step StepAfter(const Step& step, const Plan& plan) {

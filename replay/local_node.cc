@@ -71,7 +71,7 @@ void LocalNode::Start(const StartOrder& order) {
   std::vector<StartWork> works;
   for (const RankOrder& rank : order.ranks) works.push_back(rank.work);
   // Each alone would find that there is room, and all of them would be killed for it.
-  if (const std::string why = WhyTooLarge(works, RoomForRanks()); !why.empty()) {
+  if (const std::string why = WhyTooLarge(works, RoomForRanks(), order.on_host); !why.empty()) {
     Add(RankNotSpawned{order.ranks.front().rank, why});
     return;
   }

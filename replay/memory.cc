@@ -112,14 +112,17 @@ std::optional<MemoryRoom> RoomForRanks() {
   return room;
 }
 
-std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional<MemoryRoom>& room) {
+std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional<MemoryRoom>& room, int on_host) {
   if (!room || ranks.empty() || ranks.front().engine != "gloo") return "";
   std::uint64_t buffers = 0;
   for (const StartWork& work : ranks) buffers += BuffersOf(work);
-  const std::uint64_t workers = kOfAWorker * ranks.size();
+  // Those of other nodes are taken for ranks like these.
+  const std::uint64_t all = std::max<std::uint64_t>(ranks.size(), static_cast<std::uint64_t>(std::max(on_host, 0)));
+  buffers = buffers / ranks.size() * all;
+  const std::uint64_t workers = kOfAWorker * all;
   if (buffers + workers <= room->bytes) return "";
-  std::string text = fmt::format("the {} ranks need {} of memory, and {} has {} left", ranks.size(),
-                                 SizeText(buffers + workers), room->of, SizeText(room->bytes));
+  std::string text = fmt::format("the {} ranks need {} of memory, and {} has {} left", all, SizeText(buffers + workers),
+                                 room->of, SizeText(room->bytes));
   if (room->bytes <= workers || buffers == 0)
     return text + fmt::format("; at most --ranks {}", room->bytes / kOfAWorker);
   // Others take and give memory meanwhile.

@@ -22,7 +22,8 @@ std::optional<MemoryRoom> RoomForRanks();
 
 /// Why ranks with these orders do not fit here, with the largest call that does; empty: they do, or their engine keeps
 /// its data elsewhere.
-std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional<MemoryRoom>& room);
+/// `on_host`: ranks that share that room, those of other nodes with them.
+std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional<MemoryRoom>& room, int on_host);
 
 /// How many processes were killed so far because memory ran out: in the cgroup of one, and on the host.
 struct OomKills {

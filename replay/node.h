@@ -28,6 +28,7 @@ struct RankOrder {
 struct StartOrder {
   std::map<std::string, std::string> env = {};  ///< of every rank, beside what the node's workers inherit
   std::vector<RankOrder> ranks = {};
+  int on_host = 0;  ///< ranks of all nodes on this one's host, which share its memory
 };
 
 /// A picture of the ranks that are alive. Answered by one NodeSaw with the same id.

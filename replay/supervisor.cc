@@ -78,9 +78,17 @@ class Run {
     }
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       orders[node].env = plan_.env;
+      orders[node].on_host = OnHostOf(node, orders);
       nodes_[node]->Start(orders[node]);
     }
     Poll(milliseconds(0));
+  }
+
+  int OnHostOf(std::size_t node, const std::vector<StartOrder>& orders) const {
+    std::size_t ranks = orders[node].ranks.size();
+    for (std::size_t other = 0; other < orders.size() && orders.size() <= setup_.hosts.size(); ++other)
+      if (other != node && setup_.hosts[other] == setup_.hosts[node]) ranks += orders[other].ranks.size();
+    return static_cast<int>(ranks);
   }
 
   StartWork WorkOf(std::size_t rank, const RankPlace& place) const {

@@ -166,6 +166,16 @@ def an_oom_kill_is_named():
         refused(Replay(*SMALL, program=program, preexec=into(group)).end(), "OOM killer", "cgroup", "signal 9")
 
 
+@row
+def memory_is_summed_over_the_nodes_of_a_host():
+    with memory_group(600 << 20) as group:
+        token = {"INQUEST_REPLAY_TOKEN": "0123456789abcdef0123456789abcdef"}
+        both = [Replay("--count", "26000000", "--ranks", "4", "--nnodes", "2", "--node-rank", str(node), "--master", "127.0.0.1:29583", preexec=into(group), env=token) for node in range(2)]
+        first, second = [replay.end() for replay in both]
+        refused(first, "4 ranks need", "cgroup", "--count ")
+        assert second.status == 3, (second.status, second.err)
+
+
 # ---- workers that do not work ----------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def with_worker(script):

@@ -126,6 +126,16 @@ row("an option that says who runs what", Job(per_host=4).comm(WORLD8).out(WORLD8
     note="--hosts puts them elsewhere")
 row("one host, and this is another", Job().comm(WORLD8).comm(TP[1], 2).out(TP[1], group=TP), ranks=4, gpus=[None] * 4, devices=["4", "5", "6", "7"], note="a pass acquits these machines, not those")
 row("one host, and this is it", Job(host=os.uname().nodename.split(".")[0]).comm(WORLD8).comm(TP[1], 2).out(TP[1], group=TP), ranks=4, gpus=bus(0x2b, 0x2f, 0x33, 0x37), devices=["4", "5", "6", "7"])
+row("a send between two of eight", Job().comm(WORLD8).out([3], op="SEND", numel=50, seq=4, group=("8(pp)", [3, 5])).out([5], op="RECV", numel=50, seq=4, group=("8(pp)", [3, 5])), op="send-recv", ranks=2,
+    places=[(3, "elm04", "0000:27:00.0", 3), (5, "elm04", "0000:2f:00.0", 5)], cannot=None)
+row("a send between two of a group without a name", Job().comm(WORLD8).say(
+    Job().head(3, 632) + "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=SEND, NumelIn=50, NumelOut=50, Timeout(ms)=600000) ran for 600010 milliseconds before timing out.").say(
+    Job().head(5, 632) + "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=RECV, NumelIn=50, NumelOut=50, Timeout(ms)=600000) ran for 600010 milliseconds before timing out."),
+    op="send-recv", ranks=2, places=[(3, "elm04", "0000:27:00.0", 3), (5, "elm04", "0000:2f:00.0", 5)], cannot=None)
+row("two of a tensor group, beside the group of all", Job().comm(WORLD8).comm([0, 1, 2, 3], 2).out([0, 2], group=("3(mesh_tp)", [0, 1, 2, 3])), ranks=4,
+    places=list(zip([0, 1, 2, 3], ["elm04"] * 4, bus(0x1b, 0x1f, 0x23, 0x27), [0, 1, 2, 3])))
+row("a rank alone, in groups of three sizes", Job().comm(WORLD8).comm([0, 1, 2, 3], 2).comm([0, 4], 3).out([0], group=("3(mesh_tp)", [0, 1, 2, 3])), ranks=None, least=1)
+row("fewer than are named", Job().out([0, 1, 2, 3]), options=["--ranks", "2"], ranks=2, places=[], note="name at least 4 ranks, and 2 are run")
 row("an option that takes fewer", Job().comm(WORLD8).out(WORLD8), options=["--ranks", "2"], ranks=2, places=[])
 
 # ---- which operation ----
