@@ -352,6 +352,21 @@ def a_way_that_drops_is_named_with_its_direction():
 
 
 @row
+def a_link_that_is_cut_loses_no_way_alone():
+    with nodes(3) as (_, node):
+        replays = over_nodes(node, 3, "--count", "2000000", "--ranks", "3", "--iterations", "1000000", "--timeout", "4")
+        time.sleep(2.5)
+        for sender, receiver in (1, 3), (2, 2):
+            assert shell(f"ip -n {node(sender)} neigh replace 10.81.0.{receiver} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
+        first = replays[0].end()
+        for other in replays[1:]:
+            other.end()
+        verdict(first, 1, "link-dead")
+        assert "on the way" not in first.trial["sentence"], first.trial["sentence"]
+        assert {frozenset((blamed["rank"], blamed["to"])) for blamed in first.trial["blamed"]} == {frozenset((1, 2))}, first.trial["blamed"]
+
+
+@row
 def a_connection_that_is_reset_is_named():
     if not shell("ss -K dst 127.0.0.1 dport = 1"):
         raise Skip("ss cannot kill sockets here")
