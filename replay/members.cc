@@ -53,7 +53,9 @@ class Membership {
   /// Whether ranks count in the group as in the job.
   bool IsDefault() const {
     if (!Group().empty() && Group() != "0" && Group() != "default_pg") return false;
-    if (asked_.row == nullptr) return true;
+    // Nothing tells in what numbers the ranks of a nameless group are, unless they are all there are.
+    if (asked_.row == nullptr)
+      return !Group().empty() || (timeline_.world_size && seen_ == RankSet::Below(timeline_.world_size->value));
     return std::ranges::all_of(asked_.row->waiters, [](const CollectiveRow::Waiter& waiter) {
       return !waiter.group_rank || waiter.known.rule == kBracketRule || waiter.group_rank->value == waiter.rank.value;
     });

@@ -233,7 +233,8 @@ class Run {
   }
 
   void Happened(std::size_t node, const RankStopped& stopped) {
-    if (!Has(node, stopped.rank) || leaving_) return;
+    // Once it is judged it is we who hold them, for a backtrace.
+    if (!Has(node, stopped.rank) || leaving_ || out_.decided_at.count() > 0) return;
     Of(static_cast<std::size_t>(stopped.rank)).stopped = stopped.why;
     Note(Ending::kEvent, kSettleStopped);
   }

@@ -58,6 +58,8 @@ void AddRanks(const element& document, Timeline& timeline) {
     if (!rank || !IsRank(*rank) || (!timeline.ranks.empty() && timeline.ranks.back().rank.value >= *rank)) continue;
     ProcessRow process;
     process.host = String(entry, "host");
+    process.pid = Integer(entry, "pid");
+    process.rank = Known<GlobalRank>{GlobalRank{static_cast<int>(*rank)}, Basis::kObserved, {}};
     process.bus_id = String(entry, "bus_id");
     if (const auto device = Integer(entry, "cuda_dev")) process.cuda_dev = static_cast<int>(*device);
     RankRow row;
@@ -65,6 +67,30 @@ void AddRanks(const element& document, Timeline& timeline) {
     row.process = static_cast<std::uint32_t>(timeline.processes.size());
     timeline.processes.push_back(std::move(process));
     timeline.ranks.push_back(std::move(row));
+  }
+}
+
+/// The sizes of communicators, and who is in each, of those whose rank is known.
+void AddCommunicators(const element& document, Timeline& timeline) {
+  simdjson::dom::array communicators;
+  if (document["job"]["communicators"].get(communicators) != simdjson::SUCCESS) return;
+  for (const element& entry : communicators) {
+    const auto nranks = Integer(entry, "nranks");
+    simdjson::dom::array members;
+    if (!nranks || *nranks < 1 || !IsRank(*nranks) || entry["members"].get(members) != simdjson::SUCCESS) continue;
+    CommunicatorRow row;
+    row.nranks = static_cast<int>(*nranks);
+    for (const element& one : members) {
+      const auto rank = Integer(one, "rank"), pid = Integer(one, "pid");
+      const auto host = String(one, "host");
+      const auto process = std::ranges::find_if(
+          timeline.processes, [&](const ProcessRow& each) { return pid && each.pid == pid && each.host == host; });
+      if (!rank || !IsRank(*rank) || process == timeline.processes.end()) continue;
+      CommunicatorRow::Member& member = row.members.emplace_back();
+      member.rank = GroupRank{static_cast<int>(*rank)};
+      member.process = static_cast<std::uint32_t>(process - timeline.processes.begin());
+    }
+    timeline.communicators.push_back(std::move(row));
   }
 }
 
@@ -77,6 +103,7 @@ Timeline JobOf(const element& document) {
       timeline.world_size = {static_cast<int>(*value), printed ? Basis::kObserved : Basis::kDerived, ""};
   }
   AddRanks(document, timeline);
+  AddCommunicators(document, timeline);
   simdjson::dom::array nccl;
   if (document["job"]["versions"]["nccl"].get(nccl) == simdjson::SUCCESS) {
     for (const element& version : nccl) {

@@ -217,11 +217,30 @@ def check(name, job, wanted, folder):
         assert [place["env"] for place in plan["places"]] == wanted["envs"], plan["places"]
 
 
+def check_verdict(wanted, folder):
+    """What inquest printed of a log gives the same plan, or asks for what it does not hold; never another."""
+    log, printed = folder / "job.log", folder / "verdict.json"
+    printed.write_text(subprocess.run([inquest, "--format", "json", str(log)], capture_output=True, text=True, timeout=120).stdout)
+    if json.loads(printed.read_text())["verdict"]["collective"] is None:
+        return
+    direct = plan_of(log, wanted.get("options", []))[1]["plan"]
+    _, found = plan_of(printed, wanted.get("options", []))
+    plan = found["plan"]
+    jsonschema.validate(found, schema)
+    if plan["count"]["value"] != direct["count"]["value"]:
+        return  # a verdict speaks of one operation, and does not say what else did not end
+    assert plan["ranks"] is None or plan["ranks"]["value"] == wanted["ranks"], ("verdict", plan["ranks"])
+    if "places" in wanted and plan["ranks"]:
+        told = [place for place in places(plan) if any(part is not None for part in place)]
+        assert told in ([tuple(place) for place in wanted["places"]], []), ("verdict", plan["places"])
+
+
 failed = []
 with tempfile.TemporaryDirectory() as name:
     for title, (job, wanted) in rows.items():
         try:
             check(title, job, wanted, pathlib.Path(name))
+            check_verdict(wanted, pathlib.Path(name))
         except (AssertionError, KeyError, TypeError, jsonschema.ValidationError) as problem:
             failed.append(title)
             print(f"{title}: {type(problem).__name__} {str(problem).splitlines()[0][:400]}")
