@@ -106,4 +106,21 @@ Result<AnalysisWithDevices> AnalyzeWithDevices(const std::vector<std::string>& p
   return out;
 }
 
+std::optional<ToReplay> WhatToReplay(const Verdict& verdict) {
+  if (!verdict.collective) return std::nullopt;
+  ToReplay what{.collective = *verdict.collective};
+  for (const Finding& finding : verdict.findings)
+    if (TellsOfDisagreement(finding.cause, finding.strength != Strength::kHint, what.collective))
+      what.disagreements.push_back(finding.claim);
+  const auto names = [&](const Citation& citation) {
+    return citation.text.find(what.collective.op) != std::string::npos;
+  };
+  const auto cited = std::ranges::find_if(verdict.evidence, names);
+  if (cited != verdict.evidence.end())
+    what.cited = cited->where;
+  else if (!verdict.evidence.empty())
+    what.cited = verdict.evidence.front().where;
+  return what;
+}
+
 }  // namespace inquest

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parsers/scan.h"
+#include "replay/infer.h"
 #include "rules/judge.h"
 #include "rules/rule_book.h"
 
@@ -22,6 +23,9 @@ struct Analysis {
 /// The last attempt is judged, or number `attempt` from 1 where there are so many.
 Result<Analysis> Analyze(const std::vector<std::string>& paths, const RuleBook& book, const Sieve& sieve,
                          const ScanOptions& options, std::optional<std::size_t> attempt = std::nullopt);
+
+/// What a replay of the operation that the verdict speaks of has to know; nullopt: it speaks of none.
+std::optional<ToReplay> WhatToReplay(const Verdict& verdict);
 
 /// The same analysis, and beside it a timeline of the same inputs that holds every line of the devices.
 struct AnalysisWithDevices {

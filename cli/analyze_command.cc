@@ -64,8 +64,8 @@ std::optional<Error> CheckFiles(const Options& options, const std::vector<std::s
 
 ReportContext ContextOf(const Options& options, const TextStyle& style, const Analysis& analysis) {
   ReportContext context{.text = style, .tool_version = Version(), .timeline_events = options.analysis.timeline_events};
-  if (const auto& collective = analysis.verdict.collective)
-    context.replay_command = CommandLine(PlanFrom(analysis.timeline, *collective));
+  if (const auto what = WhatToReplay(analysis.verdict))
+    context.replay_command = CommandLine(PlanFrom(analysis.timeline, *what));
   return context;
 }
 

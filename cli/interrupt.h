@@ -7,7 +7,8 @@
 
 namespace inquest {
 
-/// While it lives, the first SIGINT or SIGTERM is noted; a second one ends the program, and with it what it started.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP is noted; a second one ends the program, and with it what it
+/// started.
 class CatchInterrupt {
  public:
   CatchInterrupt();
@@ -16,7 +17,7 @@ class CatchInterrupt {
   CatchInterrupt& operator=(const CatchInterrupt&) = delete;
 
  private:
-  std::array<struct sigaction, 2> before_{};
+  std::array<struct sigaction, 3> before_{};
 };
 
 /// Whether one was noted.

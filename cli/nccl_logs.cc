@@ -24,28 +24,21 @@ Result<NcclLogs> NcclLogs::In(const std::string& kept) {
     if (error)
       return Error{fmt::format("the folder for NCCL's logs cannot be made: {}", error.message()),
                    "name another with --logs", kept};
-    return NcclLogs(fs::absolute(kept, error).string(), true);
+    return NcclLogs(fs::absolute(kept, error).string(), std::nullopt);
   }
-  std::string name = (fs::temp_directory_path(error) / "inquest-replay-XXXXXX").string();
-  if (error || ::mkdtemp(name.data()) == nullptr)
-    return Error{"there is no folder for temporary files", "name one with --logs", name};
-  return NcclLogs(name, false);
-}
-
-NcclLogs::NcclLogs(NcclLogs&& other) noexcept
-    : folder_(std::exchange(other.folder_, "")),
-      current_(std::move(other.current_)),
-      is_kept_(other.is_kept_),
-      runs_(other.runs_) {}
-
-NcclLogs::~NcclLogs() {
-  std::error_code error;
-  if (!folder_.empty() && !is_kept_) fs::remove_all(folder_, error);
+  const fs::path parent = fs::temp_directory_path(error);
+  if (error)
+    return Error{fmt::format("there is no folder for temporary files: {}", error.message()),
+                 "TMPDIR names one; or name one for NCCL's logs with --logs", parent.string()};
+  Result<ScratchFolder> scratch = ScratchFolder::In(parent.string());
+  if (!scratch) return scratch.error();
+  std::string folder = scratch->path();
+  return NcclLogs(std::move(folder), std::move(*scratch));
 }
 
 Plan NcclLogs::Attach(Plan plan) {
   std::error_code error;
-  if (!current_.empty() && !is_kept_) fs::remove_all(current_, error);
+  if (!current_.empty() && scratch_) fs::remove_all(current_, error);
   current_ = fmt::format("{}/run-{}", folder_, ++runs_);
   fs::create_directories(current_, error);
   return LoggedTo(std::move(plan), current_);

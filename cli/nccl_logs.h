@@ -2,12 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "cli/options.h"
 #include "replay/plan.h"
+#include "replay/scratch.h"
 
 namespace inquest {
 
@@ -16,9 +18,8 @@ class NcclLogs {
  public:
   /// `kept` empty: a new one among the temporary files. Fails where it cannot be made.
   static Result<NcclLogs> In(const std::string& kept);
-  NcclLogs(NcclLogs&& other) noexcept;
-  NcclLogs& operator=(NcclLogs&&) = delete;
-  ~NcclLogs();
+  /// Of an engine that writes none.
+  static NcclLogs None() { return NcclLogs("", std::nullopt); }
 
   /// The plan, writing into a folder of its own below this one; the logs of the run before stay only in a named folder.
   Plan Attach(Plan plan);
@@ -35,9 +36,10 @@ class NcclLogs {
   Reading Read(const AnalysisOptions& options) const;
 
  private:
-  NcclLogs(std::string folder, bool is_kept) : folder_(std::move(folder)), is_kept_(is_kept) {}
+  NcclLogs(std::string folder, std::optional<ScratchFolder> scratch)
+      : folder_(std::move(folder)), scratch_(std::move(scratch)) {}
   std::string folder_, current_;
-  bool is_kept_;
+  std::optional<ScratchFolder> scratch_;  ///< nullopt: the user named the folder
   int runs_ = 0;
 };
 

@@ -1,4 +1,5 @@
 // `inquest replay`: makes the plan, runs it in worker processes, prints what they showed.
+#include <sys/resource.h>
 #include <unistd.h>
 #include <fmt/format.h>
 
@@ -47,7 +48,7 @@ std::string ReadSmallFile(const std::string& path) {
 std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   if (options.arguments.size() == 1) {
     if (const std::string text = ReadSmallFile(options.arguments[0]); LooksLikeVerdict(text)) {
-      const Result<Plan> plan = PlanFromVerdict(text, options.arguments[0]);
+      const Result<Plan> plan = PlanFromVerdict(text, options.arguments[0], options.replay.given.ranks);
       if (!plan) return CouldNotRun(plan.error());
       return *plan;
     }
@@ -55,9 +56,11 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
   const Analysis& analysis = std::get<Analysis>(analyzed);
-  if (!analysis.verdict.collective)
+  std::optional<ToReplay> what = WhatToReplay(analysis.verdict);
+  if (!what)
     return CouldNotRun({"the logs speak of no collective that failed", "name one with --op, --count and --ranks", ""});
-  return PlanFrom(analysis.timeline, *analysis.verdict.collective);
+  what->ranks = options.replay.given.ranks;
+  return PlanFrom(analysis.timeline, *what);
 }
 
 /// What is assumed where neither a log nor an option says otherwise.
@@ -105,15 +108,19 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& option
   plan.iterations = options.iterations.value_or(1);
   if (plan.iterations < 1) return Error{"--iterations must be 1 or more", "", ""};
   if (options.timeout) plan.deadlines.each = *options.timeout;
-  if (const auto error = WhyNotRunnable(plan)) return *error;
+  if (const auto error = WhyNotRunnable(plan)) {
+    if (options.dry_run) return plan;  // what is known of it
+    return *error;
+  }
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
   plan.faults = std::move(*faults);
   plan.compare_descriptors =
       std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kUnchecked; }) == 0;
   if (options.share_gpu && plan.engine == "nccl")
-    plan = SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
-  return plan;
+    return SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
+  // Who comes is known once they have.
+  return launch.count == 1 || options.dry_run ? WhereTheyWere(std::move(plan), launch, options) : plan;
 }
 
 /// Beside this program, or where an installation has it.
@@ -232,7 +239,7 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   if (CommandResult* failed = std::get_if<CommandResult>(&base))
     return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
   const Environment inherited = Inherited();
-  const Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options.replay, inherited);
+  Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options.replay, inherited);
   if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{.status = status,
@@ -243,7 +250,14 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
                          .err = ""};
   };
   ReplayReport report{.plan = *plan, .engine = "", .engine_tests = "", .trials = {}};
-  if (options.replay.dry_run) return print(report, 0);
+  if (options.replay.dry_run) {
+    CommandResult result = print(report, 0);
+    if (const auto missing = WhyNotRunnable(*plan)) {
+      result.err = CouldNotRun(*missing).err;
+      result.status = kExitCouldNotRun;
+    }
+    return result;
+  }
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
@@ -260,6 +274,8 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
     result.held = nodes;
     return result;
   };
+  *plan = nodes->WhereTheyWere(*std::move(plan), options.replay);
+  report.plan = *plan;
   const bool has_ranks =
       plan->shares.empty() || std::ranges::any_of(plan->shares, [](const NodeShare& share) { return share.node == 0; });
   std::optional<EngineProbe> own;
@@ -274,7 +290,8 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   report.engine = shown.version;
   report.engine_tests = shown.tests;
   report.nodes = nodes->Report(*plan, *engines);
-  Result<NcclLogs> logs = NcclLogs::In(options.replay.logs);
+  const bool writes = plan->engine == "nccl" || !options.replay.logs.empty();
+  Result<NcclLogs> logs = writes ? NcclLogs::In(options.replay.logs) : NcclLogs::None();
   if (!logs) return could_not_run(logs.error());
   ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
   int status = 0;
@@ -295,9 +312,18 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   return result;
 }
 
+/// Sockets and pipes of every rank: what the user may have, and shells give less of.
+void RaiseLimits() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
+}
+
 }  // namespace
 
 CommandResult RunReplay(const Options& options) {
+  RaiseLimits();
   const Result<Launch> launch = LaunchOf(options.replay);
   if (!launch) return CouldNotRun(launch.error());
   if (launch->index == 0) return RunAsCoordinator(options, *launch);

@@ -37,22 +37,41 @@ Json ArgumentOf(const Argument<T>& argument, Print print) {
   return json;
 }
 
+Json ToJson(const RankPlace& place, std::size_t rank) {
+  const JobPlace& was = place.was;
+  return {{"rank", rank},
+          {"node", place.node},
+          {"job_rank", OrNull(was.rank)},
+          {"host", OrNull(was.host)},
+          {"bus_id", OrNull(was.bus_id)},
+          {"device", OrNull(was.device)},
+          {"source", was.at ? Json(was.at->path) : Json(nullptr)},
+          {"line", was.at ? Json(was.at->line) : Json(nullptr)},
+          {"options", place.options},
+          {"env", place.env}};
+}
+
 Json ToJson(const Plan& plan) {
   const ReplayOp& op = RowOf(plan.operation.value);
   const auto same = [](auto value) { return value; };
   const auto name = [](auto value) { return std::string(Name(value)); };
-  return {{"op", ArgumentOf(plan.operation, name)},
-          {"count", op.operation == Operation::kBarrier ? Json(nullptr) : ArgumentOf(plan.count, same)},
+  Json places = Json::array();
+  for (std::size_t rank = 0; rank < plan.places.size(); ++rank) places.push_back(ToJson(plan.places[rank], rank));
+  const bool counts = op.operation != Operation::kBarrier && plan.count.value > 0;
+  return {{"op", plan.has_operation() ? ArgumentOf(plan.operation, name) : Json(nullptr)},
+          {"count", counts ? ArgumentOf(plan.count, same) : Json(nullptr)},
           {"dtype", op.operation == Operation::kBarrier ? Json(nullptr) : ArgumentOf(plan.datatype, name)},
           {"redop", op.needs_redop ? ArgumentOf(plan.redop, name) : Json(nullptr)},
           {"root", op.needs_root ? ArgumentOf(plan.root, same) : Json(nullptr)},
           {"peer", op.needs_peer ? ArgumentOf(plan.peer, same) : Json(nullptr)},
-          {"ranks", ArgumentOf(plan.ranks, same)},
+          {"ranks", plan.ranks.value > 0 ? ArgumentOf(plan.ranks, same) : Json(nullptr)},
+          {"at_least", plan.at_least > 0 ? Json(plan.at_least) : Json(nullptr)},
           {"nodes", ArgumentOf(plan.nodes, same)},
           {"splits", plan.splits},
           {"engine", plan.engine},
           {"options", plan.options},
           {"env", plan.env},
+          {"places", places},
           {"iterations", plan.iterations},
           {"timeout_s", Seconds(plan.deadlines.each)},
           {"notes", plan.notes},

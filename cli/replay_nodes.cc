@@ -145,6 +145,27 @@ Result<Plan> OverNodes(Plan plan, const Launch& launch, const ReplayOptions& opt
   return plan;
 }
 
+namespace {
+
+/// --hosts may say how many ranks go to each, and then which.
+bool SaysWhere(const ReplayOptions& options) {
+  return std::ranges::any_of(options.hosts, [](const HostShare& host) { return host.ranks.has_value(); });
+}
+
+}  // namespace
+
+Plan WhereTheyWere(Plan plan, const Launch& launch, const ReplayOptions& options) {
+  std::vector<CrewMember> members;
+  for (const std::string& host : launch.hosts) members.push_back({.host = host});
+  if (launch.count == 1 && members.empty()) members.push_back({.host = OwnHostName()});
+  if (static_cast<int>(members.size()) != launch.count) return plan;
+  return WhereTheyWere(std::move(plan), members, !SaysWhere(options));
+}
+
+Plan ReplayNodes::WhereTheyWere(Plan plan, const ReplayOptions& options) const {
+  return crew_ ? inquest::WhereTheyWere(std::move(plan), crew_->members(), !SaysWhere(options)) : plan;
+}
+
 Result<std::string> TakeToken(const ReplayOptions& options, const Launch& launch) {
   const std::optional<std::string> variable = Variable(kTokenVariable);
   ::unsetenv(kTokenVariable);
@@ -215,6 +236,7 @@ RunOutcome ReplayNodes::Run(const Plan& plan, RunSetup setup) {
     return run;
   }
   setup.nodes = names_;
+  for (const CrewMember& member : crew_->members()) setup.hosts.push_back(member.net.substr(0, member.net.find('/')));
   LocalNode local(setup.local);
   RunOutcome run = RunPlan(Placed(plan, crew_->members()), setup, crew_->Nodes(&local));
   if (run.verdict == RunVerdict::kNodeLost) lost_ = run.sentence;

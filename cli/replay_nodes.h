@@ -23,6 +23,9 @@ Result<Launch> LaunchOf(const ReplayOptions& options);
 /// The plan with its nodes and the ranks of each; a number of ranks that nothing says is that of the processes.
 Result<Plan> OverNodes(Plan plan, const Launch& launch, const ReplayOptions& options);
 
+/// The same before anyone has come: by the names that --hosts gives, or on this host.
+Plan WhereTheyWere(Plan plan, const Launch& launch, const ReplayOptions& options);
+
 /// Takes the token out of the environment, so that no child inherits it.
 Result<std::string> TakeToken(const ReplayOptions& options, const Launch& launch);
 
@@ -34,6 +37,8 @@ class ReplayNodes {
   ReplayNodes(ReplayNodes&&) = default;
   ~ReplayNodes() = default;
 
+  /// The plan with every rank where it was in the job, as far as those nodes are here.
+  Plan WhereTheyWere(Plan plan, const ReplayOptions& options) const;
   /// The sentence of the run that lost a node, after which none can be run; empty: all are there.
   const std::string& lost() const { return lost_; }
   /// Of each node, this one first.

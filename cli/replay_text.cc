@@ -161,6 +161,33 @@ void AppendDumps(std::string& text, const RunOutcome& run, const TextStyle& styl
   }
 }
 
+/// `where   4-7 of the job on elm04, GPUs 0000:2b:00.0, ...`: a row a host, in the order of ranks.
+void AppendPlaces(std::string& text, const Plan& plan, const TextStyle& style) {
+  for (std::size_t first = 0; first < plan.places.size();) {
+    const std::string& host = plan.places[first].was.host;
+    std::vector<int> here, job;
+    std::vector<std::string> gpus;
+    std::size_t next = first;
+    for (; next < plan.places.size() && plan.places[next].was.host == host; ++next) {
+      const JobPlace& was = plan.places[next].was;
+      here.push_back(static_cast<int>(next));
+      if (was.rank) job.push_back(*was.rank);
+      if (!was.bus_id.empty() || was.device)
+        gpus.push_back(was.bus_id.empty() ? fmt::format("{}", *was.device) : was.bus_id);
+    }
+    if (!job.empty() || !host.empty() || !gpus.empty()) {
+      const auto& at = plan.places[first].was.at;
+      std::string line = fmt::format("rank {}", FoldRanks(here));
+      if (!job.empty() && job != here) line += fmt::format(": {} of the job", FoldRanks(job));
+      if (!host.empty()) line += fmt::format("{} on {}", line.ends_with("job") ? "" : ":", host);
+      if (!gpus.empty()) line += fmt::format(", GPU {}", fmt::join(gpus, ", "));
+      if (at) line += fmt::format(", {}:{}", at->path, at->line);
+      text += Cut(fmt::format("  {:<7} {}", "was", Sanitize(line)), style.width) + "\n";
+    }
+    first = next;
+  }
+}
+
 void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& style) {
   for (const ArgumentLine& line : Arguments(report.plan)) {
     text += fmt::format("  {:<7} {:<14} {}\n", line.name, line.value, Sanitize(line.origin));
@@ -172,6 +199,7 @@ void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& 
                             node.ranks.empty() ? "no ranks" : fmt::format("ranks {}", FoldRanks(node.ranks))),
                 style.width) +
             "\n";
+  AppendPlaces(text, report.plan, style);
   for (const std::string& note : report.plan.notes) AppendWrapped(text, note, style, "  ");
   for (const std::string& why : report.plan.cannot)
     AppendWrapped(text, "Cannot show what happened: " + why, style, "  ");
@@ -259,7 +287,7 @@ void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const
 
 std::string NcclTestsCommand(const Plan& plan) {
   const ReplayOp& op = RowOf(plan.operation.value);
-  if (op.nccl_tests.empty()) return "";
+  if (op.nccl_tests.empty() || WhyNotRunnable(plan)) return "";
   const Call call = CallOf(plan);
   const std::uint64_t bytes = op.bandwidth_elements(call, plan.ranks.value) * BytesOf(call.datatype);
   return fmt::format("timeout 60 ./build/{} -g {} -b {} -e {} -d {}{} -w 1 -n 5", op.nccl_tests, plan.ranks.value,

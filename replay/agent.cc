@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -19,11 +17,11 @@
 #include "replay/connect.h"
 #include "replay/local_node.h"
 #include "replay/recipes.h"
+#include "replay/scratch.h"
 
 namespace inquest {
 namespace {
 
-namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
@@ -36,7 +34,6 @@ constexpr std::size_t kLogPiece = 256 * 1024, kLogHead = 2U << 20U, kLogTail = 2
 class Agent {
  public:
   explicit Agent(const AgentSetup& setup) : setup_(setup), node_(setup.local) {}
-  ~Agent() { RemoveLogs(); }
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
@@ -65,7 +62,12 @@ class Agent {
       if (!living_.empty() && Clock::now() - heard_ > kSilence)
         return {3, fmt::format("the coordinator at {} was lost: it said nothing for {:.0f} s", Master(),
                                std::chrono::duration<double>(kSilence).count())};
-      if (const auto left = Left()) return *left;
+      if (const auto left = Left()) {
+        // Ended by somebody, who may end the others next: that is no machine's fault.
+        Send(Report{run_, {Clock::now(), NodeLost{left->complaint, true}}});
+        channel_->Drain(kTick);
+        return *left;
+      }
     }
     AwaitPrinted();
     return *end_;
@@ -160,8 +162,11 @@ class Agent {
       const auto file = rank.env.find(std::string(kLogFileVariable));
       if (file == rank.env.end()) continue;
       // The coordinator's path means nothing here.
-      if (log_folder_.empty()) MakeLogFolder();
-      logs_[rank.rank] = file->second = fmt::format("{}/{}.log", log_folder_, rank.rank);
+      if (!scratch_) MakeLogFolder();
+      if (scratch_)
+        logs_[rank.rank] = file->second = fmt::format("{}/{}.log", scratch_->path(), rank.rank);
+      else
+        rank.env.erase(file);  // there is no place for it: what NCCL says goes with what the rank prints
     }
     node_.Start(begin.order);
   }
@@ -210,14 +215,12 @@ class Agent {
   // ---- logs
   // -----------------------------------------------------------------------------------------------------------
   void MakeLogFolder() {
-    std::string name = setup_.scratch + "/inquest-replay-XXXXXX";
-    if (::mkdtemp(name.data()) != nullptr) log_folder_ = name;
+    Result<ScratchFolder> made = ScratchFolder::In(setup_.scratch);
+    if (made) scratch_.emplace(std::move(*made));
   }
 
   void RemoveLogs() {
-    std::error_code error;
-    if (!log_folder_.empty()) fs::remove_all(log_folder_, error);
-    log_folder_.clear();
+    scratch_.reset();
     logs_.clear();
   }
 
@@ -252,7 +255,7 @@ class Agent {
   LocalNode node_;
   int run_ = 0;
   std::set<int> living_;
-  std::string log_folder_;
+  std::optional<ScratchFolder> scratch_;  ///< for what libraries log
   std::map<int, std::string> logs_;
   Clock::time_point heard_{}, next_beat_{};
   std::optional<AgentEnd> end_;

@@ -26,6 +26,7 @@ void Fields(Archive& archive, RankOrder& m) {  // its launcher is of the coordin
 }
 template <class Archive>
 void Fields(Archive& archive, Begin& m) {
+  archive("on_host", m.order.on_host);
   archive("run", m.run);
   archive("env", m.order.env);
   archive("ranks", m.order.ranks);
@@ -104,6 +105,8 @@ void Fields(Archive& archive, SocketSight& socket) {
   archive("queued", socket.queued);
   archive("retransmits", socket.retransmits);
   archive("since_ack", socket.since_ack);
+  archive("segments_out", socket.segments_out);
+  archive("segments_in", socket.segments_in);
 }
 
 template <class Archive>
@@ -127,6 +130,7 @@ void Fields(Archive& archive, RankEnded& e) {
   archive("exit_code", e.exit_code);
   archive("signal", e.signal);
   archive("output", e.output);
+  archive("why", e.why);
 }
 template <class Archive>
 void Fields(Archive& archive, RankStopped& e) {
@@ -144,6 +148,7 @@ void Fields(Archive& archive, NodeSaw& e) {
 template <class Archive>
 void Fields(Archive& archive, NodeLost& e) {
   archive("why", e.why);
+  archive("interrupted", e.interrupted);
 }
 
 template <class Archive>

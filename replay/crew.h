@@ -27,10 +27,10 @@ struct CrewSetup {
 
 /// One node as it presented itself. The coordinator's is the first.
 struct CrewMember {
-  std::string host, net;
-  std::string address;  ///< by which the others can reach it
+  std::string host, net = {};
+  std::string address = {};  ///< by which the others can reach it
   std::optional<int> local_rank = {};
-  std::string version;  ///< of inquest
+  std::string version = {};  ///< of inquest
 };
 
 class Crew {

@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "replay/members.h"
 #include "replay/ops.h"
 
 namespace inquest {
@@ -19,13 +20,61 @@ namespace {
 
 constexpr int kMostRootsTried = 8;
 
-/// The operation that timed out, if it is the one meant.
-const CollectiveRow* RowFor(const Timeline& timeline, const CollectiveRef& collective) {
-  for (const CollectiveRow& row : timeline.collectives) {
-    const bool same_seq = !collective.seq || !row.work.seq || row.work.seq->value == *collective.seq;
-    if (row.work.op == collective.op && same_seq) return &row;
-  }
-  return nullptr;
+bool IsOf(const Timeline& timeline, const CollectiveRow& row, const CollectiveRef& collective) {
+  const GroupRow& group = timeline.groups[row.group];
+  const std::string& asked = collective.process_group.value_or("");
+  const bool same_group = asked.empty() || asked == group.name || asked == group.desc;
+  const bool same_seq = !collective.seq || !row.work.seq || row.work.seq->value == *collective.seq;
+  return row.work.op == collective.op && same_seq && same_group;
+}
+
+/// When the first of its ranks began to wait.
+std::optional<Timestamp> BegunAt(const CollectiveRow& row) {
+  std::optional<Timestamp> first;
+  for (const auto& waiter : row.waiters)
+    if (waiter.enqueued_at && (!first || waiter.enqueued_at->at < first->at)) first = waiter.enqueued_at;
+  return first;
+}
+
+/// By the numbers of one group, which its ranks count alike; by clocks where it is another group.
+bool IsEarlier(const CollectiveRow& row, const CollectiveRow& than) {
+  if (row.group == than.group) return row.work.seq && than.work.seq && row.work.seq->value < than.work.seq->value;
+  const auto begun = BegunAt(row), other = BegunAt(than);
+  return begun && other && begun->date == other->date && begun->at < other->at;
+}
+
+/// Of all that did not end, what was to end first: the others wait behind it.
+const CollectiveRow* EarliestUnfinished(const Timeline& timeline, const CollectiveRef& collective) {
+  const CollectiveRow* earliest = nullptr;
+  for (const CollectiveRow& row : timeline.collectives)
+    if (IsOf(timeline, row, collective)) {
+      earliest = &row;
+      break;
+    }
+  if (earliest == nullptr) return nullptr;
+  for (const CollectiveRow& row : timeline.collectives)
+    if (IsEarlier(row, *earliest)) earliest = &row;
+  return earliest;
+}
+
+/// What is asked for, or the operation in front of it.
+CollectiveRef RefOf(const Timeline& timeline, const CollectiveRow* row, const CollectiveRef& asked) {
+  if (row == nullptr || IsOf(timeline, *row, asked)) return asked;
+  CollectiveRef ref;
+  ref.op = row->work.op;
+  ref.numel_in = row->work.numel_in;
+  ref.numel_out = row->work.numel_out;
+  if (row->work.seq) ref.seq = row->work.seq->value;
+  const GroupRow& group = timeline.groups[row->group];
+  ref.process_group = group.desc.empty() ? group.name : group.desc;
+  for (const auto& waiter : row->waiters) ref.ranks_waiting.Add(waiter.rank.value);
+  // Who waits in what comes later has made this call.
+  RankSet later;
+  for (const CollectiveRow& other : timeline.collectives)
+    if (other.group == row->group)
+      for (const auto& waiter : other.waiters) later.Add(waiter.rank.value);
+  if (asked.process_group == ref.process_group) ref.ranks_absent = asked.ranks_absent.Without(later);
+  return ref;
 }
 
 /// The group of the operation as the ranks' own recorders have it: of several of its name, the one of those who wait.
@@ -46,12 +95,13 @@ struct LoggedCall {
 
 class Inference {
  public:
-  Inference(const Timeline& timeline, const CollectiveRef& collective)
+  Inference(const Timeline& timeline, const ToReplay& what)
       : timeline_(timeline),
-        collective_(collective),
-        row_(RowFor(timeline, collective)),
-        group_(RecordedGroupOf(timeline, collective)),
-        op_(FindOp(collective.op)) {}
+        what_(what),
+        row_(EarliestUnfinished(timeline, what.collective)),
+        collective_(RefOf(timeline, row_, what.collective)),
+        group_(RecordedGroupOf(timeline, collective_)),
+        op_(FindOp(collective_.op)) {}
 
   Plan Run() {
     if (op_ == nullptr) {
@@ -60,6 +110,8 @@ class Inference {
       return plan_;
     }
     plan_.operation = {.value = op_->operation, .basis = Basis::kObserved, .rule = collective_.op, .at = WorkLine()};
+    // Of a group only two are in it.
+    if (op_->operation == Operation::kSendRecv && collective_.ranks_waiting.size() >= 2) collective_.ranks_absent = {};
     logged_ = FindLogged();
     Ranks();
     Count();
@@ -67,17 +119,30 @@ class Inference {
     Root();
     Environment();
     Notes();
+    Cannot();
+    CiteRest();
     return plan_;
   }
 
  private:
-  std::optional<SourceLine> Line(const SourcePos& where) const {
-    if (where.input >= timeline_.inputs.size()) return std::nullopt;
-    return SourceLine{timeline_.inputs[where.input].path, where.InputLine()};
-  }
+  std::optional<SourceLine> Line(const SourcePos& where) const { return LineAt(timeline_, where); }
   std::optional<SourceLine> WorkLine() const {
     if (row_ == nullptr || row_->waiters.empty()) return std::nullopt;
     return Line(timeline_.events[row_->waiters.front().event].where);
+  }
+  /// What the timeline does not place stands where the verdict cites the operation.
+  void CiteRest() {
+    if (!what_.cited) return;
+    const auto place = [&](auto& argument) {
+      if ((argument.basis == Basis::kDerived || argument.basis == Basis::kObserved) && !argument.at)
+        argument.at = Line(*what_.cited);
+    };
+    place(plan_.operation);
+    place(plan_.count);
+    place(plan_.datatype);
+    place(plan_.redop);
+    place(plan_.root);
+    place(plan_.ranks);
   }
 
   std::optional<std::uint64_t> In() const { return Elements(collective_.numel_in); }
@@ -96,18 +161,18 @@ class Inference {
   /// The last call that most members of one communicator made, among those of this operation and size.
   std::optional<LoggedCall> FindLogged() const {
     std::optional<LoggedCall> best;
-    for (const CommunicatorRow& row : timeline_.communicators) {
+    for (const CommunicatorRow* row : CommunicatorsOf(timeline_, collective_, row_)) {
       if (collective_.communicator &&
-          (!row.comm_id || fmt::format("0x{:x}", row.comm_id->value) != *collective_.communicator))
+          (!row->comm_id || fmt::format("0x{:x}", row->comm_id->value) != *collective_.communicator))
         continue;
       std::vector<LoggedCall> calls;
-      for (const auto& member : row.members) {
+      for (const auto& member : row->members) {
         if (member.calls == 0 || FindOp(member.last_call.op) != op_ || !CountFits(member.last_call)) continue;
         const auto same = std::ranges::find(calls, member.last_call, &LoggedCall::call);
         if (same != calls.end())
           ++same->members;
         else
-          calls.push_back({&row, member.last_call, member.last_call_at, 1});
+          calls.push_back({row, member.last_call, member.last_call_at, 1});
       }
       for (const LoggedCall& call : calls) {
         if (!best || call.members > best->members) best = call;
@@ -117,39 +182,42 @@ class Inference {
   }
 
   void Ranks() {
-    RankSet seen = collective_.ranks_waiting;
-    seen.Add(collective_.ranks_absent);
-    if (op_->operation == Operation::kSendRecv) {
-      plan_.ranks = {
-          .value = 2, .basis = Basis::kDerived, .rule = "a send and its receive are replayed between two ranks"};
-    } else if (logged_ && logged_->communicator->nranks > 0) {
-      plan_.ranks = {.value = logged_->communicator->nranks,
-                     .basis = Basis::kObserved,
-                     .rule = "nranks of the communicator",
-                     .at = Line(logged_->where)};
-    } else if (group_ != nullptr && !group_->ranks.empty()) {
-      plan_.ranks = {.value = static_cast<int>(group_->ranks.size()),
-                     .basis = Basis::kObserved,
-                     .rule = "members of the group, as its recorders list them",
-                     .at = WorkLine()};
-    } else if (const auto ratio = RanksByRatio()) {
-      plan_.ranks = {
-          .value = *ratio, .basis = Basis::kDerived, .rule = "number of elements out and in", .at = WorkLine()};
-    } else if (IsDefaultGroup() && timeline_.world_size &&
-               timeline_.world_size->value >= static_cast<int>(seen.size())) {
-      plan_.ranks = {
-          .value = timeline_.world_size->value, .basis = timeline_.world_size->basis, .rule = "size of the job"};
-    } else {
-      plan_.ranks = {.value = static_cast<int>(seen.size()),
-                     .basis = Basis::kDerived,
-                     .rule = "ranks that the logs name for it",
-                     .at = WorkLine()};
-    }
+    MembersAsked asked{.row = row_, .recorded = group_, .by_elements = RanksByRatio(), .given = what_.ranks};
+    if (logged_) asked.called_on = logged_->communicator;
+    Members members = MembersOf(timeline_, collective_, asked);
+    if (op_->operation == Operation::kSendRecv && !what_.ranks) Pair(members);
+    plan_.ranks = std::move(members.count);
+    plan_.at_least = members.at_least;
+    if (what_.ranks && *what_.ranks < members.at_least)
+      plan_.notes.push_back(
+          fmt::format("the logs name at least {} ranks, and {} are run", members.at_least, *what_.ranks));
+    processes_ = std::move(members.processes);
+    plan_.places.resize(members.places.size());
+    for (std::size_t rank = 0; rank < members.places.size(); ++rank)
+      plan_.places[rank].was = std::move(members.places[rank]);
   }
 
-  bool IsDefaultGroup() const {
-    const std::string group = collective_.process_group.value_or("");
-    return group.empty() || group == "0" || group == "default_pg";
+  /// The two that are named, if they are two.
+  void Pair(Members& members) const {
+    std::vector<JobPlace> places;
+    std::vector<std::optional<std::uint32_t>> processes;
+    for (std::size_t i = 0; i < members.places.size(); ++i) {
+      const auto& rank = members.places[i].rank;
+      if (!rank || !(collective_.ranks_waiting.contains(*rank) || collective_.ranks_absent.contains(*rank))) continue;
+      places.push_back(members.places[i]);
+      processes.push_back(members.processes[i]);
+    }
+    if (places.size() != 2) {
+      places.clear();
+      processes.clear();
+    }
+    members = {.count = {.value = 2,
+                         .basis = Basis::kDerived,
+                         .rule = "a send and its receive are replayed between two ranks",
+                         .at = WorkLine()},
+               .at_least = 2,
+               .places = std::move(places),
+               .processes = std::move(processes)};
   }
 
   std::optional<int> RanksByRatio() const {
@@ -206,7 +274,10 @@ class Inference {
       return;
     }
     if (const auto usual = UsualDatatype()) {
-      plan_.datatype = {.value = *usual, .basis = Basis::kDerived, .rule = "the type of the job's other calls"};
+      plan_.datatype = {.value = static_cast<Datatype>(usual->last_call.datatype),
+                        .basis = Basis::kDerived,
+                        .rule = "the type of the job's other calls",
+                        .at = Line(usual->last_call_at)};
       return;
     }
     plan_.datatype = {.value = Datatype::kFloat32, .basis = Basis::kAssumed, .rule = "the log does not print it"};
@@ -231,15 +302,15 @@ class Inference {
     }
   }
 
-  std::optional<Datatype> UsualDatatype() const {
-    std::map<std::int32_t, std::size_t> votes;
+  /// One that made such a call, where all calls are of one type; nullptr: they are not.
+  const CommunicatorRow::Member* UsualDatatype() const {
+    std::map<std::int32_t, const CommunicatorRow::Member*> types;
     for (const CommunicatorRow& row : timeline_.communicators)
       for (const auto& member : row.members)
         if (member.calls > 0 && member.last_call.count > 1 && member.last_call.datatype >= 0 &&
             static_cast<std::size_t>(member.last_call.datatype) < kDatatypes.size())
-          ++votes[member.last_call.datatype];
-    if (votes.size() != 1) return std::nullopt;
-    return static_cast<Datatype>(votes.begin()->first);
+          types.emplace(member.last_call.datatype, &member);
+    return types.size() == 1 ? types.begin()->second : nullptr;
   }
 
   void Root() {
@@ -277,28 +348,68 @@ class Inference {
     return root;
   }
 
-  /// What the job set for NCCL and all ranks that print it agree on. What makes NCCL load code or touch files is named
-  /// and left to the user: a log could come from anywhere.
+  /// What the job set for NCCL: for all ranks what all of them print, for one what it alone prints. A rank whose NCCL
+  /// prints, and not this, had it not. What makes NCCL load code or touch files is named and left to the user: a log
+  /// could come from anywhere.
   void Environment() {
-    std::map<std::string, std::set<std::string>> values;
+    std::map<std::string, std::map<std::uint32_t, std::string>> values;  // by name and process
+    std::map<std::string, std::set<std::string>> of_nobody;              // whose process no line tells
+    std::set<std::uint32_t> speak;
     for (const Event& event : timeline_.events) {
       const auto* set = std::get_if<EnvironmentSet>(&event.what);
-      if (set != nullptr && set->name.starts_with("NCCL_") && !IsOfTheRun(set->name))
-        values[set->name].insert(set->value);
+      if (set == nullptr && !std::holds_alternative<CommInit>(event.what)) continue;
+      const auto process = timeline_.ProcessOf(event);
+      if (process) speak.insert(*process);
+      if (set == nullptr || !set->name.starts_with("NCCL_") || IsOfTheRun(set->name)) continue;
+      process ? (void)(values[set->name][*process] = set->value) : (void)of_nobody[set->name].insert(set->value);
     }
-    for (const auto& [name, seen] : values) {
-      if (seen.size() > 1)
-        plan_.notes.push_back(fmt::format("the ranks set {} differently; the replay leaves it alone", name));
-      else if (NamesFile(name))
-        plan_.notes.push_back(
-            fmt::format("the job set {}={}; set it yourself if the replay shall too", name, *seen.begin()));
-      else
-        plan_.env[name] = *seen.begin();
+    for (const auto& [name, seen] : of_nobody)
+      if (!values.contains(name)) SetForAll(name, seen);
+    for (const auto& [name, seen] : values) SetByRank(name, seen, speak);
+  }
+
+  void SetForAll(const std::string& name, const std::set<std::string>& seen) {
+    if (seen.size() > 1)
+      plan_.notes.push_back(fmt::format("the ranks set {} differently; the replay leaves it alone", name));
+    else if (NamesFile(name))
+      plan_.notes.push_back(
+          fmt::format("the job set {}={}; set it yourself if the replay shall too", name, *seen.begin()));
+    else
+      plan_.env[name] = *seen.begin();
+  }
+
+  void SetByRank(const std::string& name, const std::map<std::uint32_t, std::string>& by_process,
+                 const std::set<std::uint32_t>& speak) {
+    std::vector<std::optional<std::string>> by_rank;
+    std::set<std::string> seen;
+    const bool unplaced = std::ranges::none_of(processes_, [](const auto& process) { return process.has_value(); });
+    bool some_lack = false, some_unknown = unplaced;
+    for (const auto& process : processes_) {
+      const auto found = process ? by_process.find(*process) : by_process.end();
+      by_rank.push_back(found == by_process.end() ? std::nullopt : std::optional(found->second));
+      if (found != by_process.end()) seen.insert(found->second);
+      const bool silent = !process || !speak.contains(*process);
+      some_unknown = some_unknown || silent;
+      some_lack = some_lack || (found == by_process.end() && !silent);
     }
+    if (unplaced) {
+      for (const auto& [process, value] : by_process) seen.insert(value);
+      for (const std::uint32_t process : speak) some_lack = some_lack || !by_process.contains(process);
+    }
+    if (seen.empty()) return;  // others than those that are replayed
+    if (!some_lack && seen.size() == 1) return SetForAll(name, seen);
+    if (some_unknown || NamesFile(name)) {
+      plan_.notes.push_back(fmt::format("not all ranks set {} alike; the replay leaves it alone", name));
+      return;
+    }
+    for (std::size_t rank = 0; rank < by_rank.size(); ++rank)
+      if (by_rank[rank]) plan_.places[rank].env[name] = *by_rank[rank];
   }
 
   static bool IsOfTheRun(std::string_view name) {
-    return name.starts_with("NCCL_DEBUG") || name == "NCCL_HOSTID" || name == "NCCL_COMM_ID";
+    // How that process was to be spoken to, and not what its ranks do to one another.
+    return name.starts_with("NCCL_DEBUG") || name.starts_with("NCCL_RAS_") || name == "NCCL_HOSTID" ||
+           name == "NCCL_COMM_ID" || name == "NCCL_COMM_BLOCKING" || name == "NCCL_PROXY_DUMP_SIGNAL";
   }
   static bool NamesFile(std::string_view name) {
     return name.ends_with("_PLUGIN") || name.ends_with("_FILE") || name.ends_with("_PATH") ||
@@ -312,35 +423,75 @@ class Inference {
       plan_.notes.emplace_back("an all-reduce of one element is most likely a barrier");
     if (const auto nccl = timeline_.versions.find("nccl"); nccl != timeline_.versions.end() && !nccl->second.empty())
       plan_.notes.push_back(fmt::format("the job ran NCCL {}", fmt::join(nccl->second, " and ")));
+  }
+
+  void Cannot() {
+    if (!collective_.ranks_absent.empty())
+      plan_.cannot.push_back(fmt::format(
+          "rank {} never called the operation: a replay shows whether the machines can do it, not why {} did not",
+          FoldRanks(collective_.ranks_absent), collective_.ranks_absent.size() == 1 ? "that rank" : "those ranks"));
+    for (const std::string& claim : what_.disagreements)
+      plan_.cannot.push_back(
+          fmt::format("the ranks did not all do the same, and a replay asks all of them for one call: {}", claim));
+    if (const std::string elsewhere = WaitedElsewhere(); !elsewhere.empty()) plan_.cannot.push_back(elsewhere);
+    if (!what_.disagreements.empty()) return;
     if (group_ != nullptr && group_->divergence && collective_.seq == group_->divergence->seq)
       plan_.cannot.push_back(fmt::format(
           "the ranks called different things under number {} of the group: one call of all of them passes, which "
           "acquits the machines and not the program",
           group_->divergence->seq));
-    if (!collective_.ranks_absent.empty())
-      plan_.cannot.push_back(fmt::format(
-          "rank {} never called the operation: a replay shows whether the machines can do it, not why {} did not",
-          FoldRanks(collective_.ranks_absent), collective_.ranks_absent.size() == 1 ? "that rank" : "those ranks"));
-    const bool differs = std::ranges::any_of(timeline_.communicators,
-                                             [](const CommunicatorRow& row) { return row.divergence.has_value(); });
-    if (differs)
+    const bool called_otherwise = std::ranges::any_of(
+        timeline_.communicators, [](const CommunicatorRow& row) { return row.divergence.has_value(); });
+    if (called_otherwise || AskedOtherwise())
       plan_.cannot.emplace_back(
           "the ranks asked for different calls: that is in the program, and a replay asks all ranks for the same");
   }
 
+  /// In the operations of which each rank prints its own sizes all the same, others are a mismatch.
+  bool AskedOtherwise() const {
+    if (row_ == nullptr) return false;
+    const bool alike = op_->operation == Operation::kAllReduce || op_->operation == Operation::kBroadcast ||
+                       op_->operation == Operation::kReduce;
+    return std::ranges::any_of(row_->waiters, [&](const CollectiveRow::Waiter& waiter) {
+      return FindOp(waiter.work.op) != op_ || (alike && waiter.work.numel_in != row_->work.numel_in);
+    });
+  }
+
+  /// Ranks of the group that had gone on, or were to be somewhere else.
+  std::string WaitedElsewhere() const {
+    if (row_ == nullptr) return "";
+    for (const CollectiveRow& other : timeline_.collectives) {
+      if (&other == row_ || other.group != row_->group) continue;
+      std::vector<int> ranks;
+      for (const auto& waiter : other.waiters)
+        if (!collective_.ranks_waiting.contains(waiter.rank.value)) ranks.push_back(waiter.rank.value);
+      if (ranks.empty()) continue;
+      return fmt::format(
+          "the ranks were at different operations: rank {} waited in {}{}, and a replay asks all ranks for one call",
+          FoldRanks(ranks), other.work.op, other.work.seq ? fmt::format(" #{}", other.work.seq->value) : "");
+    }
+    return "";
+  }
+
   const Timeline& timeline_;
-  const CollectiveRef& collective_;
+  const ToReplay& what_;
   const CollectiveRow* row_;
+  CollectiveRef collective_;
   const RecordedGroup* group_;
   const ReplayOp* op_;
   std::optional<LoggedCall> logged_;
+  std::vector<std::optional<std::uint32_t>> processes_;  ///< by rank, beside the plan's places
   Plan plan_;
 };
 
 }  // namespace
 
-Plan PlanFrom(const Timeline& timeline, const CollectiveRef& collective) {
-  return Inference(timeline, collective).Run();
+Plan PlanFrom(const Timeline& timeline, const ToReplay& what) { return Inference(timeline, what).Run(); }
+
+bool TellsOfDisagreement(std::string_view cause, bool weighs, const CollectiveRef& collective) {
+  if (cause == "collective-mismatch") return true;
+  // Ranks that never came are named from the operation itself, where that is known.
+  return cause == "rank-absent" && weighs && collective.ranks_absent.empty();
 }
 
 std::string CommandLine(const Plan& plan) {

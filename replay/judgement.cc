@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "replay/links.h"
 #include "replay/ops.h"
@@ -78,14 +79,26 @@ string LastWords(const string& output) {
   return "";
 }
 
-Judgement OfDeath(const RunOutcome& run, const RankOutcome& dead) {
+/// Before anyone spoke to another the host or the installation is at fault, not the collective.
+bool IsAlone(const Step& step) { return step.phase <= Phase::kIdReceived || step.phase == Phase::kBuffersReady; }
+
+/// What it was in, or about to begin.
+Step Heading(const RankOutcome& rank, const Plan& plan) {
+  return rank.last == rank.doing ? StepAfter(rank.doing, plan) : rank.doing;
+}
+
+Judgement OfDeath(const RunOutcome& run, const RankOutcome& dead, const Plan& plan) {
   string how = dead.signal ? fmt::format("was killed by signal {} ({})", *dead.signal, ::strsignal(*dead.signal))
                            : fmt::format("exited with {}", dead.exit_code.value_or(0));
   string sentence =
       fmt::format("Rank {}{} {} {}{}.", dead.rank, On(run, dead), how, Where(dead), Others(run, {dead.rank}));
-  if (const string words = LastWords(dead.output); !words.empty())
-    sentence += fmt::format(" Its last words: {}", words);
-  return {RunVerdict::kRankDied, sentence, {{.rank = dead.rank, .to = {}}}};
+  if (!dead.ended_by.empty()) sentence += " " + Capital(dead.ended_by) + ".";
+  const string words = LastWords(dead.output);
+  if (!words.empty()) sentence += fmt::format(" Its last words: {}", words);
+  if (words.find("Resource temporarily unavailable") != string::npos)
+    sentence += " No more processes or threads may be started: ulimit -u, or pids.max of the cgroup.";
+  const bool of_host = !dead.ended_by.empty() || IsAlone(Heading(dead, plan));
+  return {of_host ? RunVerdict::kCouldNotRun : RunVerdict::kRankDied, sentence, {{.rank = dead.rank, .to = {}}}};
 }
 
 Judgement OfLostNode(const RunOutcome& run, std::size_t node) {
@@ -170,6 +183,9 @@ Judgement OfError(const RunOutcome& run, const RankOutcome& first) {
   while (!error.empty() && (error.back() == '.' || error.back() == '\n')) error.pop_back();
   const auto peer = alone ? std::nullopt : PeerOf(rank, run);
   const bool connecting = peer && (rank.doing.phase == Phase::kCommInit || rank.doing.phase == Phase::kConnected);
+  if (rank.pid == 0 && rank.doing.phase == Phase::kSpawned)
+    return {
+        RunVerdict::kCouldNotRun, fmt::format("{}{}.", Capital(error), On(run, rank)), {{.rank = rank.rank, .to = {}}}};
   string sentence = fmt::format("Rank {}{} failed in {}: {}{}.", rank.rank, On(run, rank), Text(rank.doing), error,
                                 Others(run, {rank.rank}));
   if (peer)
@@ -210,6 +226,17 @@ std::optional<Judgement> OfLinks(const RunOutcome& run) {
   for (const LinkRow& link : run.links) {
     if (IsDead(link)) dead.push_back(&link);
   }
+  // Bytes of which only the acknowledgement is lost are held up by the way back, which is dead by itself.
+  const auto arrives = [](const LinkRow* link) { return Arrives(*link) == true; };
+  const auto lost_back = [&](const LinkRow* link) {
+    return arrives(link) && std::ranges::any_of(dead, [&](const LinkRow* other) {
+             return other->from == link->to && other->to == link->from && Arrives(*other) == false;
+           });
+  };
+  std::set<std::pair<int, int>> one_way;
+  for (const LinkRow* link : dead)
+    if (lost_back(link)) one_way.insert({link->to, link->from});
+  std::erase_if(dead, [&](const LinkRow* link) { return one_way.contains({link->to, link->from}); });
   if (dead.empty()) return std::nullopt;
   std::ranges::stable_sort(dead, std::ranges::greater{}, [](const LinkRow* link) { return link->queued; });
   Judgement judgement{RunVerdict::kLinkDead, "", {}};
@@ -223,6 +250,12 @@ std::optional<Judgement> OfLinks(const RunOutcome& run) {
     ++touched[link->to];
   }
   judgement.sentence = Capital(judgement.sentence) + ".";
+  for (const auto& [from, to] : one_way)
+    judgement.sentence += fmt::format(
+        " What rank {1} sends arrives at rank {0}, and what rank {0} sends does not arrive at rank {1}: it is lost on "
+        "the "
+        "way from rank {0} to rank {1}.",
+        from, to);
   judgement.sentence += CommonNodes(run, dead);
   if (dead.size() > 1) {
     for (const auto& [rank, links] : touched) {
@@ -233,6 +266,15 @@ std::optional<Judgement> OfLinks(const RunOutcome& run) {
 }
 
 Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseconds waited) {
+  std::vector<int> silent;
+  for (const RankOutcome& rank : run.ranks)
+    if (!rank.spoke && rank.pid > 0) silent.push_back(rank.rank);
+  if (!silent.empty())
+    return {RunVerdict::kCouldNotRun,
+            fmt::format("The worker{} of {} said nothing within {:.1f} s: is inquest-replay-worker that of this "
+                        "version, and can it be run?",
+                        silent.size() == 1 ? "" : "s", Ranks(silent), Seconds(waited)),
+            {{.rank = silent.front(), .to = {}}}};
   const RankOutcome *behind = nullptr, *ahead = nullptr;
   for (const RankOutcome& rank : run.ranks) {
     if (behind == nullptr || IsBefore(rank.doing, behind->doing)) behind = &rank;
@@ -266,6 +308,31 @@ Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseco
   return judgement;
 }
 
+/// With all others that the picture shows standing as well.
+Judgement OfStopped(const RunOutcome& run, const RankOutcome& first) {
+  Judgement judgement{RunVerdict::kRankStopped, "", {}};
+  std::vector<int> ranks;
+  bool alike = true;
+  for (const RankOutcome& rank : run.ranks) {
+    const bool stands = rank.process_state.starts_with('T') || rank.process_state.starts_with('t');
+    if (rank.stopped.empty() && !stands) continue;
+    ranks.push_back(rank.rank);
+    judgement.blamed.push_back({.rank = rank.rank, .to = {}});
+    alike = alike && (rank.stopped.empty() || rank.stopped == first.stopped);
+  }
+  const string where = ranks.size() == 1 ? " " + Where(first) : "";
+  judgement.sentence = fmt::format("{}{} {} {}{}{}.", Capital(Ranks(ranks)), ranks.size() == 1 ? On(run, first) : "",
+                                   ranks.size() == 1 ? "is" : "are", alike ? first.stopped : "stopped or held", where,
+                                   Others(run, ranks));
+  return judgement;
+}
+
+string OfInterrupt(const RunOutcome& run) {
+  for (const NodeOutcome& node : run.nodes)
+    if (node.interrupted) return fmt::format("{} was interrupted before the run was over.", Capital(node.name));
+  return "Interrupted before the run was over.";
+}
+
 /// The first to match, by the time it ended.
 const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcome&)) {
   const RankOutcome* first = nullptr;
@@ -275,24 +342,20 @@ const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcom
   return first;
 }
 
-}  // namespace
-
-Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
+Judgement JudgeHere(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
+  // What came after it came of it.
+  if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, OfInterrupt(run), {}};
   const auto lost = std::ranges::find_if(run.nodes, [](const NodeOutcome& node) { return !node.lost.empty(); });
   if (lost != run.nodes.end()) return OfLostNode(run, static_cast<std::size_t>(lost - run.nodes.begin()));
   if (const auto* dead = First(run, [](const RankOutcome& r) { return Died(r) && !Finished(r); }))
-    return OfDeath(run, *dead);
+    return OfDeath(run, *dead, plan);
   if (const auto* still = First(run, [](const RankOutcome& r) { return !r.stopped.empty(); }))
-    return {RunVerdict::kRankStopped,
-            fmt::format("Rank {}{} is {} {}{}.", still->rank, On(run, *still), still->stopped, Where(*still),
-                        Others(run, {still->rank})),
-            {{.rank = still->rank, .to = {}}}};
+    return OfStopped(run, *still);
   if (First(run, [](const RankOutcome& r) { return r.asked.has_value(); }) != nullptr) return OfMismatch(run, plan);
   if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); }))
     return OfWrongData(run, *wrong);
   if (const auto* failed = First(run, [](const RankOutcome& r) { return !r.error.empty(); }))
     return OfError(run, *failed);
-  if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, "Interrupted before the run was over.", {}};
   if (ending == Ending::kDeadline) {
     if (auto links = OfLinks(run)) return *links;
     return OfHang(run, plan, waited);
@@ -302,6 +365,32 @@ Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chr
                       run.ranks.size() == 1 ? "" : "s",
                       plan.operation.value == Operation::kBarrier ? "" : ", data verified"),
           {}};
+}
+
+/// Ranks of a group are counted anew: who they are in the job, and where that was.
+string InTheJob(const Judgement& judgement, const Plan& plan) {
+  constexpr std::size_t kShown = 4;
+  std::vector<int> named;
+  for (const Blamed& blamed : judgement.blamed)
+    for (const std::optional<int>& rank : {blamed.rank, blamed.to})
+      if (rank && named.size() < kShown && std::ranges::find(named, *rank) == named.end()) named.push_back(*rank);
+  string text;
+  for (const int rank : named) {
+    if (static_cast<std::size_t>(rank) >= plan.places.size()) continue;
+    const JobPlace& was = plan.places[static_cast<std::size_t>(rank)].was;
+    if (!was.rank || *was.rank == rank) continue;
+    text += fmt::format(" Rank {} was rank {} of the job{}{}.", rank, *was.rank,
+                        was.host.empty() ? "" : " on " + was.host, was.bus_id.empty() ? "" : ", GPU " + was.bus_id);
+  }
+  return text;
+}
+
+}  // namespace
+
+Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
+  Judgement judgement = JudgeHere(run, plan, ending, waited);
+  judgement.sentence += InTheJob(judgement, plan);
+  return judgement;
 }
 
 Step StepAfter(const Step& step, const Plan& plan) {

@@ -16,6 +16,10 @@ Result<std::vector<NodeShare>> InBlocks(int ranks, int nodes, bool several_on_ho
 /// `0-3 on node 0, 4-7 on node 1`.
 std::string LayoutText(const std::vector<NodeShare>& shares);
 
+/// Every rank on the host and the GPU that it had in the job, where these are those hosts; what is not as it was, the
+/// plan says. `may_move`: nobody said which ranks go to which node.
+Plan WhereTheyWere(Plan plan, const std::vector<CrewMember>& members, bool may_move);
+
 /// Every rank in its place by Plan::shares: its node, the address by which the others reach it, its GPU.
 Plan Placed(Plan plan, const std::vector<CrewMember>& members);
 

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -44,6 +45,7 @@ struct SocketRow {
   std::uint64_t inode = 0, receive_queue = 0, send_queue = 0, acked = 0, received = 0;
   std::uint32_t retransmits = 0;
   milliseconds since_ack{};
+  std::uint64_t segments_out = 0, segments_in = 0;
   std::string net = {};
 };
 using Sockets = std::map<std::uint64_t, SocketRow>;  // by inode
@@ -83,6 +85,8 @@ SocketRow RowOf(const inet_diag_msg& message, std::size_t length) {
       row.received = info.tcpi_bytes_received;
       row.retransmits = std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_backoff);
       row.since_ack = milliseconds(info.tcpi_last_ack_recv);
+      row.segments_out = info.tcpi_segs_out;
+      row.segments_in = info.tcpi_segs_in;
     }
     at += (attribute.rta_len + 3U) & ~3U;
   }
@@ -156,10 +160,14 @@ Sockets Look(const std::map<int, pid_t>& pid_of_rank) {
       continue;
     }
     const OwnedFd other(::open(fmt::format("/proc/{}/ns/net", pid).c_str(), O_RDONLY | O_CLOEXEC));
-    std::thread([&] {  // a namespace is entered by a thread, for good
-      if (other.is_open() && ::setns(other.get(), CLONE_NEWNET) == 0) dump();
-    })
-        .join();
+    if (!other.is_open()) continue;
+    try {
+      std::thread([&] {  // a namespace is entered by a thread, for good
+        if (::setns(other.get(), CLONE_NEWNET) == 0) dump();
+      })
+          .join();
+    } catch (const std::system_error&) {  // no thread can be had
+    }
   }
   return sockets;
 }
@@ -177,6 +185,8 @@ LinkRow RowFrom(const SocketSight& sender, int to, const SocketSight* receiver) 
   if (receiver != nullptr) {
     row.received = receiver->received_later;
     row.unread = receiver->unread_later;
+    if (sender.segments_out > 0 && receiver->segments_in > 0)
+      row.lost = static_cast<std::int64_t>(sender.segments_out) - static_cast<std::int64_t>(receiver->segments_in);
     row.moves =
         row.moves || receiver->received_later != receiver->received || receiver->unread_later != receiver->unread;
   }
@@ -217,7 +227,9 @@ std::vector<SocketSight> LookAtSockets(const std::map<int, pid_t>& pid_of_rank, 
                       .unread_later = later.receive_queue,
                       .queued = later.send_queue,
                       .retransmits = later.retransmits,
-                      .since_ack = later.since_ack});
+                      .since_ack = later.since_ack,
+                      .segments_out = later.segments_out,
+                      .segments_in = later.segments_in});
   }
   return sights;
 }
@@ -238,7 +250,13 @@ LinkPicture LinksBetween(const std::vector<SocketSight>& sockets) {
   }
   LinkPicture picture;
   std::vector<LinkRow>& links = picture.links;
-  for (const auto& [endpoint, rank] : listeners) picture.listeners.emplace(endpoint.second, rank);
+  std::set<std::string> shared;  // by ranks of two hosts or namespaces
+  const auto is_at = [&](const std::string& endpoint, int rank) {
+    if (picture.listeners.emplace(endpoint, rank).first->second != rank) shared.insert(endpoint);
+  };
+  for (const auto& [endpoint, rank] : listeners) is_at(endpoint.second, rank);
+  for (const auto& [ends, sender] : by_ends) is_at(sender->local, sender->rank);
+  for (const std::string& endpoint : shared) picture.listeners.erase(endpoint);
   for (const auto& [ends, sender] : by_ends) {
     const auto other = by_ends.find({ends.second, ends.first});
     if (other != by_ends.end()) {
@@ -252,6 +270,12 @@ LinkPicture LinksBetween(const std::vector<SocketSight>& sockets) {
     return std::tuple(link.from, link.to, link.from_address, link.to_address);
   });
   return picture;
+}
+
+std::optional<bool> Arrives(const LinkRow& link) {
+  if (!IsDead(link) || !link.connected || !link.lost) return std::nullopt;
+  // A link that was cut both ways has lost at least what it sent again.
+  return *link.lost <= 0;
 }
 
 bool IsDead(const LinkRow& link) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,13 @@ struct SocketSight {
   std::uint64_t queued = 0;
   std::uint32_t retransmits = 0;
   std::chrono::milliseconds since_ack{};
+  std::uint64_t segments_out = 0, segments_in = 0;  ///< at the second; those sent again too
 };
 
 struct LinkPicture {
   std::vector<LinkRow>
       links;  ///< two a connection, one in each direction, and one for each that is not made yet; by ranks
-  std::map<std::string, int> listeners;  ///< `10.0.0.2:4711` -> rank
+  std::map<std::string, int> listeners;  ///< `10.0.0.2:4711` -> rank: who listens there, or has a connection there
 };
 
 /// The host and network namespace of the caller, as SocketSight::net has it.
@@ -42,6 +44,10 @@ std::vector<SocketSight> LookAtSockets(const std::map<int, pid_t>& pid_of_rank, 
 
 /// Joins the two ends of each connection by their addresses, over all nodes.
 LinkPicture LinksBetween(const std::vector<SocketSight>& sockets);
+
+/// Of a dead link: whether all that is sent arrives, and only the news of that does not come back. nullopt: it tells
+/// neither.
+std::optional<bool> Arrives(const LinkRow& link);
 
 /// Holds bytes that do not arrive, though the receiver reads: neither acknowledged nor waiting at the other end.
 bool IsDead(const LinkRow& link);

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 
 #include "replay/proc.h"
 
@@ -66,6 +67,14 @@ void LocalNode::Start(const StartOrder& order) {
   ranks_.clear();
   events_.clear();
   failure_seen_ = false;
+  taken_ = {};
+  std::vector<StartWork> works;
+  for (const RankOrder& rank : order.ranks) works.push_back(rank.work);
+  // Each alone would find that there is room, and all of them would be killed for it.
+  if (const std::string why = WhyTooLarge(works, RoomForRanks(), order.on_host); !why.empty()) {
+    Add(RankNotSpawned{order.ranks.front().rank, why});
+    return;
+  }
   for (const RankOrder& rank : order.ranks) {
     if (!Spawn(order, rank)) return;
   }
@@ -79,12 +88,14 @@ bool LocalNode::Spawn(const StartOrder& order, const RankOrder& wanted) {
   for (const auto& [name, value] : wanted.env) ordered[name] = value;
   Result<WorkerProcess> process = SpawnWorker(command, Environment(ordered));
   if (!process) {
-    Add(RankNotSpawned{wanted.rank, fmt::format("{}: {}", process.error().where, process.error().message)});
+    Add(RankNotSpawned{wanted.rank, fmt::format("{}: {}", process.error().where, process.error().message) +
+                                        (process.error().hint.empty() ? "" : "; " + process.error().hint)});
     return false;
   }
   Rank& rank = ranks_[wanted.rank];
   rank.process = std::move(*process);
   rank.env = std::move(ordered);
+  rank.before = OomKillsAround(rank.process.pid);
   rank.heard = Clock::now();
   Watch(rank.process.socket.get(), wanted.rank, kSocket);
   Watch(rank.process.output.get(), wanted.rank, kOutput);
@@ -133,6 +144,12 @@ std::vector<NodeEvent> LocalNode::Take() {
       }
     }
   }
+  // Where this process itself stood still, its silence is nobody's.
+  const Clock::time_point now = Clock::now();
+  if (taken_ != Clock::time_point() && now - taken_ > kSilence / 2) {
+    for (auto& [number, rank] : ranks_) rank.heard = now;
+  }
+  taken_ = now;
   LookForSilence();
   return std::exchange(events_, {});
 }
@@ -148,8 +165,16 @@ void LocalNode::Receive(int number) {
       return;
     }
     rank.heard = Clock::now();
-    if (auto message = DecodeToSupervisor({packet_.data(), static_cast<std::size_t>(got)}))
+    if (auto message = DecodeToSupervisor({packet_.data(), static_cast<std::size_t>(got)})) {
       Hear(number, std::move(*message));
+      continue;
+    }
+    rank.socket_open = false;
+    rank.process.socket.Close();
+    Add(RankNotSpawned{number,
+                       fmt::format("what the worker of rank {} says is not understood: {} is of another version, "
+                                   "or its memory is spoilt",
+                                   number, setup_.worker)});
   }
 }
 
@@ -200,6 +225,7 @@ void LocalNode::Bury(int number) {
   rank.process.pidfd.Close();
   RankEnded ended{.rank = number, .exit_code = {}, .signal = {}, .output = rank.output};
   (status.si_code == CLD_EXITED ? ended.exit_code : ended.signal) = status.si_status;
+  if (ended.signal == SIGKILL) ended.why = WhyOom(rank.before);
   Add(std::move(ended));
 }
 
@@ -249,7 +275,7 @@ void LocalNode::Look(const LookOrder& order) {
   for (const auto& [number, rank] : ranks_) {
     if (rank.alive) living.push_back({number, rank.process.pid, rank.env});
   }
-  looks_.emplace_back([this, order, living = std::move(living), pids = Pids()] {
+  auto look = [this, order, living = std::move(living), pids = Pids()] {
     NodeSaw saw{.id = order.id, .ranks = {}, .sockets = {}, .texts = {}};
     std::map<int, RankSight> sights;
     if (order.threads) {
@@ -277,7 +303,12 @@ void LocalNode::Look(const LookOrder& order) {
       seen_.push_back(std::move(saw));
     }
     ::eventfd_write(wake_.get(), 1);
-  });
+  };
+  try {
+    looks_.emplace_back(look);
+  } catch (const std::system_error&) {
+    look();  // no thread can be had: late, and all the same
+  }
 }
 
 /// From the thread of a look; the node's own reads what they print. Last of all, since a handler may hang or spoil what

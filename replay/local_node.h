@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "replay/memory.h"
 #include "replay/node.h"
 #include "replay/spawn.h"
 
@@ -33,6 +34,7 @@ class LocalNode final : public Node {
     WorkerProcess process;
     std::map<std::string, std::string> env;  ///< what the order sets for it
     std::string output;
+    OomKills before;            ///< when it was started
     Clock::time_point heard{};  ///< any packet
     bool alive = true, socket_open = true, output_open = true, told_stopped = false;
   };
@@ -60,6 +62,7 @@ class LocalNode final : public Node {
   std::vector<NodeEvent> events_;
   std::string packet_;
   bool failure_seen_ = false;
+  Clock::time_point taken_{};  ///< when Take was called last
 
   std::vector<std::thread> looks_;
   std::mutex mutex_;           ///< guards what follows

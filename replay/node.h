@@ -28,6 +28,7 @@ struct RankOrder {
 struct StartOrder {
   std::map<std::string, std::string> env = {};  ///< of every rank, beside what the node's workers inherit
   std::vector<RankOrder> ranks = {};
+  int on_host = 0;  ///< ranks of all nodes on this one's host, which share its memory
 };
 
 /// A picture of the ranks that are alive. Answered by one NodeSaw with the same id.
@@ -52,7 +53,7 @@ struct RankSpawned {
 struct RankNotSpawned {
   static constexpr std::string_view kKind = "not-spawned";
   int rank = 0;
-  std::string error;
+  std::string error;  ///< a sentence without its end
 };
 struct RankSaid {  ///< all but heartbeats that hold nothing new
   static constexpr std::string_view kKind = "said";
@@ -63,7 +64,8 @@ struct RankEnded {
   static constexpr std::string_view kKind = "ended";
   int rank = 0;
   std::optional<int> exit_code, signal;
-  std::string output;  ///< the end of what it printed
+  std::string output;    ///< the end of what it printed
+  std::string why = {};  ///< where somebody else than the collective ended it: `the kernel's OOM killer ...`
 };
 struct RankStopped {  ///< told once
   static constexpr std::string_view kKind = "stopped";
@@ -86,7 +88,8 @@ struct NodeSaw {
 };
 struct NodeLost {  ///< nothing will be heard from it any more
   static constexpr std::string_view kKind = "lost";
-  std::string why;  ///< `its connection was closed`
+  std::string why;           ///< `its connection was closed`
+  bool interrupted = false;  ///< somebody ended it, as it says itself
 };
 
 struct NodeEvent {

@@ -54,6 +54,8 @@ struct RankOutcome {
   std::string process_state;                    ///< `S (sleeping)` at the end; empty: gone or not looked at
   std::optional<int> exit_code, signal;         ///< neither: it lived until the supervisor ended it
   std::chrono::nanoseconds ended_at{};          ///< of exit_code or signal
+  std::string ended_by = {};                    ///< what ended it that is no part of the collective: the OOM killer
+  bool spoke = false;                           ///< its worker said hello
   std::vector<std::chrono::nanoseconds> times;  ///< of each completed iteration
   std::string stopped;                          ///< why it stands still: `stopped (SIGSTOP)`; empty: it does not
   std::optional<Call> asked;                    ///< what it asked for, where the plan wants another call
@@ -76,13 +78,15 @@ struct LinkRow {
   std::uint32_t retransmits = 0;  ///< of the oldest segment in a row
   std::chrono::milliseconds since_ack{};
   bool connected = true;
-  bool moves = false;  ///< between two looks
+  bool moves = false;                     ///< between two looks
+  std::optional<std::int64_t> lost = {};  ///< segments that were sent and did not arrive; nullopt: not known
 };
 
 /// One node of several.
 struct NodeOutcome {
-  std::string name;  ///< `node 1 (hostb)`
-  std::string lost;  ///< why nothing is heard from it any more; empty: it is there
+  std::string name;          ///< `node 1 (hostb)`
+  std::string lost;          ///< why nothing is heard from it any more; empty: it is there
+  bool interrupted = false;  ///< somebody ended it
   std::chrono::nanoseconds lost_at{};
 };
 

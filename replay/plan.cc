@@ -93,7 +93,15 @@ Plan WithGiven(Plan plan, const GivenArguments& given) {
 }
 
 std::optional<Error> WhyNotRunnable(const Plan& plan) {
-  if (plan.ranks.value < 1) return Error{"the number of ranks is not known", "give --ranks", ""};
+  if (plan.ranks.value < 1)
+    return Error{plan.at_least > 0
+                     ? fmt::format("the number of ranks is not known: at least {}, which the logs name", plan.at_least)
+                     : "the number of ranks is not known",
+                 "give --ranks", ""};
+  if (plan.ranks.basis != Basis::kGiven && plan.ranks.value < plan.at_least)
+    return Error{fmt::format("{} ranks would be run ({}), and the logs name {}", plan.ranks.value, plan.ranks.rule,
+                             plan.at_least),
+                 "give --ranks", ""};
   const int most = plan.engine == "gloo" ? kMostRanksOfGloo : kMostRanks;
   if (plan.ranks.value > most)
     return Error{fmt::format("{} ranks are more than a replay with {} can start", plan.ranks.value, plan.engine),
@@ -111,15 +119,17 @@ std::vector<ArgumentLine> Arguments(const Plan& plan) {
   const ReplayOp& op = RowOf(plan.operation.value);
   const auto number = [](auto value) { return fmt::format("{}", value); };
   const auto name = [](auto value) { return std::string(Name(value)); };
+  const auto known = [](auto value) { return value > 0 ? fmt::format("{}", value) : "unknown"; };
   std::vector<ArgumentLine> lines = {LineOf("op", plan.operation, name)};
+  if (!plan.has_operation()) lines.front().value = "unknown";
   if (op.operation != Operation::kBarrier) {
-    lines.push_back(LineOf("count", plan.count, number));
+    lines.push_back(LineOf("count", plan.count, known));
     lines.push_back(LineOf("dtype", plan.datatype, name));
   }
   if (op.needs_redop) lines.push_back(LineOf("redop", plan.redop, name));
   if (op.needs_root) lines.push_back(LineOf("root", plan.root, number));
   if (op.needs_peer) lines.push_back(LineOf("peer", plan.peer, number));
-  lines.push_back(LineOf("ranks", plan.ranks, number));
+  lines.push_back(LineOf("ranks", plan.ranks, known));
   if (plan.nodes.basis != Basis::kAssumed) lines.push_back(LineOf("nodes", plan.nodes, number));
   return lines;
 }

@@ -53,12 +53,21 @@ struct Fault {
   std::optional<Call> call = {};        ///< kAlter: what the rank asks for
 };
 
+/// Where a rank was in the job. What no line says is empty.
+struct JobPlace {
+  std::optional<int> rank = {};  ///< the job's number of it
+  std::string host = {}, bus_id = {};
+  std::optional<int> device = {};  ///< among those that the process saw
+  std::optional<SourceLine> at = {};
+};
+
 /// One place of a rank.
 struct RankPlace {
   int node = 0;                            ///< counted from 0
   std::vector<std::string> launcher = {};  ///< words in front of the worker: `ip netns exec node1`; must exec, not fork
   std::map<std::string, std::string> env = {};      ///< beside Plan::env, for this rank alone
   std::map<std::string, std::string> options = {};  ///< beside Plan::options
+  JobPlace was = {};                                ///< of the rank of the job that it stands for
 };
 
 /// So many ranks, one after the other, on that node.
@@ -74,7 +83,8 @@ struct Plan {
   Argument<int> root{.value = 0};
   Argument<int> peer{.value = 1};
   Argument<bool> in_place{.value = false};
-  Argument<int> ranks;
+  Argument<int> ranks;  ///< 0: not known
+  int at_least = 0;     ///< ranks that the logs name, where they do not say how many there are
   Argument<int> nodes{.value = 1, .rule = "this host alone"};
   std::vector<NodeShare> shares = {};  ///< in the order of ranks; empty: all here
   std::vector<std::uint64_t> splits = {};
@@ -90,6 +100,9 @@ struct Plan {
   bool compare_descriptors = true;  ///< off by the fault `unchecked`: what the library itself makes of a mismatch
   Deadlines deadlines = {};
   std::vector<Fault> faults = {};
+
+  /// Whether a log or an option names one.
+  bool has_operation() const { return operation.basis != Basis::kAssumed; }
 
   std::vector<std::string> notes =
       {};  ///< what a reader must know beforehand: `the log shows the first tensor's size only`

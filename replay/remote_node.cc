@@ -35,6 +35,7 @@ void RemoteNode::Start(const StartOrder& order) {
   ++run_;
   heard_ = Clock::now();
   lost_ = false;  // it is told again, in this run
+  taken_ = {};
   logs_.clear();
   for (const RankOrder& rank : order.ranks) {
     const auto file = rank.env.find(std::string(kLogFileVariable));
@@ -63,7 +64,11 @@ std::vector<NodeEvent> RemoteNode::Take() {
     Send(CoordinatorBeat{});
     next_beat_ = Clock::now() + kBeat;
   }
-  if (const std::string why = WhyLost(); !why.empty()) {
+  // Where this process itself stood still, the others' silence is nobody's.
+  const Clock::time_point now = Clock::now();
+  if (taken_ != Clock::time_point() && now - taken_ > kSilence / 2) heard_ = std::max(heard_, now - kSilence / 2);
+  taken_ = now;
+  if (const std::string why = lost_ ? "" : WhyLost(); !why.empty()) {
     lost_ = true;
     channel_.Close(why);
     events.push_back({Clock::now(), NodeLost{why}});
@@ -88,8 +93,12 @@ std::string RemoteNode::WhyLost() const {
 void RemoteNode::Hear(ToCoordinator message, std::vector<NodeEvent>& events) {
   if (auto* report = std::get_if<Report>(&message)) {
     report->event.at = Here(report->event.at);
-    if (report->run == run_ && !std::holds_alternative<NodeLost>(report->event.what))
-      events.push_back(std::move(report->event));
+    if (report->run != run_) return;
+    if (auto* leaves = std::get_if<NodeLost>(&report->event.what)) {
+      lost_ = true;
+      leaves->interrupted = true;  // all that it can say of itself
+    }
+    events.push_back(std::move(report->event));
   } else if (const auto* beat = std::get_if<AgentBeat>(&message)) {
     Here(beat->at);
   } else if (const auto* piece = std::get_if<LogPiece>(&message)) {

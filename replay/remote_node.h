@@ -42,7 +42,7 @@ class RemoteNode final : public Node {
   std::optional<ProbeAnswer> answer_;
   int run_ = 0;
   bool lost_ = false;
-  Clock::time_point heard_{}, next_beat_{};
+  Clock::time_point heard_{}, next_beat_{}, taken_{};
   std::optional<Clock::duration> offset_;  ///< what its clock lacks, and the shortest way of a message
   struct Log {
     std::string path;  ///< of our own making

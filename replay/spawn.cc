@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -79,11 +81,27 @@ void OwnedFd::Close() {
 
 namespace {
 
+/// Which limit it was, and what shows it.
+std::string HintOf(int error) {
+  const auto limit = [](__rlimit_resource_t which) {
+    rlimit value{};
+    return ::getrlimit(which, &value) != 0 || value.rlim_cur == RLIM_INFINITY ? "unlimited"
+                                                                              : fmt::format("{}", value.rlim_cur);
+  };
+  if (error == EMFILE) return fmt::format("this process may have {} open files (ulimit -n)", limit(RLIMIT_NOFILE));
+  if (error == ENFILE) return "the host has no more open files (sysctl fs.file-max)";
+  if (error == EAGAIN)
+    return fmt::format("this user may have {} processes (ulimit -u), and its cgroup perhaps fewer (pids.max)",
+                       limit(RLIMIT_NPROC));
+  if (error == ENOMEM) return "the host has no memory left";
+  return "";
+}
+
 Result<WorkerProcess> Spawn(const std::vector<std::string>& command, const std::vector<std::string>& env, int kind,
                             int number) {
   std::array<int, 2> sockets{}, pipe{};
   const auto failed = [&](const char* what, int error) {
-    return Error{fmt::format("{}: {}", what, std::strerror(error)), "", command[0]};
+    return Error{fmt::format("{}: {}", what, std::strerror(error)), HintOf(error), command[0]};
   };
   if (::socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, sockets.data()) != 0) return failed("no socket", errno);
   WorkerProcess process;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 #include <set>
 
@@ -21,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kTick{50}, kProgress{200}, kHeartbeat{100}, kLinksApart{150};
 constexpr milliseconds kLate{1000};  ///< behind the others, to be worth a note
 /// After a first event, for its causes to show too: an error of rank 0 may come before the news of rank 1's death.
+constexpr std::size_t kMostLookedAt = 64;  ///< ranks, each of which may have a connection to each
+constexpr milliseconds kSettleStopped{250}, kSettleInterrupt{400};
+constexpr milliseconds kSuspended{1000};  ///< between two looks, of which there are twenty a second
 constexpr milliseconds kSettleDeath{100}, kSettleError{400}, kSettleMismatch{50};
 constexpr milliseconds kGrace{300}, kKillPatience{2000}, kBacktraceLimit{5000}, kLogsLimit{30'000};
 constexpr milliseconds kPictureLimit{1000};  ///< beyond kLinksApart: a node that does not answer is left out
@@ -50,7 +54,9 @@ class Run {
     milliseconds late{};        ///< behind the others, when it last began a step
   };
 
-  nanoseconds Now() const { return Clock::now() - begin_; }
+  /// Time that goes on while this process does: what it missed is nobody's delay.
+  Clock::time_point Moment() const { return Clock::now() - suspended_; }
+  nanoseconds Now() const { return Moment() - begin_; }
   RankOutcome& Of(std::size_t rank) { return out_.ranks[rank]; }
   RankPlace PlaceOf(std::size_t rank) const { return rank < plan_.places.size() ? plan_.places[rank] : RankPlace{}; }
 
@@ -72,9 +78,17 @@ class Run {
     }
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       orders[node].env = plan_.env;
+      orders[node].on_host = OnHostOf(node, orders);
       nodes_[node]->Start(orders[node]);
     }
     Poll(milliseconds(0));
+  }
+
+  int OnHostOf(std::size_t node, const std::vector<StartOrder>& orders) const {
+    std::size_t ranks = orders[node].ranks.size();
+    for (std::size_t other = 0; other < orders.size() && orders.size() <= setup_.hosts.size(); ++other)
+      if (other != node && setup_.hosts[other] == setup_.hosts[node]) ranks += orders[other].ranks.size();
+    return static_cast<int>(ranks);
   }
 
   StartWork WorkOf(std::size_t rank, const RankPlace& place) const {
@@ -107,19 +121,45 @@ class Run {
     if (ending_) return;
     ending_ = ending;
     out_.event_at = Now();
-    judge_at_ = Clock::now() + settle;
+    judge_at_ = Moment() + settle;
+  }
+
+  /// An event that an interrupt of everything brings about as well, and before we hear of that.
+  bool MayBeOfInterrupt() const {
+    const auto of_signal = [](const RankOutcome& rank) {
+      return !rank.signal || *rank.signal == SIGINT || *rank.signal == SIGTERM || *rank.signal == SIGHUP;
+    };
+    const bool dead = std::ranges::any_of(out_.ranks, [](const RankOutcome& rank) { return rank.signal.has_value(); });
+    const bool lost = std::ranges::any_of(out_.nodes, [](const NodeOutcome& node) { return !node.lost.empty(); });
+    return ending_ == Ending::kEvent && (dead || lost) && std::ranges::all_of(out_.ranks, of_signal);
+  }
+
+  /// Stopped by a terminal, a scheduler, a debugger: nothing was watched meanwhile.
+  void NoteSuspension() {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point before = std::exchange(looked_, now);
+    const auto gap = now - before;
+    if (before == Clock::time_point() || gap < kSuspended || leaving_) return;
+    suspended_ += gap - kTick;
+    resumed_ = now;
+    out_.notes.push_back(
+        fmt::format("This program was itself suspended for {:.1f} s; no deadline and no lateness counts them.",
+                    std::chrono::duration<double>(gap).count()));
   }
 
   void Watch() {
-    while (!ending_ || Clock::now() < judge_at_) {
+    while (!ending_ || Moment() < judge_at_) {
       Poll(kTick);
-      const Clock::time_point now = Clock::now();
+      const Clock::time_point now = Moment();
       if (now >= next_progress_ && setup_.progress) {
         out_.took = Now();
         setup_.progress(out_);
         next_progress_ = now + kProgress;
       }
-      if (setup_.interrupted && setup_.interrupted()) Note(Ending::kInterrupted, milliseconds(0));
+      if (setup_.interrupted && setup_.interrupted()) {
+        if (MayBeOfInterrupt()) ending_ = Ending::kInterrupted;
+        Note(Ending::kInterrupted, milliseconds(0));
+      }
       if (!ending_) LookAtDeadlines(now);
       if (!ending_ &&
           std::ranges::all_of(out_.ranks, [](const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }))
@@ -132,10 +172,11 @@ class Run {
     for (std::size_t node = 0; node < nodes_.size(); ++node)
       ready.push_back({lost_[node] ? -1 : nodes_[node]->fd(), POLLIN, 0});
     (void)::poll(ready.data(), ready.size(), static_cast<int>(limit.count()));
+    NoteSuspension();
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (lost_[node]) continue;
       for (NodeEvent& event : nodes_[node]->Take()) {
-        at_ = std::max(event.at - begin_, nanoseconds(0));
+        at_ = std::max(event.at - suspended_ - begin_, nanoseconds(0));
         std::visit([&](auto& what) { Happened(node, what); }, event.what);
       }
     }
@@ -152,14 +193,16 @@ class Run {
     if (!Has(node, spawned.rank)) return;
     const auto rank = static_cast<std::size_t>(spawned.rank);
     ranks_[rank].alive = true;
-    ranks_[rank].moved = Clock::now();
+    ranks_[rank].moved = Moment();
     Of(rank).pid = spawned.pid;
     Of(rank).phases[Phase::kSpawned] = {.iteration = 0, .begun = at_, .reached = at_};
   }
 
   void Happened(std::size_t node, const RankNotSpawned& refused) {
     if (!Has(node, refused.rank)) return;
-    Of(static_cast<std::size_t>(refused.rank)).error = refused.error;
+    RankOutcome& rank = Of(static_cast<std::size_t>(refused.rank));
+    if (rank.error.empty()) rank.error = refused.error;
+    if (rank.ended_at.count() == 0) rank.ended_at = at_;
     Note(Ending::kEvent, milliseconds(0));
   }
 
@@ -183,13 +226,17 @@ class Run {
     Of(rank).ended_at = at_;
     Of(rank).exit_code = ended.exit_code;
     Of(rank).signal = ended.signal;
-    Note(Ending::kEvent, kSettleDeath);
+    Of(rank).ended_by = std::move(ended.why);
+    const bool ended_by_somebody =
+        ended.signal == SIGINT || ended.signal == SIGTERM || ended.signal == SIGHUP || ended.signal == SIGKILL;
+    Note(Ending::kEvent, ended_by_somebody && !nodes_.empty() && nodes_.size() > 1 ? kSettleInterrupt : kSettleDeath);
   }
 
   void Happened(std::size_t node, const RankStopped& stopped) {
-    if (!Has(node, stopped.rank) || ending_) return;
+    // Once it is judged it is we who hold them, for a backtrace.
+    if (!Has(node, stopped.rank) || leaving_ || out_.decided_at.count() > 0) return;
     Of(static_cast<std::size_t>(stopped.rank)).stopped = stopped.why;
-    Note(Ending::kEvent, milliseconds(0));
+    Note(Ending::kEvent, kSettleStopped);
   }
 
   void Happened(std::size_t node, NodeSaw& saw) {
@@ -213,20 +260,25 @@ class Run {
 
   void Happened(std::size_t node, const NodeLost& lost) {
     lost_[node] = true;
+    // Nodes that were not spoken to give their coordinator up.
+    const bool was_away = resumed_ != Clock::time_point() && Clock::now() - resumed_ < kSuspended * 2;
     if (node < out_.nodes.size() && !leaving_) {
       out_.nodes[node].lost = lost.why;
       out_.nodes[node].lost_at = at_;
+      out_.nodes[node].interrupted = lost.interrupted || was_away;
     }
     std::erase_if(awaited_, [&](const auto& entry) { return entry.second == node; });
     for (Rank& rank : ranks_) {
       if (rank.node == node) rank.alive = false;
     }
+    if (lost.interrupted || was_away) return Note(Ending::kInterrupted, milliseconds(0));
     Note(Ending::kEvent, kSettleDeath);
   }
 
   // ---- what workers say --------------------------------------------------------------------------------------------
   void Hear(std::size_t rank, const Hello& hello) {
     Of(rank).host = hello.host;
+    Of(rank).spoke = true;
     if (hello.wire == kWireVersion) return;
     Of(rank).error = fmt::format("the worker is of another version ({}, not {})", hello.wire, kWireVersion);
     Note(Ending::kEvent, milliseconds(0));
@@ -235,7 +287,7 @@ class Run {
   void Hear(std::size_t rank, const Began& began) {
     Of(rank).doing = began.step;
     Of(rank).phases[began.step.phase] = {.iteration = began.step.iteration, .begun = at_, .reached = {}};
-    ranks_[rank].moved = Clock::now();
+    ranks_[rank].moved = Moment();
     NoteLateness(rank, began.step);
   }
 
@@ -243,7 +295,10 @@ class Run {
     Of(rank).last = reached.step;
     Of(rank).phases[reached.step.phase].reached = at_;
     if (reached.took) Of(rank).times.push_back(*reached.took);
-    ranks_[rank].moved = Clock::now();
+    // Who is at which address, as long as all connections stand: of one that breaks the kernel keeps nothing.
+    if (reached.step.phase == Phase::kBuffersReady && ++ready_ == ranks_.size() && ranks_.size() <= kMostLookedAt)
+      Order({.sockets = true});
+    ranks_[rank].moved = Moment();
   }
 
   void Hear(std::size_t rank, const Heartbeat& beat) {
@@ -446,12 +501,15 @@ class Run {
   std::optional<Ending> ending_;
   milliseconds waited_{};
   bool leaving_ = false;
+  nanoseconds suspended_{};  ///< all the time that this process did not run
+  Clock::time_point looked_{}, resumed_{};
   std::set<std::size_t> agreed_;
   std::map<std::string, std::string> store_;
   std::map<std::string, std::set<std::size_t>> askers_;
   std::map<std::pair<Phase, int>, std::map<std::size_t, nanoseconds>> begun_;
   std::vector<Lateness> late_;
   int looks_ = 0;
+  std::size_t ready_ = 0;
   std::set<std::pair<int, std::size_t>> awaited_;    ///< look and node
   std::map<int, std::vector<SocketSight>> sockets_;  ///< by look
 };

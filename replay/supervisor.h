@@ -14,6 +14,7 @@ namespace inquest {
 struct RunSetup {
   NodeSetup local;                      ///< of this host
   std::vector<std::string> nodes = {};  ///< what to call each of several: `node 1 (hostb)`
+  std::vector<std::string> hosts = {};  ///< of each of several: equal for those on one
   /// A few times a second, with the table as it is.
   std::function<void(const RunOutcome&)> progress = {};
   /// Once, as soon as the sentence is known: pictures, clean-up and the return take longer.

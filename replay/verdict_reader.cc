@@ -49,13 +49,61 @@ CollectiveRef CollectiveOf(const element& json) {
   return collective;
 }
 
+/// Where each rank was.
+void AddRanks(const element& document, Timeline& timeline) {
+  simdjson::dom::array ranks;
+  if (document["job"]["ranks"].get(ranks) != simdjson::SUCCESS) return;
+  for (const element& entry : ranks) {
+    const auto rank = Integer(entry, "rank");
+    if (!rank || !IsRank(*rank) || (!timeline.ranks.empty() && timeline.ranks.back().rank.value >= *rank)) continue;
+    ProcessRow process;
+    process.host = String(entry, "host");
+    process.pid = Integer(entry, "pid");
+    process.rank = Known<GlobalRank>{GlobalRank{static_cast<int>(*rank)}, Basis::kObserved, {}};
+    process.bus_id = String(entry, "bus_id");
+    if (const auto device = Integer(entry, "cuda_dev")) process.cuda_dev = static_cast<int>(*device);
+    RankRow row;
+    row.rank = GlobalRank{static_cast<int>(*rank)};
+    row.process = static_cast<std::uint32_t>(timeline.processes.size());
+    timeline.processes.push_back(std::move(process));
+    timeline.ranks.push_back(std::move(row));
+  }
+}
+
+/// The sizes of communicators, and who is in each, of those whose rank is known.
+void AddCommunicators(const element& document, Timeline& timeline) {
+  simdjson::dom::array communicators;
+  if (document["job"]["communicators"].get(communicators) != simdjson::SUCCESS) return;
+  for (const element& entry : communicators) {
+    const auto nranks = Integer(entry, "nranks");
+    simdjson::dom::array members;
+    if (!nranks || *nranks < 1 || !IsRank(*nranks) || entry["members"].get(members) != simdjson::SUCCESS) continue;
+    CommunicatorRow row;
+    row.nranks = static_cast<int>(*nranks);
+    for (const element& one : members) {
+      const auto rank = Integer(one, "rank"), pid = Integer(one, "pid");
+      const auto host = String(one, "host");
+      const auto process = std::ranges::find_if(
+          timeline.processes, [&](const ProcessRow& each) { return pid && each.pid == pid && each.host == host; });
+      if (!rank || !IsRank(*rank) || process == timeline.processes.end()) continue;
+      CommunicatorRow::Member& member = row.members.emplace_back();
+      member.rank = GroupRank{static_cast<int>(*rank)};
+      member.process = static_cast<std::uint32_t>(process - timeline.processes.begin());
+    }
+    timeline.communicators.push_back(std::move(row));
+  }
+}
+
 Timeline JobOf(const element& document) {
   Timeline timeline;
   element size;
   if (document["job"]["world_size"].get(size) == simdjson::SUCCESS) {
+    const bool printed = String(size, "basis") == Name(Basis::kObserved);
     if (const auto value = Integer(size, "value"))
-      timeline.world_size = {static_cast<int>(*value), Basis::kObserved, ""};
+      timeline.world_size = {static_cast<int>(*value), printed ? Basis::kObserved : Basis::kDerived, ""};
   }
+  AddRanks(document, timeline);
+  AddCommunicators(document, timeline);
   simdjson::dom::array nccl;
   if (document["job"]["versions"]["nccl"].get(nccl) == simdjson::SUCCESS) {
     for (const element& version : nccl) {
@@ -64,6 +112,19 @@ Timeline JobOf(const element& document) {
     }
   }
   return timeline;
+}
+
+std::vector<std::string> DisagreementsOf(const element& document, const CollectiveRef& collective) {
+  std::vector<std::string> claims;
+  simdjson::dom::array findings;
+  if (document["findings"].get(findings) != simdjson::SUCCESS) return claims;
+  for (const element& finding : findings) {
+    const bool weighs = String(finding, "strength").value_or("hint") != "hint";
+    const auto claim = String(finding, "claim");
+    if (claim && TellsOfDisagreement(String(finding, "cause").value_or(""), weighs, collective))
+      claims.push_back(*claim);
+  }
+  return claims;
 }
 
 /// The first quoted line that names the operation.
@@ -88,7 +149,7 @@ bool LooksLikeVerdict(std::string_view text) {
   return key != std::string_view::npos && text.substr(key).starts_with("\"schema\"");
 }
 
-Result<Plan> PlanFromVerdict(std::string_view json, const std::string& path) {
+Result<Plan> PlanFromVerdict(std::string_view json, const std::string& path, std::optional<int> ranks) {
   simdjson::dom::parser parser;
   element document, verdict, collective;
   if (const auto error = parser.parse(json.data(), json.size()).get(document))
@@ -99,7 +160,9 @@ Result<Plan> PlanFromVerdict(std::string_view json, const std::string& path) {
   if (verdict["collective"].get(collective) != simdjson::SUCCESS || !collective.is_object())
     return Error{"the verdict speaks of no collective", "name one with --op, --count and --ranks", path};
   const CollectiveRef ref = CollectiveOf(collective);
-  Plan plan = PlanFrom(JobOf(document), ref);
+  Plan plan =
+      PlanFrom(JobOf(document),
+               {.collective = ref, .disagreements = DisagreementsOf(document, ref), .cited = {}, .ranks = ranks});
   const SourceLine line = LineOf(verdict, ref).value_or(SourceLine{path, 0});
   const auto place = [&](auto& argument) {
     if (argument.basis >= Basis::kDerived && !argument.at) argument.at = line;
@@ -108,6 +171,9 @@ Result<Plan> PlanFromVerdict(std::string_view json, const std::string& path) {
   place(plan.count);
   place(plan.datatype);
   place(plan.root);
+  place(plan.ranks);
+  for (RankPlace& rank : plan.places)
+    if (!rank.was.host.empty() || rank.was.device) rank.was.at = SourceLine{path, 0};
   return plan;
 }
 

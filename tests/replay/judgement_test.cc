@@ -108,6 +108,61 @@ TEST_CASE("judgement: links that hold bytes, and the rank that they share", "[un
   CHECK(Judge(run, ThreeRanks(), Ending::kDeadline, 5s).verdict == RunVerdict::kHung);
 }
 
+TEST_CASE("judgement: of a link that loses one way only that way is blamed", "[unit][replay]") {
+  const auto judge = [](std::optional<std::int64_t> lost_there, std::optional<std::int64_t> lost_back) {
+    RunOutcome run = At({kDone1, kDone1, kDone1});
+    run.links = {Link(1, 2, 900), Link(2, 1, 800'000)};
+    run.links[0].lost = lost_there;
+    run.links[1].lost = lost_back;
+    return Judge(run, ThreeRanks(), Ending::kDeadline, 5s);
+  };
+  // All that 1 sent arrived: what holds its bytes is that 2's acknowledgements do not.
+  const Judgement one_way = judge(0, 4);
+  REQUIRE(one_way.blamed.size() == 1);
+  CHECK((one_way.blamed[0].rank == 2 && one_way.blamed[0].to == 1));
+  CHECK(one_way.sentence.find("lost on the way from rank 2 to rank 1") != std::string::npos);
+  // Cut, or not known: both.
+  for (const auto& [there, back] :
+       {std::pair<std::optional<int>, std::optional<int>>{3, 4}, {{}, {}}, {0, {}}, {0, 0}}) {
+    const Judgement both = judge(there, back);
+    CHECK(both.blamed.size() == 2);
+    CHECK(both.sentence.find("on the way") == std::string::npos);
+  }
+}
+
+TEST_CASE("judgement: a death that is none of the collective's could not run it", "[unit][replay]") {
+  const auto judge = [](Step doing, Step last, const char* ended_by) {
+    RunOutcome run = At({kDone1, doing, kDone1});
+    run.ranks[1].last = last;
+    run.ranks[1].signal = 9;
+    run.ranks[1].ended_by = ended_by;
+    return Judge(run, ThreeRanks(), Ending::kEvent, 5s);
+  };
+  const Step load{Phase::kLibsLoaded, 0}, init{Phase::kCommInit, 0}, connected{Phase::kConnected, 0};
+  CHECK(judge(load, {}, "").verdict == RunVerdict::kCouldNotRun);
+  CHECK(judge(load, load, "").verdict == RunVerdict::kCouldNotRun);
+  CHECK(judge(connected, connected, "").verdict == RunVerdict::kCouldNotRun);  // its buffers come next
+  CHECK(judge(init, {}, "").verdict == RunVerdict::kRankDied);
+  CHECK(judge(kDone1, {}, "").verdict == RunVerdict::kRankDied);
+  const Judgement killed = judge(kDone1, {}, "the kernel's OOM killer was at work");
+  CHECK(killed.verdict == RunVerdict::kCouldNotRun);
+  CHECK(killed.sentence.find("The kernel's OOM killer") != std::string::npos);
+}
+
+TEST_CASE("judgement: a rank of the group is told with its rank in the job", "[unit][replay]") {
+  Plan plan = ThreeRanks();
+  for (const int rank : {4, 6, 2}) {
+    RankPlace place;
+    place.was = {.rank = rank, .host = "elm04", .bus_id = "0000:2b:00.0", .device = 0, .at = {}};
+    plan.places.push_back(place);
+  }
+  RunOutcome run = At({kDone1, kDone1, kDone2});
+  const std::string sentence = Judge(run, plan, Ending::kDeadline, 5s).sentence;
+  CHECK(sentence.find("Rank 0 was rank 4 of the job on elm04, GPU 0000:2b:00.0. Rank 1 was rank 6 of the job") !=
+        std::string::npos);
+  CHECK(sentence.find("rank 2 of the job") == std::string::npos);
+}
+
 TEST_CASE("judgement: an error names the peer whose address it holds", "[unit][replay]") {
   RunOutcome run = At({{Phase::kConnected, 0}, {Phase::kConnected, 0}, {Phase::kConnected, 0}});
   run.listeners = {{"10.0.0.2:36597", 1}};

@@ -54,7 +54,7 @@ could_not_run(*call, "--fault", "1:dance", says="bad fault")
 with tempfile.TemporaryDirectory() as folder:
     log = pathlib.Path(folder) / "job.log"
     log.write_text("".join(f"[E ProcessGroupNCCL.cpp:523] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=BROADCAST, "
-                           f"NumelIn=5000, NumelOut=5000, Timeout(ms)=600000) ran for 60041{rank} milliseconds before timing out.\n" for rank in range(3)))
+                           f"NumelIn=5000, NumelOut=5000, Timeout(ms)=600000) ran for 60041{rank} milliseconds before timing out.\n" for rank in range(3)) + "args: world_size=3\n")
     verdict = pathlib.Path(folder) / "verdict.json"
     verdict.write_text(subprocess.run([inquest, "--format", "json", str(log)], capture_output=True, text=True, timeout=120).stdout)
     for path in log, verdict:

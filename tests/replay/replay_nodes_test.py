@@ -139,7 +139,7 @@ def passes(net):
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "job.log"
         log.write_text("".join(f"[E ProcessGroupNCCL.cpp:523] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=BROADCAST, "
-                               f"NumelIn=5000, NumelOut=5000, Timeout(ms)=600000) ran for 60041{rank} milliseconds before timing out.\n" for rank in range(4)))
+                               f"NumelIn=5000, NumelOut=5000, Timeout(ms)=600000) ran for 60041{rank} milliseconds before timing out.\n" for rank in range(4)) + "args: world_size=4\n")
         processes = [Process(["ip", "netns", "exec", net.node(node), inquest, "replay", "--engine", "gloo", *([str(log)] if node == 0 else []), "--format", "json", "--dtype", "float32",
                               "--nnodes", "2", "--node-rank", str(node), "--master", f"10.78.0.1:{PORT}"]) for node in range(2)]
         first, second = [process.end() for process in processes]

@@ -59,7 +59,7 @@ TEST_CASE("wire: what is no message is refused", "[unit][replay]") {
 
 TEST_CASE("wire: a number that is no integer, or that its place cannot hold, is no message", "[unit][replay]") {
   constexpr std::string_view kEnded =
-      R"({"kind":"report","run":RUN,"at":AT,"event":"ended","rank":RANK,"exit_code":CODE,"signal":null,"output":"x"})";
+      R"({"kind":"report","run":RUN,"at":AT,"event":"ended","rank":RANK,"exit_code":CODE,"signal":null,"output":"x","why":""})";
   const auto decoded = [&](std::string_view place, std::string_view number) {
     std::string packet(kEnded);
     for (const std::string_view name : {"RUN", "AT", "RANK", "CODE"})

@@ -218,7 +218,7 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
 
 TEST_CASE("hostile log text harms neither terminal nor shell", "[unit][report]") {
   const Sample sample = MakeHostileSample();
-  const std::string command_line = CommandLine(PlanFrom(sample.timeline, *sample.verdict.collective));
+  const std::string command_line = CommandLine(PlanFrom(sample.timeline, {.collective = *sample.verdict.collective}));
   const std::string text =
       RenderText(sample.timeline, sample.verdict,
                  {.text = {.color = Color::kNever, .width = 100}, .tool_version = "0", .replay_command = command_line});

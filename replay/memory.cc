@@ -1,0 +1,148 @@
+// Of cgroups both versions: a limit and a count of kills for each, in the folders of /proc/PID/cgroup and above them.
+#include "replay/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+
+#include "replay/judgement.h"
+#include "replay/ops.h"
+
+namespace inquest {
+namespace {
+
+/// What a worker takes beside its buffers.
+constexpr std::uint64_t kOfAWorker = 24U << 20U;
+/// A limit above that is none.
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60U;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// The number behind a name at the begin of a line; of a file with a number alone, that.
+std::optional<std::uint64_t> NumberIn(const std::string& text, std::string_view name) {
+  std::size_t at = 0;
+  if (!name.empty()) {
+    for (at = 0; text.compare(at, name.size(), name) != 0;) {
+      at = text.find('\n', at);
+      if (at == std::string::npos) return std::nullopt;
+      ++at;
+    }
+    at = text.find_first_not_of(" \t:", at + name.size());
+    if (at == std::string::npos) return std::nullopt;
+  }
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+struct Names {
+  std::string_view limit, used, kills, inactive;
+};
+constexpr Names kFirst{"memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control", "total_inactive_file"},
+    kSecond{"memory.max", "memory.current", "memory.events", "inactive_file"};
+
+struct Group {
+  std::string folder;
+  const Names* names;
+};
+
+/// The memory cgroup of a process and those above it, as far as they can be seen from here.
+std::vector<Group> GroupsOf(pid_t pid) {
+  const std::string list = ReadAll(fmt::format("/proc/{}/cgroup", pid));
+  std::vector<Group> groups;
+  const auto add = [&](std::string_view root, std::string path, const Names& names) {
+    for (; !path.empty(); path.erase(path.rfind('/'))) {
+      const std::string folder = fmt::format("{}{}", root, path == "/" ? "" : path);
+      if (std::ifstream(fmt::format("{}/{}", folder, names.used)).good()) groups.push_back({folder, &names});
+    }
+    if (std::ifstream(fmt::format("{}/{}", root, names.used)).good()) groups.push_back({std::string(root), &names});
+  };
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find('\n', at), list.size());
+    const std::string line = list.substr(at, end - at);
+    const std::size_t colon = line.find(':'), second = line.find(':', colon + 1);
+    at = end + 1;
+    if (colon == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(colon + 1, second - colon - 1), path = line.substr(second + 1);
+    if (controllers == "memory") add("/sys/fs/cgroup/memory", path, kFirst);
+    if (controllers.empty()) add("/sys/fs/cgroup", path, kSecond);
+  }
+  return groups;
+}
+
+OomKills Counted(const std::string& file) {
+  return {.file = file,
+          .cgroup = file.empty() ? 0 : NumberIn(ReadAll(file), "oom_kill ").value_or(0),
+          .host = NumberIn(ReadAll("/proc/vmstat"), "oom_kill ").value_or(0)};
+}
+
+/// As Gloo's engine takes them: what goes in and what comes out, and where it works.
+std::uint64_t BuffersOf(const StartWork& work) {
+  const ReplayOp& op = RowOf(work.setup.call.operation);
+  const std::uint64_t size = BytesOf(work.setup.call.datatype);
+  const std::uint64_t in = op.elements_in(work.setup.call, work.setup.rank, work.setup.nranks) * size;
+  const std::uint64_t out = op.elements_out(work.setup.call, work.setup.rank, work.setup.nranks) * size;
+  if (op.operation == Operation::kReduceScatter) return 2 * in;
+  if (op.operation == Operation::kReduce) return 2 * in;
+  return work.setup.call.in_place ? std::max(in, out) : in + out;
+}
+
+}  // namespace
+
+std::optional<MemoryRoom> RoomForRanks() {
+  std::optional<MemoryRoom> room;
+  if (const auto available = NumberIn(ReadAll("/proc/meminfo"), "MemAvailable"))
+    room = MemoryRoom{*available * 1024, "this host"};
+  for (const Group& group : GroupsOf(::getpid())) {
+    const auto limit = NumberIn(ReadAll(fmt::format("{}/{}", group.folder, group.names->limit)), "");
+    const auto used = NumberIn(ReadAll(fmt::format("{}/{}", group.folder, group.names->used)), "");
+    if (!limit || !used || *limit >= kNoLimit) continue;
+    // What files have there goes when memory is short.
+    const std::uint64_t files = NumberIn(ReadAll(group.folder + "/memory.stat"), group.names->inactive).value_or(0);
+    const std::uint64_t taken = *used - std::min(files, *used);
+    const std::uint64_t left = *limit - std::min(taken, *limit);
+    if (!room || left < room->bytes) room = MemoryRoom{left, fmt::format("its cgroup (limit {})", SizeText(*limit))};
+  }
+  return room;
+}
+
+std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional<MemoryRoom>& room, int on_host) {
+  if (!room || ranks.empty() || ranks.front().engine != "gloo") return "";
+  std::uint64_t buffers = 0;
+  for (const StartWork& work : ranks) buffers += BuffersOf(work);
+  // Those of other nodes are taken for ranks like these.
+  const std::uint64_t all = std::max<std::uint64_t>(ranks.size(), static_cast<std::uint64_t>(std::max(on_host, 0)));
+  buffers = buffers / ranks.size() * all;
+  const std::uint64_t workers = kOfAWorker * all;
+  if (buffers + workers <= room->bytes) return "";
+  std::string text = fmt::format("the {} ranks need {} of memory, and {} has {} left", all, SizeText(buffers + workers),
+                                 room->of, SizeText(room->bytes));
+  if (room->bytes <= workers || buffers == 0)
+    return text + fmt::format("; at most --ranks {}", room->bytes / kOfAWorker);
+  // Others take and give memory meanwhile.
+  constexpr double kOfTheRoom = 0.9;
+  const double part = kOfTheRoom * static_cast<double>(room->bytes - workers) / static_cast<double>(buffers);
+  const auto count = static_cast<std::uint64_t>(static_cast<double>(ranks.front().setup.call.count) * part);
+  return text + fmt::format("; with as many ranks at most --count {}", count);
+}
+
+OomKills OomKillsAround(pid_t pid) {
+  // Only that of the process itself: a limit above it counts there too.
+  const std::vector<Group> groups = GroupsOf(pid);
+  return Counted(groups.empty() ? "" : fmt::format("{}/{}", groups.front().folder, groups.front().names->kills));
+}
+
+std::string WhyOom(const OomKills& before) {
+  const OomKills now = Counted(before.file);
+  if (now.cgroup > before.cgroup) return "the kernel's OOM killer was at work in its cgroup, whose memory is used up";
+  if (now.host > before.host) return "the kernel's OOM killer was at work, since the host's memory was used up";
+  return "";
+}
+
+}  // namespace inquest
