@@ -62,10 +62,11 @@ inline constexpr std::uint64_t kSampleBytes = 256 * 1024;
 /// however many lines of others stand around them.
 inline constexpr std::uint64_t kSampledWhole = 64 * 1024;
 
-/// Plain lines in front of a telling one, and behind it, that are kept with it: what was printed last, and whether the
-/// program went on. As many lines as kTailLines at the end of an input are kept for the same
-/// reason, and kHeadLines at its begin: by them a program that is started again is known.
-inline constexpr std::size_t kContextBefore = 4, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
+/// Plain lines in front of a telling one, not further than so many lines away and none of them empty, and behind it,
+/// that are kept with it: what was printed last, and whether the program went on. As many lines as kTailLines at the
+/// end of an input are kept for the same reason, and kHeadLines at its begin: by them a program that is started again
+/// is known.
+inline constexpr std::size_t kContextBefore = 6, kContextReach = 16, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
 
 /// Readable bytes that must follow a block: wide loads look past its end.
 inline constexpr std::size_t kPadding = 64;

@@ -231,8 +231,8 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
     const std::uint32_t line = pieces.line(keep[k]);
     std::size_t left = kContextBefore;
     for (std::size_t i = keep[k];
-         left > 0 && i-- > 0 && reasons[i] != Reason::kOwn && pieces.line(i) + kContextBefore >= line;)
-      if (near(i, line)) context(i), --left;
+         left > 0 && i-- > 0 && reasons[i] != Reason::kOwn && pieces.line(i) + kContextReach >= line;)
+      if (near(i, line) && !pieces.text(i).empty()) context(i), --left;
     left = kContextAfter;
     for (std::size_t i = keep[k] + 1;
          left > 0 && i < pieces.size() && reasons[i] != Reason::kOwn && pieces.line(i) <= line + kContextAfter; ++i)
@@ -253,6 +253,14 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
   std::sort(keep.begin(), keep.end());
 }
 
+/// The first place not before this one at which a line is sampled: closer together where a log of a few thousand lines
+/// would have none.
+std::uint64_t NextSample(std::uint64_t at) {
+  constexpr std::uint64_t kFine = 8 * 1024, kFineUntil = 1024 * 1024;
+  const std::uint64_t every = at <= kFineUntil ? kFine : kSampleBytes;
+  return (at + every - 1) / every * every;
+}
+
 /// `raw`: the block before escapes were taken out of it, which leaves its lines as many as they were.
 void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
   samples.clear();
@@ -261,8 +269,8 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
     if (ends_line(i)) samples.push_back(static_cast<std::uint32_t>(i));
   std::uint32_t line = 0;
   std::size_t counted = 0;
-  for (std::uint64_t at = std::max<std::uint64_t>(1, (offset + kSampleBytes - 1) / kSampleBytes) * kSampleBytes;
-       at < offset + raw.size() && pieces.size() > 0; at += kSampleBytes) {
+  for (std::uint64_t at = NextSample(std::max<std::uint64_t>(1, offset)); at < offset + raw.size() && pieces.size() > 0;
+       at = NextSample(at + 1)) {
     const auto here = static_cast<std::size_t>(at - offset);
     std::size_t piece = 0;
     if (without_escapes.empty()) {

@@ -112,7 +112,8 @@ bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by,
   if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
   if (by.cause.empty()) return false;
   if (by.strength == Strength::kHint) return false;
-  if (Is(book, what, "stop")) return order != std::partial_ordering::greater && !Is(book, by, "lost-peer");
+  if (Is(book, what, "stop"))
+    return order != std::partial_ordering::greater && !Is(book, by, "lost-peer") && !Names(what, by);
   const std::string_view layer = LayerOf(book, by);
   const bool from_below = layer == "device" || layer == "host";
   if (LayerOf(book, what) == "network" && KillsARank(book, by) && layer != "network") {
@@ -257,6 +258,13 @@ void LiftStoreBarrier(const Evidence& evidence, bool failed, std::vector<Finding
   }
 }
 
+/// In the same input, within what several processes print as they fall apart together.
+bool IsSoonBehind(const Timeline& timeline, EventIndex first, EventIndex second) {
+  constexpr std::uint64_t kLinesOfAFall = 400;
+  const SourcePos a = timeline.events[first].where, b = timeline.events[second].where;
+  return a.input == b.input && a.line <= b.line && b.line <= a.line + kLinesOfAFall;
+}
+
 /// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell
 /// apart behind: peers that waited in vain, connections that were gone.
 void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
@@ -278,8 +286,11 @@ void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
     stop.confidence = std::max(stop.confidence, thresholds::kStoppedAtWork);
     for (Finding& other : findings) {
       const auto shown = FirstEvent(other);
-      if (other.explained_by.empty() && !Is(evidence.book, other, "stop") && Is(evidence.book, other, "aftermath") &&
-          other.strength != Strength::kDecisive && shown && before(event, *shown))
+      if (!shown || !other.explained_by.empty() || Is(evidence.book, other, "stop") ||
+          other.strength == Strength::kDecisive || !before(event, *shown))
+        continue;
+      if (Is(evidence.book, other, "aftermath") ||
+          (Is(evidence.book, other, "raised") && IsSoonBehind(timeline, *event, *shown)))
         other.explained_by = stop.rule;
     }
   }
@@ -463,7 +474,21 @@ bool IsOwnDoing(const Timeline& timeline, const RuleBook& book, const std::vecto
 
 /// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
 /// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
-std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
+/// `told`: how many lines name the cause; where it is told as often as ranks ended with an error, and others did not,
+/// it was all of them.
+std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective,
+                                std::uint64_t told) {
+  RankSet failed;
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || exit->signal || exit->exit_code.value_or(0) == 0) continue;
+    if (const auto rank = RankOfExit(timeline, event)) failed.Add(rank->value);
+  }
+  if (failed.size() > 1 && failed.size() <= told && failed.size() < timeline.ranks.size()) {
+    std::vector<Culprit> all;
+    for (const int rank : failed) all.push_back(BlameRank(timeline, GlobalRank{rank}, "ended with an error"));
+    return all;
+  }
   const auto only_one = [&](auto&& counts) {
     std::optional<GlobalRank> only;
     for (const Event& event : timeline.events) {
@@ -510,7 +535,9 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
         break;
       }
   if (!names_any && IsOwnDoing(timeline, book, verdict.findings, top.cause))
-    if (std::vector<Culprit> only = OnlyFailed(timeline, verdict.collective); !only.empty())
+    if (std::vector<Culprit> only =
+            OnlyFailed(timeline, verdict.collective, book.FindRule(top.rule) != nullptr ? top.times : 0);
+        !only.empty())
       verdict.culprits = std::move(only);
   AddEvidence(verdict, top.citations);
   for (const Finding& finding : verdict.findings)

@@ -47,7 +47,7 @@ constexpr std::string_view kPhaseKinds[] = {
     "grumble",   "heading",          "identity",   "joining", "loading", "names",      "progress",
     "recovered", "restart",          "serving",    "start",   "training"};
 
-constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer",
+constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer", "raised",
                                         "set-up",  "stop",      "transport", "wrong-path"};
 constexpr std::string_view kEndingKinds[] = {"launcher", "leaving", "saved-once", "scheduler",
                                              "scores",   "shell",   "worker"};

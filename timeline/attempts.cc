@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kMostAttempts = 4096;
 constexpr std::uint64_t kHeadLines = 8;  ///< of an input, by which its program is known
+constexpr std::uint64_t kShortEnd = 12;  ///< lines behind the last run in which a script sums up
 constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends and is started again
 
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
@@ -68,7 +69,8 @@ std::string KnownBy(const Event& event) {
 struct Boundary {
   SourcePos at;
   EventIndex event = 0;
-  bool told = false;  ///< a launcher says that it restarts, or a scheduler ended what was before
+  bool told = false;      ///< a launcher says that it restarts, or a scheduler ended what was before
+  bool by_shape = false;  ///< known only by lines like those of another start
 };
 
 struct Opening {
@@ -89,7 +91,7 @@ class Openings {
     if (!open_ || message == nullptr || !message->hits.empty() || open_->lines.size() == kLines + kShift) return;
     std::string shape = KnownBy(event);
     if (shape.empty()) return;
-    if (open_->lines.empty()) open_->at = {event.where, index};
+    if (open_->lines.empty()) open_->at = {.at = event.where, .event = index, .by_shape = true};
     open_->lines.push_back({std::move(shape), event.where.line});
   }
   /// What followed the death was still of that run: a report of its scheduler.
@@ -194,7 +196,7 @@ class Reader {
       return;
     }
     if (!first_again_ || read.where.line - first_again_->at.line != known->line - first_line_) {
-      first_again_ = Boundary{read.where, event};
+      first_again_ = Boundary{.at = read.where, .event = event, .by_shape = true};
       first_line_ = known->line;
       return;
     }
@@ -372,18 +374,25 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
   }
   // What opens an attempt and is followed by nothing of the job is a look at the machine afterwards; and how something
   // ended, with nothing that began, belongs to what was before.
-  std::set<EventIndex> endings;
+  std::set<EventIndex> endings, telling;
   for (const Told& line : told)
-    if (line.what == Told::What::kEnding) endings.insert(line.event);
+    if (line.what == Told::What::kEnding)
+      endings.insert(line.event);
+    else if (line.what != Told::What::kGrumble && (line.what != Told::What::kComplaint || line.heavy))
+      telling.insert(line.event);
   for (std::size_t input = 0; input < inputs; ++input) {
     std::vector<Boundary>& boundaries = by_input[input];
     const auto lives = [&](const Boundary& boundary) {
+      // A script counts its starts in front of each, and sums up behind the last: what few lines show is no start yet.
+      const bool brief = boundary.by_shape && timeline.inputs[input].lines < boundary.at.line + kShortEnd;
       for (EventIndex i = boundary.event; i < timeline.events.size(); ++i) {
         const Event& event = timeline.events[i];
         if (event.where.input != input || event.where < boundary.at || !IsOfJob(event) || endings.contains(i) ||
             std::holds_alternative<CommEnd>(event.what))
           continue;
-        if (event.where.line > boundary.at.line || !std::holds_alternative<LogMessage>(event.what)) return true;
+        const bool plain = std::holds_alternative<LogMessage>(event.what);
+        if (plain && brief && !telling.contains(i)) continue;
+        if (event.where.line > boundary.at.line || !plain) return true;
       }
       return false;
     };

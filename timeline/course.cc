@@ -171,6 +171,10 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
   // A program that says by its own words that it reached its end, behind work of any kind, is another that went on.
   const std::span<const EventIndex> counted = CountedIn(where.input);
   for (const EventIndex said : said_) {
+    const auto& pid = timeline_->events[event].origin.pid;
+    if (said > event && pid && timeline_->events[said].origin.pid == pid &&
+        timeline_->events[said].where.input == where.input)
+      return true;
     if (said <= event || counted.empty() || timeline_->events[said].where.input != where.input) continue;
     const auto first = std::ranges::upper_bound(counted, event), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;

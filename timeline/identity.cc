@@ -250,6 +250,12 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     if (exit == nullptr || exit->pid || !exit->rank || !exit->host) continue;
     if (!placed.insert(*exit->rank).second) continue;
+    const auto known = std::ranges::find_if(
+        processes.rows, [&](const ProcessRow& row) { return row.rank && row.rank->value == *exit->rank && !row.host; });
+    if (known != processes.rows.end()) {
+      known->host = HostName(*exit->host).Short();
+      continue;
+    }
     ProcessRow row;
     row.host = HostName(*exit->host).Short();
     row.rank = Known<GlobalRank>{*exit->rank, Basis::kObserved, {}};

@@ -20,7 +20,7 @@ constexpr std::size_t kContextRing = 6;      ///< plain lines kept per writer: w
 constexpr std::size_t kContextKept = 4096;   ///< plain lines kept because they stand near a telling one
 constexpr std::size_t kLateKept = 2048;      ///< the last of them, where they are more: the last attempt is judged
 // Lines, not more than are handed over whatever the blocks are.
-constexpr std::uint64_t kContextBefore = 4, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
+constexpr std::uint64_t kContextBefore = 6, kContextReach = 16, kContextAfter = 8, kTailLines = 24, kHeadLines = 8;
 constexpr std::size_t kRanks =
     1 << 14;  ///< of a job whose events are kept whole; what reads events may compare each with each
 constexpr std::uint64_t kAbsenceWeight = 4;  ///< of events whose lack is evidence as well: a rank that did not time out
@@ -140,13 +140,12 @@ void KeptEvents::AddTelling(Event&& event) {
   const std::uint64_t first = raised != nullptr ? raised->begin.line : event.where.line;
   std::move(nearby_.begin(), nearby_.end(), std::back_inserter(passed_));
   nearby_.clear();
-  while (passed_.size() > kContextBefore + kTailLines) passed_.pop_front();
+  while (passed_.size() > kContextBefore) passed_.pop_front();
   std::erase_if(passed_, [&](Event& line) {
-    const bool near = line.where.line + kContextBefore >= first;
+    const bool near = line.where.line + kContextReach >= first;
     if (near) KeepNear(std::move(line));
     return near;
   });
-  while (passed_.size() > kContextBefore) passed_.pop_front();
   telling_ = event.where;
   told_ = true;
   const std::uint64_t key = SameKey(event);
@@ -266,6 +265,7 @@ void KeptEvents::AddContext(Event&& event) {
     return;
   }
   if (sampled) AddLast(event);
+  if (sampled) AddSpread(event);
   nearby_.push_back(std::move(event));
   while (nearby_.front().where.line + kTailLines <= nearby_.back().where.line) nearby_.pop_front();
 }
@@ -277,6 +277,27 @@ void KeptEvents::EndInput() {
     if (tails_.size() < kMostTails) tails_.push_back(std::move(event));
   nearby_.clear();
   passed_.clear();
+  spread_from_ = spread_.size();
+  spread_gap_ = 1;
+}
+
+/// What an input's writers were at, from its begin to its end, whatever was complained of: a few lines, spread over it.
+void KeptEvents::AddSpread(const Event& event) {
+  constexpr std::size_t kOfInput = 64, kOfAll = 1 << 14;
+  if (spread_.size() >= kOfAll) return;
+  const auto own = spread_.begin() + static_cast<std::ptrdiff_t>(spread_from_);
+  if (own != spread_.end() && event.where.line < spread_.back().where.line + spread_gap_) return;
+  spread_.push_back(event);
+  if (spread_.size() - spread_from_ <= kOfInput) return;
+  spread_gap_ *= 2;
+  std::optional<std::uint64_t> last;
+  spread_.erase(std::remove_if(spread_.begin() + static_cast<std::ptrdiff_t>(spread_from_), spread_.end(),
+                               [&](const Event& line) {
+                                 const bool close = last && line.where.line < *last + spread_gap_;
+                                 if (!close) last = line.where.line;
+                                 return close;
+                               }),
+                spread_.end());
 }
 
 void KeptEvents::AddLast(Event event) {
@@ -320,6 +341,8 @@ std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, Lef
   tails_ = {};
   for (Event& event : late_) events_.push_back(std::move(event));
   late_.clear();
+  for (Event& event : spread_) events_.push_back(std::move(event));
+  spread_ = {};
   for (auto& [key, writer] : writers_) {
     for (Event& line : writer.lines) events_.push_back(std::move(line));
     writer.lines = {};

@@ -58,6 +58,7 @@ class KeptEvents {
   void Thin();
   void KeepNear(Event&& event);
   void AddLast(Event event);
+  void AddSpread(const Event& event);
   void EndInput();
   void ThinLast();
 
@@ -70,12 +71,15 @@ class KeptEvents {
   RepeatTable repeats_;
   Forgotten waits_left_out_;
   std::size_t bytes_ = 0;
-  std::deque<Event> nearby_;  ///< plain lines of the input being read that nothing has asked for yet, the last of it
-  std::deque<Event> passed_;  ///< the last of them that the line behind them did not ask for
-  std::deque<Event> late_;    ///< plain lines near telling ones, the last of those that are too many
-  std::vector<Event> tails_;  ///< of the inputs that were read
-  SourcePos telling_;         ///< of the last telling line
-  bool told_ = false;         ///< there was one
+  std::deque<Event> nearby_;   ///< plain lines of the input being read that nothing has asked for yet, the last of it
+  std::deque<Event> passed_;   ///< the last of them that the line behind them did not ask for
+  std::deque<Event> late_;     ///< plain lines near telling ones, the last of those that are too many
+  std::vector<Event> tails_;   ///< of the inputs that were read
+  std::vector<Event> spread_;  ///< plain lines of the input being read, as far apart as they can be, and of those read
+  std::size_t spread_from_ = 0;   ///< the first of them of the input being read
+  std::uint64_t spread_gap_ = 1;  ///< lines between two of them
+  SourcePos telling_;             ///< of the last telling line
+  bool told_ = false;             ///< there was one
   std::size_t context_kept_ = 0;
   std::unordered_map<std::string, Writer> writers_;
   std::size_t line_bytes_ = 0, ring_;

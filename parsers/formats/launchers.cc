@@ -276,6 +276,19 @@ bool ConsumeSentence(const Record& record, EventSink& out) {
   return false;
 }
 
+// Open MPI: who called it, and so ended all others.
+bool ConsumeMpiAbort(const Record& record, EventSink& out) {
+  static const Pattern kAbort(R"(MPI_ABORT was invoked on rank (\d+) in communicator)");
+  const auto match = kAbort.Search(record.text);
+  if (!match) return false;
+  ProcessExit exit;
+  exit.reporter = "mpirun";
+  exit.rank = RankOf<GlobalRank>(*match, 1);
+  exit.first_observed = true;
+  out.Add(EventFrom(record, std::move(exit)));
+  return true;
+}
+
 // Lines of a launcher's that say nothing about one process.
 constexpr std::string_view kClaimed[] = {
     "Primary job  terminated normally",
@@ -289,8 +302,8 @@ class LaunchersParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (tasks_.Consume(record)) return true;
-    for (const auto consume :
-         {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeSentence, &ConsumeOthers}) {
+    for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeMpiAbort, &ConsumeDeepSpeed,
+                               &ConsumeSentence, &ConsumeOthers}) {
       if (consume(record, out)) return true;
     }
     if (ConsumePrteBlock(record, out) || ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out))

@@ -19,7 +19,7 @@ constexpr FindingRow kFindings[] = {
     {"ended-by-sigfpe", "reported", "who signal"},  {"ended-by-sigbus", "reported", "who signal"},
     {"ended-by-sigkill", "reported", "who signal"}, {"ended-by-sigabrt", "reported", "who signal"},
     {"ended-by-sigint", "reported", "who signal"},  {"ended-by-sighup", "reported", "who signal"},
-    {"ended-by-sigterm", "reported", "who signal"},
+    {"ended-by-sigterm", "reported", "who signal"}, {"all-ranks-killed", "reported", "who signal"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -40,6 +40,15 @@ const Meaning* MeaningOf(int signal) {
   const auto it =
       std::find_if(std::begin(kMeanings), std::end(kMeanings), [&](const Meaning& m) { return m.signal == signal; });
   return it == std::end(kMeanings) ? nullptr : it;
+}
+
+/// So many of the ranks that the kernel, which kills one and looks again, cannot have meant.
+bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
+  constexpr std::size_t kLeast = 4;
+  const std::size_t known =
+      std::max(timeline.ranks.size(),
+               static_cast<std::size_t>(timeline.world_size ? std::max(timeline.world_size->value, 0) : 0));
+  return ranks.size() >= kLeast && ranks.size() * 4 >= known * 3;
 }
 
 std::vector<Relation> Run(const Evidence& evidence) {
@@ -82,6 +91,14 @@ std::vector<Relation> Run(const Evidence& evidence) {
     }
     found.Say("who", ranks.empty() ? "A process" : RanksInWords(ranks));
     found.Say("signal", std::to_string(signal));
+    if (signal == 9 && AreAll(timeline, ranks)) {
+      Found all({"all-ranks-killed", "reported"});
+      all.times = found.times;
+      all.citations = found.citations;
+      all.Say("who", RanksInWords(ranks));
+      all.Say("signal", std::to_string(signal));
+      out.push_back(std::move(all));
+    }
     out.push_back(std::move(found));
   }
   return out;

@@ -113,7 +113,9 @@ TEST_CASE("kept events: where writers are too many, each has fewer last lines, a
   const std::vector<Event> events = kept.Take(inputs, left_out);
   CHECK(left_out.at("writer") > 1000);
   CHECK(events.back().where.line == line);
-  CHECK(events.size() == 2000 - left_out.at("writer"));
+  // Besides those that are spread over the input, whoever wrote them.
+  CHECK(events.size() >= 2000 - left_out.at("writer"));
+  CHECK(events.size() <= 2000 - left_out.at("writer") + 64);
 }
 
 TEST_CASE("kept events: which plain lines are kept follows from where they stand, not from which were handed over",
@@ -132,8 +134,8 @@ TEST_CASE("kept events: which plain lines are kept follows from where they stand
     for (const Event& event : kept.Take(inputs, left_out)) out.push_back(event.where.line);
     return out;
   };
-  const std::vector<std::uint64_t> expected{3, 8, 20, 46, 48, 49, 50, 51, 57, 89, 100};
-  CHECK(lines({3, 8, 20, 46, 48, 49, 51, 57, 89, 100}) == expected);
+  const std::vector<std::uint64_t> expected{3, 8, 20, 40, 45, 46, 48, 49, 50, 51, 57, 89, 100};
+  CHECK(lines({3, 8, 20, 40, 45, 46, 48, 49, 51, 57, 89, 100}) == expected);
   CHECK(lines({3, 8, 9, 12, 13, 20, 40, 45, 46, 48, 49, 51, 57, 59, 70, 71, 72, 89, 100}) ==
         expected);  // blocks ended at 13, 45 and 72
 }
