@@ -3,6 +3,8 @@
 
 #include <sys/prctl.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -15,6 +17,18 @@
 #include "replay/engine.h"
 
 namespace inquest {
+
+/// Sleeps a little longer each time, from 50 us to 5 ms.
+class Backoff {
+ public:
+  void Wait() {
+    std::this_thread::sleep_for(pause_);
+    pause_ = std::min<std::chrono::microseconds>(pause_ * 2, std::chrono::milliseconds(5));
+  }
+
+ private:
+  std::chrono::microseconds pause_{50};
+};
 
 /// Does what blocks, one job after the other, so that the worker's main thread never does.
 class Runner {

@@ -1,24 +1,20 @@
-"""`inquest replay --engine nccl` whole, with worker processes over the fake CUDA runtime and the fake libnccl.
+"""`inquest replay --engine nccl` whole, with worker processes over the fake libcuda, which LD_LIBRARY_PATH names, and the fake libnccl.
 
-Arguments: inquest, the fake worker, the fake libnccl, `runs` or `isolation`."""
+Arguments: inquest, its worker beside it, the fake libnccl, `runs` or `isolation`."""
 import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
 import jsonschema
 
-inquest, worker, library, part = sys.argv[1:5]
+program, library, part = sys.argv[1:4]
 schema = json.loads((pathlib.Path(__file__).resolve().parents[3] / "docs" / "replay.schema.json").read_text())
 place = tempfile.TemporaryDirectory()
 home = pathlib.Path(place.name)
-program = home / "inquest"  # the worker is looked for beside it
-shutil.copy(inquest, program)
-shutil.copy(worker, home)
 tools = home / "tools"
 tools.mkdir()
 

@@ -1,7 +1,8 @@
-// The NCCL engine's session, phase by phase, over a fake CUDA runtime and a fake libnccl: no GPU is needed.
+// The NCCL engine's session, phase by phase, over a fake libcuda and a fake libnccl: no GPU is needed.
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -47,6 +48,18 @@ class SharedStore final : public Store {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
+};
+
+/// A setting of the fake driver, for as long as this stands.
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Setting() { ::unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
 };
 
 /// How the fake library shall behave from here on.
@@ -173,6 +186,47 @@ TEST_CASE("nccl engine: one changed byte is found and named", "[unit][replay]") 
   CHECK_FALSE(ends[0].wrong);
 }
 
+bool Says(const Session& session, std::string_view words) {
+  return std::ranges::any_of(session.Describe(),
+                             [&](const std::string& line) { return line.find(words) != std::string::npos; });
+}
+
+TEST_CASE("nccl engine: where the driver cannot compile, the host fills and verifies", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  constexpr std::uint64_t kCount = 1'200'000;  // of 4 bytes: more than one chunk, more than one element a thread
+  const Call sum{.operation = Operation::kAllReduce, .count = kCount}, moved{Operation::kBroadcast, kCount};
+  for (const char* refusal : {"0", "221", "223"}) {
+    const Setting setting("FAKE_CUDA_JIT", refusal);
+    const bool by_host = refusal != std::string_view("0");
+    for (const Call& call : {sum, moved}) {
+      CAPTURE(refusal, Describe(call));
+      Job job(call, 2);
+      job.corrupted = 2;
+      const auto ends = job.Run(2);
+      CHECK(ends[0].state.error == "");
+      CHECK(ends[0].step == Step{Phase::kFinalized, 0});
+      REQUIRE(ends[1].wrong);
+      CHECK(ends[1].step == Step{Phase::kVerified, 2});
+      CHECK(ends[1].wrong->elements == 1);
+      CHECK(ends[1].wrong->first == kCount / 2);
+      CHECK(Says(*job.sessions[0], "the host fills and verifies the data") == by_host);
+    }
+  }
+  // What is wrong with the GPU is no reason to go on without it.
+  const Setting setting("FAKE_CUDA_JIT", "700");
+  const End failed = Job(sum, 1).Run(1)[0];
+  CHECK(failed.step == Step{Phase::kBuffersReady, 0});
+  CHECK(failed.state.error.find("CUDA error 700") != std::string::npos);
+}
+
+TEST_CASE("nccl engine: what the GPU cannot hold is said with numbers", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  const Setting setting("FAKE_CUDA_MEMORY", "1000000000");
+  const End end = Job({.operation = Operation::kAllGather, .count = 300'000'000}, 1).Run(1)[0];
+  CHECK(end.step == Step{Phase::kBuffersReady, 0});
+  CHECK(end.state.error.find("the buffers of one rank need 2.2 GiB, and the GPU has 0.") != std::string::npos);
+}
+
 TEST_CASE("nccl engine: what hangs stays pending, can be asked and aborted", "[unit][replay]") {
   struct Row {
     FakeNccl script;
@@ -215,6 +269,18 @@ TEST_CASE("nccl engine: a library that is missing, too old or none is said befor
   const auto found = engine->probe({{"library", FAKE_NCCL}});
   REQUIRE(found);
   CHECK(found->version.starts_with("NCCL 2.28.9 of "));
+  {
+    const Setting setting("FAKE_CUDA_INIT", "100");
+    const auto none = engine->probe({{"library", FAKE_NCCL}});
+    REQUIRE_FALSE(none);
+    CHECK(none.error().message == "no GPU can be used: CUDA error 100 (no CUDA-capable device is detected)");
+  }
+  {
+    const Setting setting("FAKE_CUDA_DEVICES", "0");
+    const auto none = engine->probe({{"library", FAKE_NCCL}});
+    REQUIRE_FALSE(none);
+    CHECK(none.error().message == "no GPU can be used: the driver finds none");
+  }
   Script(FakeNccl::kOld);
   const auto old = engine->probe({{"library", FAKE_NCCL}});
   REQUIRE_FALSE(old);
