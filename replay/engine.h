@@ -76,7 +76,8 @@ class Session {
   virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
   /// What a reader must know of this run: library and version, interface, `via` lines. One sentence an entry.
   virtual std::vector<std::string> Describe() const = 0;
-  /// What the library says went wrong meanwhile; empty: nothing. From another thread, at any time; takes microseconds.
+  /// What the library was last heard to say of what went wrong; empty: nothing. From another thread, at any time; takes
+  /// microseconds, and asks the library nothing that another thread may be asking.
   virtual std::string async_error() const = 0;
   /// From another thread. May hang: the worker leaves with _exit when it does.
   virtual void Abort() = 0;

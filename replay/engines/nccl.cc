@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "replay/engine.h"
 #include "replay/engines/nccl_device.h"
@@ -79,16 +80,14 @@ class NcclSession final : public Session {
     return lines;
   }
   std::string async_error() const override {
-    const nccl::Comm comm = comm_.load();
-    if (comm == nullptr) return {};
-    nccl::Status state = nccl::Status::kSuccess;
-    if (library_.async_error(comm, &state) != nccl::Status::kSuccess || state == nccl::Status::kSuccess ||
-        state == nccl::Status::kInProgress)
-      return {};
-    return Words(state);
+    const nccl::Status state = seen_.load();
+    return state == nccl::Status::kSuccess ? "" : Words(state);
   }
   void Abort() override {
-    if (const nccl::Comm comm = comm_.exchange(nullptr); comm != nullptr) library_.abort(comm);
+    abort_ = true;
+    runner_.Wake();
+    // Where the owner hangs in a call this does as well, and the worker leaves without it.
+    for (Life life = life_; life == Life::kAlive; life = life_) life_.wait(life);
   }
   void Corrupt() override { corrupt_ = true; }  // in Verify, on the thread that knows the device
 
@@ -133,9 +132,9 @@ class NcclSession final : public Session {
 
   void Init() {
     nccl::Config config;
-    nccl::Comm comm = nullptr;
-    const nccl::Status result = library_.init(&comm, setup_.nranks, id_, setup_.rank, &config);
-    comm_ = comm;
+    life_ = Life::kAlive;
+    const nccl::Status result = library_.init(&made_, setup_.nranks, id_, setup_.rank, &config);
+    comm_ = made_;
     Finish(result, "ncclCommInitRankConfig");
   }
 
@@ -161,7 +160,7 @@ class NcclSession final : public Session {
     const cuda::Pointer scratch = gpu_.Allocate(sizeof(float));
     gpu_.SetBytes(scratch, 0, sizeof(float));
     Finish(library_.all_reduce(At(scratch), At(scratch), 1, nccl::TypeOf(Datatype::kFloat32),
-                               nccl::ReductionOf(RedOp::kSum), comm_, gpu_.stream()),
+                               nccl::ReductionOf(RedOp::kSum), Comm(), gpu_.stream()),
            "the warm-up's ncclAllReduce");
     gpu_.MarkEnd();
     gpu_.AwaitEnd();
@@ -202,11 +201,10 @@ class NcclSession final : public Session {
   }
 
   void Finalize() {
-    const nccl::Comm comm = comm_.load();
-    if (comm == nullptr) return;
-    Finish(library_.finalize(comm), "ncclCommFinalize");
-    comm_ = nullptr;
-    library_.destroy(comm);
+    if (life_ != Life::kAlive) return;
+    Finish(library_.finalize(Comm()), "ncclCommFinalize");
+    library_.destroy(std::exchange(comm_, nullptr));
+    Gone();
   }
 
   static std::byte* At(cuda::Pointer pointer) { return reinterpret_cast<std::byte*>(pointer); }
@@ -219,22 +217,23 @@ class NcclSession final : public Session {
     const std::size_t count = call.count, bytes = BytesOf(call.datatype);
     std::byte *const input = At(input_), *const output = At(output_);
     const cuda::Stream stream = gpu_.stream();
+    const nccl::Comm comm = Comm();
     switch (call.operation) {
       case Operation::kBroadcast:
-        return library_.broadcast(setup_.rank == call.root ? input : output, output, count, type, call.root, comm_,
+        return library_.broadcast(setup_.rank == call.root ? input : output, output, count, type, call.root, comm,
                                   stream);
       case Operation::kAllReduce:
       case Operation::kBarrier:
-        return library_.all_reduce(input, output, count, type, redop, comm_, stream);
+        return library_.all_reduce(input, output, count, type, redop, comm, stream);
       case Operation::kReduce:
-        return library_.reduce(input, output, count, type, redop, call.root, comm_, stream);
+        return library_.reduce(input, output, count, type, redop, call.root, comm, stream);
       case Operation::kAllGather:
-        return library_.all_gather(input, output, count, type, comm_, stream);
+        return library_.all_gather(input, output, count, type, comm, stream);
       case Operation::kReduceScatter:
-        return library_.reduce_scatter(input, output, count, type, redop, comm_, stream);
+        return library_.reduce_scatter(input, output, count, type, redop, comm, stream);
       case Operation::kSendRecv:
-        if (setup_.rank == call.root) return library_.send(input, count, type, call.peer, comm_, stream);
-        if (setup_.rank == call.peer) return library_.recv(output, count, type, call.root, comm_, stream);
+        if (setup_.rank == call.root) return library_.send(input, count, type, call.peer, comm, stream);
+        if (setup_.rank == call.peer) return library_.recv(output, count, type, call.root, comm, stream);
         return nccl::Status::kSuccess;
       default:
         break;
@@ -250,13 +249,13 @@ class NcclSession final : public Session {
     std::size_t sent = 0;
     for (int peer = 0; peer < setup_.nranks; ++peer) {
       const std::size_t part = all && !call.splits.empty() ? call.splits[static_cast<std::size_t>(peer)] : count;
-      if (sends_parts) add(library_.send(input + sent * bytes, part, type, peer, comm_, stream));
+      if (sends_parts) add(library_.send(input + sent * bytes, part, type, peer, comm, stream));
       if (gets_parts)
-        add(library_.recv(output + static_cast<std::size_t>(peer) * own * bytes, own, type, peer, comm_, stream));
+        add(library_.recv(output + static_cast<std::size_t>(peer) * own * bytes, own, type, peer, comm, stream));
       sent += part;
     }
-    if (call.operation == Operation::kGather) add(library_.send(input, count, type, call.root, comm_, stream));
-    if (call.operation == Operation::kScatter) add(library_.recv(output, count, type, call.root, comm_, stream));
+    if (call.operation == Operation::kGather) add(library_.send(input, count, type, call.root, comm, stream));
+    if (call.operation == Operation::kScatter) add(library_.recv(output, count, type, call.root, comm, stream));
     const nccl::Status end = library_.group_end();
     return result == nccl::Status::kSuccess ? end : result;
   }
@@ -266,36 +265,68 @@ class NcclSession final : public Session {
   std::string Words(nccl::Status result) const {
     return fmt::format("{} ({})", library_.error_string(result), static_cast<int>(result));
   }
-  std::string LastError() const {
-    const char* words = library_.last_error(comm_.load());
-    return words == nullptr ? "" : words;
-  }
-
   void CheckNccl(nccl::Status result, std::string_view what) const {
     if (result == nccl::Status::kSuccess) return;
-    const std::string last = LastError();
+    const char* const words = library_.last_error(comm_);
+    const std::string last = words == nullptr ? "" : words;
     throw std::runtime_error(fmt::format("{}: {}{}{}", what, Words(result), last.empty() ? "" : ": ", last));
   }
 
-  /// Until a call that returned nccl::Status::kInProgress is through.
+  /// Until a call that returned ncclInProgress is through.
   void Finish(nccl::Status result, std::string_view what) {
     for (Backoff backoff; result == nccl::Status::kInProgress; backoff.Wait()) {
-      const nccl::Comm comm = comm_.load();
-      if (comm == nullptr) throw std::runtime_error(fmt::format("{} was aborted", what));
-      nccl::Status state = nccl::Status::kSuccess;
-      const nccl::Status asked = library_.async_error(comm, &state);
-      result = asked == nccl::Status::kSuccess ? state : asked;
+      AbortIfAsked();
+      result = Ask();
     }
     CheckNccl(result, what);
   }
 
-  /// What is looked at while the GPU is waited for: an error of the communicator ends that.
-  void Look() const {
-    const nccl::Comm comm = comm_.load();
-    if (comm == nullptr) throw std::runtime_error("the communicator was aborted");
+  // ---- the communicator's owner --------------------------------------------------------------------------------
+  // From 2.26 on ncclCommGetAsyncError finishes what a group has begun, so that two threads must not call it at once;
+  // nor may one that asks meet one that aborts or destroys. The runner's thread alone does any of it, and leaves what
+  // it saw for the others.
+
+  nccl::Comm Comm() const {
+    if (comm_ == nullptr) throw std::runtime_error("the communicator was aborted");
+    return comm_;
+  }
+
+  nccl::Status Ask() {
     nccl::Status async = nccl::Status::kSuccess;
-    if (library_.async_error(comm, &async) == nccl::Status::kSuccess && async != nccl::Status::kInProgress)
-      CheckNccl(async, "asynchronous error");
+    const nccl::Status asked = library_.async_error(Comm(), &async);
+    const nccl::Status state = asked == nccl::Status::kSuccess ? async : asked;
+    seen_ = state == nccl::Status::kInProgress ? nccl::Status::kSuccess : state;
+    return state;
+  }
+
+  void AbortIfAsked() {
+    if (!abort_) return;
+    if (comm_ != nullptr) library_.abort(std::exchange(comm_, nullptr));
+    Gone();
+    throw std::runtime_error("the communicator was aborted");
+  }
+
+  void Gone() {
+    life_ = Life::kGone;
+    life_.notify_all();
+  }
+
+  /// While the GPU is waited for: an error of the communicator ends that.
+  void Look() {
+    AbortIfAsked();
+    const nccl::Status state = Ask();
+    if (state != nccl::Status::kInProgress) CheckNccl(state, "asynchronous error");
+  }
+
+  /// Between two steps.
+  void LookIdly() {
+    if (life_ != Life::kAlive) return;
+    try {
+      AbortIfAsked();
+      if (comm_ != nullptr) Ask();
+    } catch (const std::exception&) {
+      // the next step says it
+    }
   }
 
   SessionSetup setup_;
@@ -305,12 +336,19 @@ class NcclSession final : public Session {
   nccl::Library library_;
   cuda::Gpu gpu_{[this] { Look(); }};
   nccl::UniqueId id_{};
-  std::atomic<nccl::Comm> comm_ = nullptr;
+  nccl::Comm comm_ = nullptr;  ///< of the runner's thread, as all that is said of the owner
+  /// NCCL's own thread stores into this until the communicator exists, even past an abort (2.14.3, init.cc); a worker
+  /// never deletes its session.
+  nccl::Comm made_ = nullptr;
+  enum class Life : int { kNone, kAlive, kGone };
+  std::atomic<Life> life_ = Life::kNone;
+  std::atomic<bool> abort_ = false;
+  std::atomic<nccl::Status> seen_ = nccl::Status::kSuccess;  ///< the last error that the owner was told of
   cuda::Pointer input_ = 0, output_ = 0;
   std::optional<WrongData> wrong_data_;
   std::optional<std::chrono::nanoseconds> time_;
   std::atomic<bool> corrupt_ = false;
-  Runner runner_{"NCCL"};  ///< last: it ends first
+  Runner runner_{"NCCL", [](std::string words) { return words; }, [this] { LookIdly(); }};  ///< last: it ends first
 };
 
 std::unique_ptr<Session> MakeNccl(const SessionSetup& setup, inquest::Store& store) {

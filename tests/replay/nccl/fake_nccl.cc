@@ -5,6 +5,7 @@
 //   FAKE_NCCL_BAD_DEVICES=3,11   or only where no rank of the communicator has one of these devices
 //   FAKE_NCCL_CARDS=mlx5_0:1,..  the RDMA ports that it claims to use
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,8 @@ struct nccl::CommHandle {
   int rank = 0, nranks = 0;
   std::uint64_t calls = 0;
   std::map<int, std::uint64_t> sent, asked;  ///< messages, by peer
+  std::thread::id owner;
+  bool gone = false;  ///< aborted or destroyed
 };
 
 namespace {
@@ -68,6 +72,30 @@ std::string OfCall(const nccl::CommHandle& comm, std::uint64_t call, int rank) {
 }
 std::string HostOf(const nccl::CommHandle& comm, int rank) { return comm.folder + "/host-" + std::to_string(rank); }
 std::string DeviceOf(const nccl::CommHandle& comm, int rank) { return comm.folder + "/device-" + std::to_string(rank); }
+
+// ---- what a caller must not do
+// -----------------------------------------------------------------------------------------
+
+[[noreturn]] void Misused(const char* how) {
+  std::fprintf(stderr, "fake libnccl: %s\n", how);
+  std::abort();
+}
+/// Of one thread at a time: here, of one thread at all; and never behind its end.
+nccl::CommHandle& Used(nccl::Comm comm) {
+  if (comm == nullptr) Misused("no communicator");
+  if (comm->owner != std::this_thread::get_id()) Misused("a communicator is used by two threads");
+  if (comm->gone) Misused("a communicator is used behind its end");
+  return *comm;
+}
+bool IsOnStack(const void* address) {
+  pthread_attr_t attributes;
+  void* begin = nullptr;
+  std::size_t size = 0;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) return false;
+  ::pthread_attr_getstack(&attributes, &begin, &size);
+  ::pthread_attr_destroy(&attributes);
+  return address >= begin && address < static_cast<char*>(begin) + size;
+}
 
 // ---- what goes wrong
 // -------------------------------------------------------------------------------------------------
@@ -175,7 +203,7 @@ void EndGroup() {
 /// is.
 Status Meet(nccl::Comm comm, const void* in, void* out, std::size_t bytes, cuda::Stream stream,
             std::function<void(const Inputs&, char*)> move) {
-  const std::uint64_t call = comm->calls++;
+  const std::uint64_t call = Used(comm).calls++;
   auto* const work = reinterpret_cast<FakeStream*>(stream);
   const std::string device = std::to_string(work->device);
   if (call == 0) Leave(DeviceOf(*comm, comm->rank), device.data(), device.size());
@@ -262,7 +290,9 @@ Status ncclCommInitRankConfig(nccl::Comm* comm, int nranks, nccl::UniqueId id, i
   const std::lock_guard lock(mutex);
   if (script == FakeNccl::kInitFails || CurrentDevice() < 0) return Status::kUnhandledCudaError;
   if (config->magic != 0xcafebeef || config->version != 21400 || config->blocking != 0) return Status::kInvalidArgument;
-  *comm = new nccl::CommHandle{id.internal, rank, nranks, 0, {}, {}};
+  // The library stores into it from a thread of its own, for as long as that takes.
+  if (IsOnStack(comm)) Misused("the communicator is to be stored in a frame");
+  *comm = new nccl::CommHandle{id.internal, rank, nranks, 0, {}, {}, std::this_thread::get_id()};
   const std::string host = Variable("NCCL_HOSTID");
   Leave(HostOf(**comm, rank), host.data(), host.size());
   LogInit(**comm);
@@ -271,6 +301,7 @@ Status ncclCommInitRankConfig(nccl::Comm* comm, int nranks, nccl::UniqueId id, i
   return Status::kInProgress;
 }
 Status ncclCommGetAsyncError(nccl::Comm comm, Status* state) {
+  Used(comm);
   const std::lock_guard lock(mutex);
   *state = Status::kSuccess;
   const std::string host = Variable("NCCL_HOSTID");
@@ -288,9 +319,18 @@ Status ncclCommGetAsyncError(nccl::Comm comm, Status* state) {
   if (script == FakeNccl::kAsyncError && comm->calls > 1) *state = Status::kRemoteError;
   return Status::kSuccess;
 }
-Status ncclCommFinalize(nccl::Comm) { return Status::kSuccess; }
-Status ncclCommDestroy(nccl::Comm) { return Status::kSuccess; }
-Status ncclCommAbort(nccl::Comm) { return Status::kSuccess; }
+Status ncclCommFinalize(nccl::Comm comm) {
+  Used(comm);
+  return Status::kSuccess;
+}
+Status ncclCommDestroy(nccl::Comm comm) {
+  Used(comm).gone = true;
+  return Status::kSuccess;
+}
+Status ncclCommAbort(nccl::Comm comm) {
+  Used(comm).gone = true;
+  return Status::kSuccess;
+}
 Status ncclGroupStart() {
   ++group.depth;
   return Status::kSuccess;
@@ -339,7 +379,7 @@ Status ncclReduceScatter(const void* in, void* out, std::size_t count, nccl::Dat
 Status ncclSend(const void* data, std::size_t count, nccl::DataType type, int peer, nccl::Comm comm,
                 cuda::Stream stream) {
   const std::string path = comm->folder + "/message-" + std::to_string(comm->rank) + "-" + std::to_string(peer) + "." +
-                           std::to_string(comm->sent[peer]++);
+                           std::to_string(Used(comm).sent[peer]++);
   Put(stream, [path, from = Memory(data), bytes = count * BytesOf(static_cast<Datatype>(type))] {
     Leave(path, from, bytes);
     return true;
@@ -348,7 +388,7 @@ Status ncclSend(const void* data, std::size_t count, nccl::DataType type, int pe
 }
 Status ncclRecv(void* data, std::size_t, nccl::DataType, int peer, nccl::Comm comm, cuda::Stream stream) {
   const std::string path = comm->folder + "/message-" + std::to_string(peer) + "-" + std::to_string(comm->rank) + "." +
-                           std::to_string(comm->asked[peer]++);
+                           std::to_string(Used(comm).asked[peer]++);
   Put(stream, [comm, path, to = Memory(data)] {
     if (!fs::exists(path) || !Completes(*comm, 1)) return false;
     const std::string bytes = BytesAt(path);

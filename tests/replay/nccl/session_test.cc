@@ -240,7 +240,12 @@ TEST_CASE("nccl engine: what hangs stays pending, can be asked and aborted", "[u
       CHECK(end.step == row.at);
       CHECK(end.state.state == StepState::State::kPending);
     }
-    CHECK(job.sessions[0]->async_error().empty());
+    // As the heartbeat does, while the session's own thread asks the library: the fake one ends a process in which two
+    // do.
+    for (int i = 0; i < 100; ++i) {
+      CHECK(job.sessions[0]->async_error().empty());
+      std::this_thread::sleep_for(milliseconds(1));
+    }
     for (auto& session : job.sessions) session->Abort();
     for (auto& session : job.sessions) {
       const StepState state = Await(*session, {StepState::State::kPending, ""}, milliseconds(2000));
@@ -261,6 +266,25 @@ TEST_CASE("nccl engine: the library's errors come with its own words", "[unit][r
   const End failed = Job({.operation = Operation::kAllReduce, .count = 10}, 1).Run(1)[0];
   CHECK(failed.step == Step{Phase::kCommInit, 0});
   CHECK(failed.state.error.find("NCCL: ncclCommInitRankConfig: some error (1)") == 0);
+}
+
+TEST_CASE("nccl engine: between two steps an error is seen, and an abort comes through", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  Job job({.operation = Operation::kAllReduce, .count = 10}, 1);
+  Session& session = *job.sessions[0];
+  for (const Phase phase : kOnce)
+    REQUIRE(Await(session, session.Begin({phase, 0}), milliseconds(5000)).state == StepState::State::kDone);
+  for (const Phase phase : kRepeated)
+    REQUIRE(Await(session, session.Begin({phase, 1}), milliseconds(5000)).state == StepState::State::kDone);
+  CHECK(session.async_error().empty());
+  Script(FakeNccl::kAsyncError);
+  const auto end = steady_clock::now() + milliseconds(2000);
+  while (session.async_error().empty() && steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(10));
+  CHECK(session.async_error() == "remote process exited or there was a network error (6)");
+  session.Abort();
+  const StepState after = Await(session, session.Begin({Phase::kEnqueued, 2}), milliseconds(2000));
+  CHECK(after.error.find("aborted") != std::string::npos);
+  Script(FakeNccl::kRight);
 }
 
 TEST_CASE("nccl engine: a library that is missing, too old or none is said before anything runs", "[unit][replay]") {
