@@ -64,9 +64,9 @@ class Session {
  public:
   virtual ~Session() = default;
   /// Begins the step that ends in `step.phase`; returns soon, whatever the library does: a call that blocks belongs in
-  /// a thread. Called for kLibsLoaded to kWarmedUp; then for each iteration kDescriptorAgreed (fill the buffers; the
-  /// worker compares afterwards), kEnqueued, kStarted, kCompleted, kVerified; at the end kFinalized. A step that means
-  /// nothing to the engine is done at once.
+  /// a thread. Called for kLibsLoaded to kWarmedUp (the worker compares the calls before that); then for each iteration
+  /// kDescriptorAgreed (fill the buffers; the worker compares afterwards), kEnqueued, kStarted, kCompleted, kVerified;
+  /// at the end kFinalized. A step that means nothing to the engine is done at once.
   virtual StepState Begin(const Step& step) = 0;
   /// Asks the step that was begun last. Never waits.
   virtual StepState Poll() = 0;

@@ -4,6 +4,7 @@
 // each call returns nccl::Status::kInProgress and ncclCommGetAsyncError tells when it is through; the stream is asked
 // by events and never waited for. What hangs nevertheless hangs that thread alone. The worker's own threads go on
 // telling the supervisor.
+#include <stdlib.h>
 #include <fmt/format.h>
 
 #include <atomic>
@@ -21,6 +22,8 @@ namespace inquest {
 namespace {
 
 constexpr const char* kIdKey = "nccl-unique-id";
+constexpr std::uint64_t kWarmUpElements = 1024;
+constexpr int kFirstWithFloat8 = 22400;
 
 std::string Value(const std::map<std::string, std::string>& options, const std::string& key) {
   const auto found = options.find(key);
@@ -77,6 +80,8 @@ class NcclSession final : public Session {
                       gpu_.why_host());
     if (setup_.call.operation == Operation::kBarrier)
       lines.emplace_back("the barrier is an all-reduce of one element, as PyTorch has it");
+    else if (!setup_.call.in_place && IsInPlace(setup_.call))
+      lines.emplace_back("input and output are one buffer, as PyTorch has it");
     return lines;
   }
   std::string async_error() const override {
@@ -99,7 +104,15 @@ class NcclSession final : public Session {
 
   // ---- getting ready -------------------------------------------------------------------------------------------
 
+  /// What a session sets up otherwise, or what would make calls wait. NCCL's files of settings fill in what is not set.
+  static void ForgetSettings() {
+    ::setenv("NCCL_COMM_BLOCKING", "0", 1);  // goes before the configuration
+    ::unsetenv("NCCL_COMM_ID");              // the store hands out the id
+    ::unsetenv("CUDA_LAUNCH_BLOCKING");
+  }
+
   void Load() {
+    ForgetSettings();
     Result<nccl::Library> library = nccl::LoadLibrary(Value(setup_.options, "library"));
     if (!library) throw std::runtime_error(library.error().message);
     library_ = *std::move(library);
@@ -116,6 +129,21 @@ class NcclSession final : public Session {
           fmt::format("rank {} wants GPU {}, and there {} {}; --share-gpu puts several ranks on one", setup_.rank,
                       device, count == 1 ? "is" : "are", count));
     gpu_.Choose(device);
+    CheckFloat8();
+  }
+
+  /// Before anyone is asked to communicate. Of a GPU before Hopper NCCL refuses the arithmetic alone (2.28.9,
+  /// enqueue.cc).
+  void CheckFloat8() const {
+    const Call& call = setup_.call;
+    if (call.datatype != Datatype::kFloat8E4M3 && call.datatype != Datatype::kFloat8E5M2) return;
+    if (library_.version < kFirstWithFloat8)
+      throw std::runtime_error(fmt::format("NCCL {} has no {}; 2.24 is the first that has",
+                                           nccl::VersionText(library_.version), Name(call.datatype)));
+    if (RowOf(call.operation).needs_redop && gpu_.capability() < 90)
+      throw std::runtime_error(
+          fmt::format("NCCL reduces {} on GPUs of compute capability 9.0 and later, and {} has {}.{}",
+                      Name(call.datatype), gpu_.description(), gpu_.capability() / 10, gpu_.capability() % 10));
   }
 
   void ExchangeId() {
@@ -138,30 +166,58 @@ class NcclSession final : public Session {
     Finish(result, "ncclCommInitRankConfig");
   }
 
+  /// PyTorch's all_reduce, broadcast and reduce have one buffer; its barrier is an all-reduce. Sends and receives
+  /// cannot have one.
+  static bool IsInPlace(const Call& call) {
+    switch (call.operation) {
+      case Operation::kAllReduce:
+      case Operation::kBroadcast:
+      case Operation::kReduce:
+      case Operation::kBarrier:
+        return true;
+      case Operation::kAllToAll:
+        return false;
+      default:
+        return call.in_place;
+    }
+  }
+
   void Allocate() {
     const std::uint64_t in = BytesIn(shape_), out = BytesOut(shape_), free = gpu_.FreeBytes();
-    if (shape_.call.operation == Operation::kAllToAll) shape_.call.in_place = false;  // sends and receives cannot
-    const bool shared = shape_.call.in_place;
+    const bool shared = IsInPlace(shape_.call);
     const std::uint64_t need = shared ? std::max(in, out) : in + out;
     if (need > free)
       throw std::runtime_error(fmt::format("the buffers of one rank need {:.1f} GiB, and the GPU has {:.1f} GiB left",
                                            static_cast<double>(need) / (1ULL << 30U),
                                            static_cast<double>(free) / (1ULL << 30U)));
-    output_ = gpu_.Allocate(shared ? std::max(in, out) : out);
-    input_ = shared ? output_ : gpu_.Allocate(in);
-    // In place, the smaller buffer is this rank's part of the larger one.
-    const std::uint64_t part = static_cast<std::uint64_t>(setup_.rank) * std::min(in, out);
-    if (shared && in < out) input_ += part;
-    if (shared && in > out) output_ += part;
+    output_memory_ = gpu_.Allocate(shared ? std::max(in, out) : out);
+    input_memory_ = shared ? output_memory_ : gpu_.Allocate(in);
     gpu_.Prepare();
   }
 
+  struct Buffers {
+    cuda::Pointer input = 0, output = 0;
+  };
+  /// Where the buffers of a call begin that is no larger than the session's.
+  Buffers BuffersOf(const DataShape& shape) const {
+    Buffers buffers{input_memory_, output_memory_};
+    if (input_memory_ != output_memory_) return buffers;
+    // In place, the smaller buffer is this rank's part of the larger one.
+    const std::uint64_t in = BytesIn(shape), out = BytesOut(shape),
+                        part = static_cast<std::uint64_t>(setup_.rank) * std::min(in, out);
+    if (in < out) buffers.input += part;
+    if (in > out) buffers.output += part;
+    return buffers;
+  }
+
+  /// The same operation on little data: from NCCL 2.22 on ranks connect in the first call of an operation. What only
+  /// large calls connect, the first iteration does.
   void WarmUp() {
-    const cuda::Pointer scratch = gpu_.Allocate(sizeof(float));
-    gpu_.SetBytes(scratch, 0, sizeof(float));
-    Finish(library_.all_reduce(At(scratch), At(scratch), 1, nccl::TypeOf(Datatype::kFloat32),
-                               nccl::ReductionOf(RedOp::kSum), Comm(), gpu_.stream()),
-           "the warm-up's ncclAllReduce");
+    DataShape small = shape_;
+    small.call.count = std::min(small.call.count, kWarmUpElements);
+    for (std::uint64_t& split : small.call.splits) split = std::min(split, kWarmUpElements);
+    gpu_.SetBytes(BuffersOf(small).input, 0, BytesIn(small));
+    Finish(Collective(small), "the warm-up");
     gpu_.MarkEnd();
     gpu_.AwaitEnd();
   }
@@ -169,13 +225,14 @@ class NcclSession final : public Session {
   // ---- one iteration -------------------------------------------------------------------------------------------
 
   void Fill() {
-    if (!shape_.call.in_place) gpu_.SetBytes(output_, 0xA5, BytesOut(shape_));
-    gpu_.Fill(shape_, step_.iteration, input_);
+    const Buffers buffers = BuffersOf(shape_);
+    gpu_.SetBytes(buffers.output, 0xA5, BytesOut(shape_));  // in place, the input goes over its part of it
+    gpu_.Fill(shape_, step_.iteration, buffers.input);
   }
 
   void Enqueue() {
     gpu_.MarkBegin();
-    Finish(Collective(), "the call");
+    Finish(Collective(shape_), "the call");
     gpu_.MarkEnd();
   }
 
@@ -185,13 +242,14 @@ class NcclSession final : public Session {
   }
 
   void Verify() {
-    if (corrupt_ && BytesOut(shape_) > 0) gpu_.SetBytes(output_ + BytesOut(shape_) / 2, 0x41, 1);
-    const DataFaults faults = gpu_.Verify(shape_, step_.iteration, output_);
+    const cuda::Pointer output = BuffersOf(shape_).output;
+    if (corrupt_ && BytesOut(shape_) > 0) gpu_.SetBytes(output + BytesOut(shape_) / 2, 0x41, 1);
+    const DataFaults faults = gpu_.Verify(shape_, step_.iteration, output);
     wrong_data_.reset();
     if (faults.elements == 0) return;
     const std::size_t bytes = BytesOf(shape_.call.datatype);
     std::byte got[sizeof(std::uint64_t)] = {}, wanted[sizeof(std::uint64_t)] = {};
-    gpu_.Read(output_ + faults.first * bytes, bytes, got);
+    gpu_.Read(output + faults.first * bytes, bytes, got);
     const std::uint64_t bits = OutputElement(PatternOf(shape_, step_.iteration), faults.first);
     std::memcpy(wanted, &bits, sizeof(bits));
     wrong_data_ = WrongData{.elements = faults.elements,
@@ -210,12 +268,13 @@ class NcclSession final : public Session {
   static std::byte* At(cuda::Pointer pointer) { return reinterpret_cast<std::byte*>(pointer); }
 
   /// What PyTorch calls for each operation. Sends and receives of one group, so that none waits for another.
-  nccl::Status Collective() {
-    const Call& call = shape_.call;
+  nccl::Status Collective(const DataShape& shape) {
+    const Call& call = shape.call;
     const auto type = nccl::TypeOf(call.datatype);
     const auto redop = nccl::ReductionOf(call.redop);
     const std::size_t count = call.count, bytes = BytesOf(call.datatype);
-    std::byte *const input = At(input_), *const output = At(output_);
+    const Buffers buffers = BuffersOf(shape);
+    std::byte *const input = At(buffers.input), *const output = At(buffers.output);
     const cuda::Stream stream = gpu_.stream();
     const nccl::Comm comm = Comm();
     switch (call.operation) {
@@ -344,7 +403,7 @@ class NcclSession final : public Session {
   std::atomic<Life> life_ = Life::kNone;
   std::atomic<bool> abort_ = false;
   std::atomic<nccl::Status> seen_ = nccl::Status::kSuccess;  ///< the last error that the owner was told of
-  cuda::Pointer input_ = 0, output_ = 0;
+  cuda::Pointer input_memory_ = 0, output_memory_ = 0;       ///< one and the same in place
   std::optional<WrongData> wrong_data_;
   std::optional<std::chrono::nanoseconds> time_;
   std::atomic<bool> corrupt_ = false;

@@ -62,6 +62,10 @@ void Gpu::Choose(int ordinal) {
   Check(driver_.set_context(context), "taking the CUDA context");
   Check(driver_.device_name(name, sizeof(name), device), "asking the GPU for its name");
   Check(driver_.device_bus_id(bus_id, sizeof(bus_id), device), "asking the GPU for its address");
+  int major = 0, minor = 0;
+  Check(driver_.device_attribute(&major, Attribute::kMajor, device), "asking the GPU for its compute capability");
+  Check(driver_.device_attribute(&minor, Attribute::kMinor, device), "asking the GPU for its compute capability");
+  capability_ = major * 10 + minor;
   description_ = fmt::format("GPU {}: {} at {}", ordinal, name, bus_id);
 }
 

@@ -27,6 +27,8 @@ class Gpu {
 
   /// `GPU 0: NVIDIA H100 80GB HBM3 at 0000:19:00.0`; empty before Choose.
   const std::string& description() const { return description_; }
+  /// 90 for 9.0; 0 before Choose.
+  int capability() const { return capability_; }
   /// Why the host fills and verifies, not the GPU; empty: the GPU does.
   const std::string& why_host() const { return why_host_; }
   Stream stream() const { return stream_; }
@@ -57,6 +59,7 @@ class Gpu {
   std::function<void()> look_;
   Driver driver_;
   std::string description_, why_host_;
+  int capability_ = 0;
   Stream stream_ = nullptr;
   Event begun_ = nullptr, ended_ = nullptr;
   Kernel fill_ = nullptr, verify_ = nullptr;

@@ -78,6 +78,7 @@ void Worker::Do(const Step& step) {
   Session& session = *session_.load();
   const Clock::time_point begin = Clock::now();
   if (step.phase == Phase::kEnqueued) enqueued_ = begin;
+  if (step.phase == Phase::kWarmedUp) Agree(step.iteration);  // it is of the call, and must not hang on a mismatch
   StepState state = session.Begin(step);
   for (; state.state == StepState::State::kPending; state = session.Poll())
     Pause(step.phase == Phase::kCompleted ? enqueued_ : begin);

@@ -3,6 +3,7 @@
 //   FAKE_CUDA_DEVICES=N    so many there are, 8 otherwise
 //   FAKE_CUDA_MEMORY=N     bytes of each, 1 GiB otherwise
 //   FAKE_CUDA_INIT=N       cuInit fails with this
+//   FAKE_CUDA_CAPABILITY=N 90 otherwise
 //   FAKE_CUDA_JIT=N        so does what loads PTX
 #include <algorithm>
 #include <cstdio>
@@ -23,6 +24,7 @@ using cuda::Status;
 struct cuda::StreamHandle : FakeStream {};
 struct cuda::ContextHandle {
   int device = 0;
+  std::size_t allocated = 0;
 };
 struct cuda::EventHandle {
   FakeStream* stream = nullptr;
@@ -39,7 +41,6 @@ struct cuda::ModuleHandle {
 namespace {
 
 thread_local cuda::Context current = nullptr;
-std::atomic<std::uint64_t> allocated = 0;
 
 std::uint64_t Number(const char* name, std::uint64_t otherwise) {
   const char* value = std::getenv(name);
@@ -97,11 +98,12 @@ Status cuDeviceGetPCIBusId(char* text, int size, cuda::Device device) {
   return Status::kSuccess;
 }
 Status cuDeviceGetAttribute(int* value, cuda::Attribute attribute, cuda::Device) {
-  *value = attribute == cuda::Attribute::kMajor ? 9 : 0;
+  const auto capability = static_cast<int>(Number("FAKE_CUDA_CAPABILITY", 90));
+  *value = attribute == cuda::Attribute::kMajor ? capability / 10 : capability % 10;
   return Status::kSuccess;
 }
 Status cuDevicePrimaryCtxRetain(cuda::Context* context, cuda::Device device) {
-  *context = new cuda::ContextHandle{device};
+  *context = new cuda::ContextHandle{device, 0};
   return Status::kSuccess;
 }
 Status cuCtxSetCurrent(cuda::Context context) {
@@ -115,15 +117,16 @@ Status cuCtxGetDevice(cuda::Device* device) {
 }
 
 Status cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  if (current == nullptr) return Status::kInvalidContext;
   *total = Number("FAKE_CUDA_MEMORY", 1ULL << 30U);
-  *free = *total - std::min<std::size_t>(*total, allocated);
-  return HasContext();
+  *free = *total - std::min<std::size_t>(*total, current->allocated);
+  return Status::kSuccess;
 }
 Status cuMemAlloc_v2(cuda::Pointer* pointer, std::size_t size) {
   std::size_t free = 0, total = 0;
   if (const Status status = cuMemGetInfo_v2(&free, &total); status != Status::kSuccess) return status;
   if (size == 0 || size > free) return Status::kOutOfMemory;
-  allocated += size;
+  current->allocated += size;
   *pointer = DeviceAddress(std::aligned_alloc(256, (size + 255) / 256 * 256));
   return Status::kSuccess;
 }

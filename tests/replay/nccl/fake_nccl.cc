@@ -3,6 +3,7 @@
 // environment.
 //   FAKE_NCCL_NEEDS=NAME=VALUE   an operation completes only where the environment has this setting
 //   FAKE_NCCL_BAD_DEVICES=3,11   or only where no rank of the communicator has one of these devices
+//   FAKE_NCCL_VERSION=21805      22809 otherwise
 //   FAKE_NCCL_CARDS=mlx5_0:1,..  the RDMA ports that it claims to use
 #include <dlfcn.h>
 #include <pthread.h>
@@ -52,6 +53,7 @@ using inquest::RedOp;
 
 std::mutex mutex;
 FakeNccl script = FakeNccl::kRight;
+std::string calls;  ///< names of the operations since the script was set
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
@@ -75,6 +77,11 @@ std::string DeviceOf(const nccl::CommHandle& comm, int rank) { return comm.folde
 
 // ---- what a caller must not do
 // -----------------------------------------------------------------------------------------
+
+void Called(const char* operation) {
+  const std::lock_guard lock(mutex);
+  calls += std::string(operation) + " ";
+}
 
 [[noreturn]] void Misused(const char* how) {
   std::fprintf(stderr, "fake libnccl: %s\n", how);
@@ -267,10 +274,16 @@ extern "C" {
 void FakeNcclScript(FakeNccl what) {
   const std::lock_guard lock(mutex);
   script = what;
+  calls.clear();
+}
+const char* FakeNcclCalls() {
+  const std::lock_guard lock(mutex);
+  return calls.c_str();
 }
 
 Status ncclGetVersion(int* version) {
-  *version = script == FakeNccl::kOld ? 21304 : 22809;
+  const std::string version_set = Variable("FAKE_NCCL_VERSION");
+  *version = script == FakeNccl::kOld ? 21304 : version_set.empty() ? 22809 : std::stoi(version_set);
   return Status::kSuccess;
 }
 Status ncclGetUniqueId(nccl::UniqueId* id) {
@@ -290,6 +303,9 @@ Status ncclCommInitRankConfig(nccl::Comm* comm, int nranks, nccl::UniqueId id, i
   const std::lock_guard lock(mutex);
   if (script == FakeNccl::kInitFails || CurrentDevice() < 0) return Status::kUnhandledCudaError;
   if (config->magic != 0xcafebeef || config->version != 21400 || config->blocking != 0) return Status::kInvalidArgument;
+  if (Variable("NCCL_COMM_BLOCKING") == "1" || !Variable("NCCL_COMM_ID").empty() ||
+      Variable("CUDA_LAUNCH_BLOCKING") == "1")
+    return Status::kInvalidUsage;
   // The library stores into it from a thread of its own, for as long as that takes.
   if (IsOnStack(comm)) Misused("the communicator is to be stored in a frame");
   *comm = new nccl::CommHandle{id.internal, rank, nranks, 0, {}, {}, std::this_thread::get_id()};
@@ -342,6 +358,7 @@ Status ncclGroupEnd() {
 
 Status ncclBroadcast(const void* in, void* out, std::size_t count, nccl::DataType type, int root, nccl::Comm comm,
                      cuda::Stream stream) {
+  Called("Broadcast");
   const std::size_t bytes = count * BytesOf(static_cast<Datatype>(type));
   return Meet(comm, in, out, bytes, stream, [=](const Inputs& inputs, char* to) {
     std::memcpy(to, inputs[static_cast<std::size_t>(root)].data(), bytes);
@@ -349,12 +366,14 @@ Status ncclBroadcast(const void* in, void* out, std::size_t count, nccl::DataTyp
 }
 Status ncclAllReduce(const void* in, void* out, std::size_t count, nccl::DataType type, nccl::Reduction op,
                      nccl::Comm comm, cuda::Stream stream) {
+  Called("AllReduce");
   const auto datatype = static_cast<Datatype>(type);
   return Meet(comm, in, out, count * BytesOf(datatype), stream,
               [=](const Inputs& inputs, char* to) { Reduce(inputs, 0, count, datatype, op, to); });
 }
 Status ncclReduce(const void* in, void* out, std::size_t count, nccl::DataType type, nccl::Reduction op, int root,
                   nccl::Comm comm, cuda::Stream stream) {
+  Called("Reduce");
   const auto datatype = static_cast<Datatype>(type);
   const bool is_root = comm->rank == root;
   return Meet(comm, in, out, count * BytesOf(datatype), stream, [=](const Inputs& inputs, char* to) {
@@ -363,6 +382,7 @@ Status ncclReduce(const void* in, void* out, std::size_t count, nccl::DataType t
 }
 Status ncclAllGather(const void* in, void* out, std::size_t count, nccl::DataType type, nccl::Comm comm,
                      cuda::Stream stream) {
+  Called("AllGather");
   const std::size_t bytes = count * BytesOf(static_cast<Datatype>(type));
   return Meet(comm, in, out, bytes, stream, [=](const Inputs& inputs, char* to) {
     for (std::size_t rank = 0; rank < inputs.size(); ++rank) std::memcpy(to + rank * bytes, inputs[rank].data(), bytes);
@@ -370,6 +390,7 @@ Status ncclAllGather(const void* in, void* out, std::size_t count, nccl::DataTyp
 }
 Status ncclReduceScatter(const void* in, void* out, std::size_t count, nccl::DataType type, nccl::Reduction op,
                          nccl::Comm comm, cuda::Stream stream) {
+  Called("ReduceScatter");
   const auto datatype = static_cast<Datatype>(type);
   const auto rank = static_cast<std::size_t>(comm->rank), nranks = static_cast<std::size_t>(comm->nranks);
   return Meet(comm, in, out, nranks * count * BytesOf(datatype), stream,
@@ -378,6 +399,7 @@ Status ncclReduceScatter(const void* in, void* out, std::size_t count, nccl::Dat
 // A send is done at once: its data is left where the receive will look.
 Status ncclSend(const void* data, std::size_t count, nccl::DataType type, int peer, nccl::Comm comm,
                 cuda::Stream stream) {
+  Called("Send");
   const std::string path = comm->folder + "/message-" + std::to_string(comm->rank) + "-" + std::to_string(peer) + "." +
                            std::to_string(Used(comm).sent[peer]++);
   Put(stream, [path, from = Memory(data), bytes = count * BytesOf(static_cast<Datatype>(type))] {
@@ -387,6 +409,7 @@ Status ncclSend(const void* data, std::size_t count, nccl::DataType type, int pe
   return Status::kSuccess;
 }
 Status ncclRecv(void* data, std::size_t, nccl::DataType, int peer, nccl::Comm comm, cuda::Stream stream) {
+  Called("Recv");
   const std::string path = comm->folder + "/message-" + std::to_string(peer) + "-" + std::to_string(comm->rank) + "." +
                            std::to_string(Used(comm).asked[peer]++);
   Put(stream, [comm, path, to = Memory(data)] {

@@ -62,6 +62,16 @@ trial = passed["trials"][0]
 assert status == 0 and trial["verdict"] == "passed" and trial["used"] == ["P2P/CUMEM"], passed
 assert trial["log_says"] is None and trial["dumps"] == {}, trial
 
+# What would make every call wait, or lead ranks elsewhere, does not reach them.
+status, unmoved = document(*call, NCCL_COMM_BLOCKING="1", NCCL_COMM_ID="127.0.0.1:9", CUDA_LAUNCH_BLOCKING="1")
+assert status == 0 and unmoved["trials"][0]["verdict"] == "passed", unmoved
+
+# A mismatch is named before anything of the call is tried.
+status, mismatch = document(*call, "--fault", "1:op=all-gather")
+trial = mismatch["trials"][0]
+assert trial["verdict"] == "call-mismatch", trial
+assert all(phase["reached_s"] is None for rank in trial["ranks"] for phase in rank["phases"] if phase["phase"] == "warmed-up"), trial["ranks"]
+
 # A hang: RAS of every rank, and what it says through our own analyzer; kept beside NCCL's logs.
 tool("nvidia-smi", """case $1 in
   -q) echo '==============NVSMI LOG==============' ;;

@@ -62,12 +62,14 @@ class Setting {
   const char* name_;
 };
 
-/// How the fake library shall behave from here on.
-void Script(FakeNccl what) {
+template <class Function>
+Function* OfFakeNccl(const char* name) {
   void* const library = ::dlopen(FAKE_NCCL, RTLD_NOW);
   REQUIRE(library != nullptr);
-  reinterpret_cast<void (*)(FakeNccl)>(::dlsym(library, "FakeNcclScript"))(what);
+  return reinterpret_cast<Function*>(::dlsym(library, name));
 }
+/// How the fake library shall behave from here on.
+void Script(FakeNccl what) { OfFakeNccl<void(FakeNccl)>("FakeNcclScript")(what); }
 
 StepState Await(Session& session, StepState state, milliseconds limit) {
   const auto end = steady_clock::now() + limit;
@@ -217,6 +219,54 @@ TEST_CASE("nccl engine: where the driver cannot compile, the host fills and veri
   const End failed = Job(sum, 1).Run(1)[0];
   CHECK(failed.step == Step{Phase::kBuffersReady, 0});
   CHECK(failed.state.error.find("CUDA error 700") != std::string::npos);
+}
+
+TEST_CASE("nccl engine: it warms up with the operation that it measures", "[unit][replay]") {
+  for (const auto& [operation, calls] : {std::pair{Operation::kAllGather, "AllGather AllGather "},
+                                         std::pair{Operation::kReduceScatter, "ReduceScatter ReduceScatter "},
+                                         std::pair{Operation::kAllToAll, "Send Recv Send Recv "}}) {
+    Script(FakeNccl::kRight);
+    CHECK(Job({.operation = operation, .count = 100'000}, 1).Run(1)[0].step == Step{Phase::kFinalized, 0});
+    CHECK(std::string(OfFakeNccl<const char*()>("FakeNcclCalls")()) == calls);
+  }
+}
+
+TEST_CASE("nccl engine: where PyTorch has one buffer, the GPU holds one", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  struct Row {
+    Operation operation;
+    bool fits;
+  };
+  for (const Row& row : {Row{Operation::kAllReduce, true}, Row{Operation::kBroadcast, true},
+                         Row{Operation::kReduce, true}, Row{Operation::kAllGather, false}}) {
+    const Call call{.operation = row.operation, .count = 1 << 20U};
+    CAPTURE(Describe(call));
+    const Setting setting("FAKE_CUDA_MEMORY", "6000000");  // one such buffer, and not two
+    const End end = Job(call, 1).Run(1)[0];
+    CHECK(end.step == (row.fits ? Step{Phase::kFinalized, 0} : Step{Phase::kBuffersReady, 0}));
+    CHECK_FALSE(end.wrong);
+  }
+}
+
+TEST_CASE("nccl engine: 8-bit floats where NCCL or the GPU has none are refused before anyone communicates",
+          "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  const Call sum{.operation = Operation::kAllReduce, .count = 10, .datatype = Datatype::kFloat8E4M3};
+  Call moved = sum;
+  moved.operation = Operation::kAllGather;
+  {
+    const Setting setting("FAKE_NCCL_VERSION", "22304");
+    for (const Call& call : {sum, moved}) {
+      const End end = Job(call, 1).Run(1)[0];
+      CHECK(end.step == Step{Phase::kDeviceSet, 0});
+      CHECK(end.state.error.find("NCCL 2.23.4 has no float8e4m3") != std::string::npos);
+    }
+  }
+  const Setting setting("FAKE_CUDA_CAPABILITY", "89");
+  const End end = Job(sum, 1).Run(1)[0];
+  CHECK(end.step == Step{Phase::kDeviceSet, 0});
+  CHECK(end.state.error.find("Fake GPU at 0000:01:00.0 has 8.9") != std::string::npos);
+  CHECK(Job(moved, 1).Run(1)[0].step == Step{Phase::kFinalized, 0});
 }
 
 TEST_CASE("nccl engine: what the GPU cannot hold is said with numbers", "[unit][replay]") {
