@@ -120,7 +120,19 @@ class NcclSession final : public Session {
   }
 
   void SetDevice() {
+    gpu_.Choose(OwnDevice());
+    CheckFloat8();
+  }
+
+  /// By its address where the plan names one, else by its number.
+  int OwnDevice() const {
     const int count = gpu_.Count();
+    if (const std::string address = Value(setup_.options, "bus-id"); !address.empty()) {
+      for (int device = 0; device < count; ++device)
+        if (gpu_.IsAt(device, address)) return device;
+      throw std::runtime_error(fmt::format("rank {} belongs on GPU {}, which is not among the {} that can be seen here",
+                                           setup_.rank, address, count));
+    }
     const std::string asked = Value(setup_.options, "device");
     const bool only = count == 1 && !Value(setup_.options, "device-or-only").empty();
     const int device = only ? 0 : asked.empty() ? setup_.rank : std::atoi(asked.c_str());
@@ -128,8 +140,7 @@ class NcclSession final : public Session {
       throw std::runtime_error(
           fmt::format("rank {} wants GPU {}, and there {} {}; --share-gpu puts several ranks on one", setup_.rank,
                       device, count == 1 ? "is" : "are", count));
-    gpu_.Choose(device);
-    CheckFloat8();
+    return device;
   }
 
   /// Before anyone is asked to communicate. Of a GPU before Hopper NCCL refuses the arithmetic alone (2.28.9,

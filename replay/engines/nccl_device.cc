@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <vector>
 
 #include "replay/engines/nccl_kernels.h"
 #include "replay/engines/runner.h"
@@ -22,6 +24,14 @@ constexpr std::uint64_t kMostBlocks = 1024;
 bool IsOfCompiler(Status status) {
   return status == Status::kJitCompilerNotFound || status == Status::kJitCompilationDisabled ||
          status == Status::kUnsupportedPtxVersion || status == Status::kNoBinaryForGpu;
+}
+
+/// Domain, bus, device and function: drivers write them with more or fewer zeros, large or small.
+std::vector<unsigned long> PartsOf(const std::string& address) {
+  std::vector<unsigned long> parts;
+  const char* at = address.c_str();
+  for (char* end = nullptr; *at != '\0'; at = *end == '\0' ? end : end + 1) parts.push_back(std::strtoul(at, &end, 16));
+  return parts;
 }
 
 }  // namespace
@@ -51,6 +61,14 @@ int Gpu::Count() const {
   int count = 0;
   Check(driver_.device_count(&count), "counting the GPUs");
   return count;
+}
+
+bool Gpu::IsAt(int ordinal, const std::string& address) const {
+  Device device = 0;
+  char bus_id[32] = "";
+  Check(driver_.device(&device, ordinal), "looking at the GPUs");
+  Check(driver_.device_bus_id(bus_id, sizeof(bus_id), device), "asking a GPU for its address");
+  return PartsOf(bus_id) == PartsOf(address);
 }
 
 void Gpu::Choose(int ordinal) {

@@ -21,6 +21,8 @@ class Gpu {
 
   void Open();
   int Count() const;
+  /// Whether that one has the PCI address `0000:4e:00.0`, in any of its spellings.
+  bool IsAt(int ordinal, const std::string& address) const;
   void Choose(int ordinal);
   /// The stream, the events, and what fills and verifies.
   void Prepare();

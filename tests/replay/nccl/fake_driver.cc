@@ -46,6 +46,12 @@ std::uint64_t Number(const char* name, std::uint64_t otherwise) {
   const char* value = std::getenv(name);
   return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
 }
+/// The one that a process sees of those that CUDA_VISIBLE_DEVICES names.
+std::string MigInstance() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string all = visible == nullptr ? "" : visible;
+  return all.starts_with("MIG-") ? " " + all.substr(0, all.find(',')) : "";
+}
 Status HasContext() { return current == nullptr ? Status::kInvalidContext : Status::kSuccess; }
 
 /// The entries of a module, with the sizes of their parameters.
@@ -82,7 +88,7 @@ Status cuGetErrorString(Status status, const char** words) {
   return Status::kSuccess;
 }
 Status cuDeviceGetCount(int* count) {
-  *count = static_cast<int>(Number("FAKE_CUDA_DEVICES", 8));
+  *count = !MigInstance().empty() ? 1 : static_cast<int>(Number("FAKE_CUDA_DEVICES", 8));
   return Status::kSuccess;
 }
 Status cuDeviceGet(cuda::Device* device, int ordinal) {
@@ -90,11 +96,11 @@ Status cuDeviceGet(cuda::Device* device, int ordinal) {
   return Status::kSuccess;
 }
 Status cuDeviceGetName(char* text, int size, cuda::Device) {
-  std::snprintf(text, static_cast<std::size_t>(size), "Fake GPU");
+  std::snprintf(text, static_cast<std::size_t>(size), "Fake GPU%s", MigInstance().c_str());
   return Status::kSuccess;
 }
 Status cuDeviceGetPCIBusId(char* text, int size, cuda::Device device) {
-  std::snprintf(text, static_cast<std::size_t>(size), "0000:%02x:00.0", device + 1);
+  std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", device + 10);
   return Status::kSuccess;
 }
 Status cuDeviceGetAttribute(int* value, cuda::Attribute attribute, cuda::Device) {

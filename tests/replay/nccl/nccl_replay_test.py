@@ -66,6 +66,12 @@ assert trial["log_says"] is None and trial["dumps"] == {}, trial
 status, unmoved = document(*call, NCCL_COMM_BLOCKING="1", NCCL_COMM_ID="127.0.0.1:9", CUDA_LAUNCH_BLOCKING="1")
 assert status == 0 and unmoved["trials"][0]["verdict"] == "passed", unmoved
 
+# Each rank sees its own MIG instance.
+status, parts = document(*call, CUDA_VISIBLE_DEVICES="MIG-0a,MIG-0b,MIG-0c")
+assert status == 0, parts
+for rank, own in enumerate(["MIG-0a", "MIG-0b", "MIG-0c"]):
+    assert any(f"GPU 0: Fake GPU {own} at" in line for line in parts["trials"][0]["ranks"][rank]["notes"]), parts["trials"][0]["ranks"][rank]
+
 # A mismatch is named before anything of the call is tried.
 status, mismatch = document(*call, "--fault", "1:op=all-gather")
 trial = mismatch["trials"][0]

@@ -110,16 +110,13 @@ End RunSession(Session& session, int iterations, milliseconds limit, int corrupt
 }
 
 struct Job {
-  explicit Job(const Call& call, int nranks) {
+  explicit Job(const Call& call, int nranks, std::map<std::string, std::string> options = {}) {
+    options["library"] = FAKE_NCCL;
     const Engine* engine = FindEngine("nccl");
     REQUIRE(engine != nullptr);
     for (int rank = 0; rank < nranks; ++rank)
-      sessions.push_back(engine->make({.rank = rank,
-                                       .nranks = nranks,
-                                       .call = call,
-                                       .options = {{"library", FAKE_NCCL}},
-                                       .patience = milliseconds(5000)},
-                                      store));
+      sessions.push_back(engine->make(
+          {.rank = rank, .nranks = nranks, .call = call, .options = options, .patience = milliseconds(5000)}, store));
   }
   /// A session whose thread still waits would never end.
   ~Job() {
@@ -221,6 +218,18 @@ TEST_CASE("nccl engine: where the driver cannot compile, the host fills and veri
   CHECK(failed.state.error.find("CUDA error 700") != std::string::npos);
 }
 
+TEST_CASE("nccl engine: a rank is on the GPU that has the address, however that is written", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  for (const auto& [address, number] : {std::pair{"0000:0d:00.0", 3}, std::pair{"00000000:0F:00.0", 5}}) {
+    Job job({.operation = Operation::kAllReduce, .count = 10}, 1, {{"bus-id", address}, {"device", "0"}});
+    CHECK(job.Run(1)[0].step == Step{Phase::kFinalized, 0});
+    CHECK(Says(*job.sessions[0], "GPU " + std::to_string(number) + ": Fake GPU"));
+  }
+  const End end = Job({.operation = Operation::kAllReduce, .count = 10}, 1, {{"bus-id", "0000:4e:00.0"}}).Run(1)[0];
+  CHECK(end.step == Step{Phase::kDeviceSet, 0});
+  CHECK(end.state.error.find("belongs on GPU 0000:4e:00.0, which is not among the 8") != std::string::npos);
+}
+
 TEST_CASE("nccl engine: it warms up with the operation that it measures", "[unit][replay]") {
   for (const auto& [operation, calls] : {std::pair{Operation::kAllGather, "AllGather AllGather "},
                                          std::pair{Operation::kReduceScatter, "ReduceScatter ReduceScatter "},
@@ -265,7 +274,7 @@ TEST_CASE("nccl engine: 8-bit floats where NCCL or the GPU has none are refused 
   const Setting setting("FAKE_CUDA_CAPABILITY", "89");
   const End end = Job(sum, 1).Run(1)[0];
   CHECK(end.step == Step{Phase::kDeviceSet, 0});
-  CHECK(end.state.error.find("Fake GPU at 0000:01:00.0 has 8.9") != std::string::npos);
+  CHECK(end.state.error.find("Fake GPU at 0000:0A:00.0 has 8.9") != std::string::npos);
   CHECK(Job(moved, 1).Run(1)[0].step == Step{Phase::kFinalized, 0});
 }
 
