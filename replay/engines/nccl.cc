@@ -1,9 +1,10 @@
-// The GPU engine: NCCL, as the failed job used it. The only door to them, beside nccl_*: both are loaded at run time.
+// The GPU engine: NCCL, as the failed job used it. The only door to it and to the driver, beside nccl_*: both are
+// loaded at run time.
 //
-// Every call is made by one thread of the session, which polls: the communicator is non-blocking (NCCL 2.14), so that
-// each call returns nccl::Status::kInProgress and ncclCommGetAsyncError tells when it is through; the stream is asked
-// by events and never waited for. What hangs nevertheless hangs that thread alone. The worker's own threads go on
-// telling the supervisor.
+// Every call is made by one thread of the session, abort and destruction too, and it polls: the communicator is
+// non-blocking (NCCL 2.14), so that each call returns ncclInProgress and ncclCommGetAsyncError tells when it is
+// through; the stream is asked by events and never waited for. What hangs nevertheless hangs that thread alone. The
+// worker's own threads go on telling the supervisor what it saw last.
 #include <stdlib.h>
 #include <fmt/format.h>
 
