@@ -169,7 +169,6 @@ Status cuMemcpyDtoHAsync_v2(void* to, cuda::Pointer from, std::size_t size, cuda
 Status cuStreamCreate(cuda::Stream* stream, unsigned) {
   if (current == nullptr) return Status::kInvalidContext;
   *stream = new cuda::StreamHandle;
-  (*stream)->device = current->device;
   return Status::kSuccess;
 }
 Status cuEventCreate(cuda::Event* event, unsigned) {

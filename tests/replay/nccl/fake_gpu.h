@@ -9,7 +9,6 @@
 #include <mutex>
 
 struct FakeStream {
-  int device = 0;
   std::uint64_t enqueued = 0;
   std::atomic<std::uint64_t> done = 0;
   std::mutex mutex;

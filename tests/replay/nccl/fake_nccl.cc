@@ -212,8 +212,6 @@ Status Meet(nccl::Comm comm, const void* in, void* out, std::size_t bytes, cuda:
             std::function<void(const Inputs&, char*)> move) {
   const std::uint64_t call = Used(comm).calls++;
   auto* const work = reinterpret_cast<FakeStream*>(stream);
-  const std::string device = std::to_string(work->device);
-  if (call == 0) Leave(DeviceOf(*comm, comm->rank), device.data(), device.size());
   work->Add([=, from = Memory(in), to = Memory(out), left = false, move = std::move(move)]() mutable {
     if (!std::exchange(left, true)) Leave(OfCall(*comm, call, comm->rank), from, bytes);
     for (int rank = 0; rank < comm->nranks; ++rank)
@@ -311,6 +309,8 @@ Status ncclCommInitRankConfig(nccl::Comm* comm, int nranks, nccl::UniqueId id, i
   *comm = new nccl::CommHandle{id.internal, rank, nranks, 0, {}, {}, std::this_thread::get_id()};
   const std::string host = Variable("NCCL_HOSTID");
   Leave(HostOf(**comm, rank), host.data(), host.size());
+  const std::string device = std::to_string(CurrentDevice());
+  Leave(DeviceOf(**comm, rank), device.data(), device.size());
   LogInit(**comm);
   InstallDump(*comm);
   if (const std::string address = Variable("NCCL_RAS_ADDR"); !address.empty()) ServeRas(address, id.internal, nranks);
@@ -410,10 +410,11 @@ Status ncclSend(const void* data, std::size_t count, nccl::DataType type, int pe
 }
 Status ncclRecv(void* data, std::size_t, nccl::DataType, int peer, nccl::Comm comm, cuda::Stream stream) {
   Called("Recv");
+  const std::uint64_t message = Used(comm).asked[peer]++;
   const std::string path = comm->folder + "/message-" + std::to_string(peer) + "-" + std::to_string(comm->rank) + "." +
-                           std::to_string(Used(comm).asked[peer]++);
-  Put(stream, [comm, path, to = Memory(data)] {
-    if (!fs::exists(path) || !Completes(*comm, 1)) return false;
+                           std::to_string(message);
+  Put(stream, [comm, path, message, to = Memory(data)] {
+    if (!fs::exists(path) || !Completes(*comm, message)) return false;
     const std::string bytes = BytesAt(path);
     std::memcpy(to, bytes.data(), bytes.size());
     return true;
