@@ -141,11 +141,8 @@ Json ToJson(const TrialOutcome& trial) {
   for (const RankOutcome& rank : run.ranks) ranks.push_back(ToJson(rank));
   for (const LinkRow& link : run.links) links.push_back(ToJson(link));
   if (const auto& b = run.bandwidth)
-    bandwidth = {{"bytes", b->bytes},
-                 {"best_s", Seconds(b->best)},
-                 {"mean_s", Seconds(b->mean)},
-                 {"algorithm_gb_s", b->algorithm},
-                 {"bus_gb_s", b->bus}};
+    bandwidth = {{"bytes", b->bytes},          {"first_s", Seconds(b->first)},   {"best_s", Seconds(b->best)},
+                 {"mean_s", Seconds(b->mean)}, {"algorithm_gb_s", b->algorithm}, {"bus_gb_s", b->bus}};
   return {{"call", Describe(CallOf(trial.plan))},
           {"verdict", Name(run.verdict)},
           {"sentence", run.sentence},

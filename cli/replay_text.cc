@@ -218,9 +218,12 @@ void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& 
   if (!trial.log_says.empty()) AppendWrapped(text, "Its log says " + trial.log_says, style);
   if (run.bandwidth) {
     const Bandwidth& b = *run.bandwidth;
+    const std::string first =
+        trial.plan.iterations > 1 ? fmt::format("; the first, apart, {:.3f} ms", Seconds(b.first) * 1e3) : "";
     text += fmt::format(
-        "{} in {:.3f} ms (best {:.3f} ms), slowest rank: algorithm bandwidth {:.3f} GB/s, bus bandwidth {:.3f} GB/s\n",
-        SizeText(b.bytes), Seconds(b.mean) * 1e3, Seconds(b.best) * 1e3, b.algorithm, b.bus);
+        "{} in {:.3f} ms (best {:.3f} ms{}), slowest rank: algorithm bandwidth {:.3f} GB/s, bus bandwidth {:.3f} "
+        "GB/s\n",
+        SizeText(b.bytes), Seconds(b.mean) * 1e3, Seconds(b.best) * 1e3, first, b.algorithm, b.bus);
   }
   if (!run.ranks.empty() && run.ranks[0].pid > 0) {
     text += "\nSeconds until each step was reached; > for how long the rank was in it\n" + Picture(run);

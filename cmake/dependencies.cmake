@@ -16,22 +16,6 @@ target_include_directories(inquest_protozero SYSTEM INTERFACE "${PROTOZERO_INCLU
 
 # The CPU engine of `inquest replay`; without it replay says what is missing.
 find_package(Gloo QUIET)
-# Its GPU engine: the CUDA toolkit and nccl.h, at build time alone. libnccl is loaded at run time, the CUDA runtime linked statically.
-find_package(CUDAToolkit QUIET)
-find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_ROOT ENV NCCL_HOME PATH_SUFFIXES include)
-set(INQUEST_WITH_NCCL OFF)
-if(CUDAToolkit_FOUND AND NCCL_INCLUDE_DIR)
-  if(NOT CMAKE_CUDA_COMPILER)
-    set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
-  endif()
-  enable_language(CUDA)
-  # CMake 3.25 does not know that nvcc 12 and later take C++20.
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
-    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
-  endif()
-  set(INQUEST_WITH_NCCL ON)
-endif()
 
 # Debian 12's re2 has only re2.pc, later ones a CMake package.
 find_package(re2 CONFIG QUIET)

@@ -64,9 +64,9 @@ class Session {
  public:
   virtual ~Session() = default;
   /// Begins the step that ends in `step.phase`; returns soon, whatever the library does: a call that blocks belongs in
-  /// a thread. Called for kLibsLoaded to kWarmedUp; then for each iteration kDescriptorAgreed (fill the buffers; the
-  /// worker compares afterwards), kEnqueued, kStarted, kCompleted, kVerified; at the end kFinalized. A step that means
-  /// nothing to the engine is done at once.
+  /// a thread. Called for kLibsLoaded to kWarmedUp (the worker compares the calls before that); then for each iteration
+  /// kDescriptorAgreed (fill the buffers; the worker compares afterwards), kEnqueued, kStarted, kCompleted, kVerified;
+  /// at the end kFinalized. A step that means nothing to the engine is done at once.
   virtual StepState Begin(const Step& step) = 0;
   /// Asks the step that was begun last. Never waits.
   virtual StepState Poll() = 0;
@@ -76,7 +76,8 @@ class Session {
   virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
   /// What a reader must know of this run: library and version, interface, `via` lines. One sentence an entry.
   virtual std::vector<std::string> Describe() const = 0;
-  /// What the library says went wrong meanwhile; empty: nothing. From another thread, at any time; takes microseconds.
+  /// What the library was last heard to say of what went wrong; empty: nothing. From another thread, at any time; takes
+  /// microseconds, and asks the library nothing that another thread may be asking.
   virtual std::string async_error() const = 0;
   /// From another thread. May hang: the worker leaves with _exit when it does.
   virtual void Abort() = 0;

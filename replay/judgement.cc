@@ -415,10 +415,12 @@ std::optional<Bandwidth> BandwidthOf(const RunOutcome& run, const Plan& plan) {
   for (std::size_t i = 0; i < iterations; ++i) {
     std::chrono::nanoseconds slowest{};
     for (const RankOutcome& rank : run.ranks) slowest = std::max(slowest, rank.times[i]);
+    if (i == 0) bandwidth.first = slowest;
+    if (i == 0 && iterations > 1) continue;
     bandwidth.best = std::min(bandwidth.best, slowest);
     bandwidth.mean += slowest;
   }
-  bandwidth.mean /= static_cast<std::int64_t>(iterations);
+  bandwidth.mean /= static_cast<std::int64_t>(std::max<std::size_t>(iterations - 1, 1));
   if (bandwidth.mean.count() > 0)
     bandwidth.algorithm =
         static_cast<double>(bandwidth.bytes) / static_cast<double>(bandwidth.mean.count());  // B/ns is GB/s

@@ -91,9 +91,11 @@ struct NodeOutcome {
 };
 
 struct Bandwidth {
-  std::uint64_t bytes = 0;                  ///< nccl-tests' size
-  std::chrono::nanoseconds best{}, mean{};  ///< of the slowest rank in each iteration
-  double algorithm = 0, bus = 0;            ///< GB/s, by the mean
+  std::uint64_t bytes = 0;  ///< nccl-tests' size
+  /// Of the slowest rank in each iteration. The first, in which ranks may still connect, counts for the others only
+  /// where it is alone.
+  std::chrono::nanoseconds first{}, best{}, mean{};
+  double algorithm = 0, bus = 0;  ///< GB/s, by the mean
 };
 
 /// Names a rank or a link that the verdict blames.

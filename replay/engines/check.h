@@ -1,14 +1,13 @@
 // The data of a replay: what each rank hands in and what must come out. Plain arithmetic on indices, so that a GPU
-// kernel computes the same.
+// kernel computes the same: nccl_kernels.cu is compiled of it, without any library's mathematics.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "replay/call.h"
 
-#ifdef __CUDACC__
-#define INQUEST_ON_DEVICE __host__ __device__
+#ifdef __CUDA__
+#define INQUEST_ON_DEVICE __attribute__((host)) __attribute__((device))
 #else
 #define INQUEST_ON_DEVICE
 #endif
@@ -123,14 +122,19 @@ INQUEST_ON_DEVICE constexpr FloatFormat FormatOf(Datatype type) {
       return {};
   }
 }
-/// The number that the bits are; infinities and the like come out as large numbers.
-INQUEST_ON_DEVICE inline double FloatOf(FloatFormat format, std::uint64_t bits) {
-  const std::uint64_t fraction = bits & ((1ULL << format.fraction_bits) - 1);
+/// `exponent` in [-1022, 1023].
+INQUEST_ON_DEVICE constexpr double PowerOfTwo(int exponent) {
+  return __builtin_bit_cast(double, static_cast<std::uint64_t>(exponent + 1023) << 52U);
+}
+/// The number that the bits are; infinities and the like of less than 64 bits come out as large numbers.
+INQUEST_ON_DEVICE constexpr double FloatOf(FloatFormat format, std::uint64_t bits) {
+  if (format.bits == 64) return __builtin_bit_cast(double, bits);
+  const auto fraction = static_cast<double>(bits & ((1ULL << format.fraction_bits) - 1));
   const int exponent =
       static_cast<int>((bits >> format.fraction_bits) & ((1ULL << (format.bits - 1 - format.fraction_bits)) - 1));
-  const double value =
-      exponent == 0 ? ldexp(static_cast<double>(fraction), 1 - format.bias - format.fraction_bits)
-                    : ldexp(1 + ldexp(static_cast<double>(fraction), -format.fraction_bits), exponent - format.bias);
+  const double value = exponent == 0
+                           ? fraction * PowerOfTwo(1 - format.bias - format.fraction_bits)
+                           : (1 + fraction * PowerOfTwo(-format.fraction_bits)) * PowerOfTwo(exponent - format.bias);
   return (bits >> (format.bits - 1)) != 0 ? -value : value;
 }
 
@@ -161,12 +165,59 @@ INQUEST_ON_DEVICE constexpr std::uint64_t OutputElement(const ElementPattern& of
   const Provenance from = MovedFrom(of.operation, of.root, of.part, of.own, index * bytes);
   return LowBytes(MovedBytes(from.rank, of.iteration, from.byte), of.bytes);
 }
-INQUEST_ON_DEVICE inline bool IsRight(const ElementPattern& of, std::uint64_t index, std::uint64_t got) {
+INQUEST_ON_DEVICE constexpr bool IsRight(const ElementPattern& of, std::uint64_t index, std::uint64_t got) {
   const std::uint64_t wanted = OutputElement(of, index);
   if (got == wanted) return true;
   if (of.tolerance == 0) return false;
   const double value = FloatOf(FormatOf(of.type), wanted);
-  return fabs(FloatOf(FormatOf(of.type), got) - value) <= value * of.tolerance;
+  return __builtin_fabs(FloatOf(FormatOf(of.type), got) - value) <= value * of.tolerance;
+}
+
+/// Which elements one thread goes over.
+struct Stride {
+  std::uint64_t first = 0, end = 0, step = 1;
+};
+/// What one thread found, or all.
+struct DataFaults {
+  unsigned long long elements = 0;   ///< wrong ones
+  unsigned long long first = ~0ULL;  ///< index of the first
+};
+
+/// An element of 1, 2, 4 or 8 bytes.
+INQUEST_ON_DEVICE inline void StoreElement(void* at, int bytes, std::uint64_t bits) {
+  if (bytes == 1)
+    *static_cast<std::uint8_t*>(at) = static_cast<std::uint8_t>(bits);
+  else if (bytes == 2)
+    *static_cast<std::uint16_t*>(at) = static_cast<std::uint16_t>(bits);
+  else if (bytes == 4)
+    *static_cast<std::uint32_t*>(at) = static_cast<std::uint32_t>(bits);
+  else
+    *static_cast<std::uint64_t*>(at) = bits;
+}
+INQUEST_ON_DEVICE inline std::uint64_t LoadElement(const void* at, int bytes) {
+  if (bytes == 1) return *static_cast<const std::uint8_t*>(at);
+  if (bytes == 2) return *static_cast<const std::uint16_t*>(at);
+  if (bytes == 4) return *static_cast<const std::uint32_t*>(at);
+  return *static_cast<const std::uint64_t*>(at);
+}
+
+/// `buffer` begins with element `origin` of what the rank hands in.
+INQUEST_ON_DEVICE inline void FillElements(const ElementPattern& of, const Stride& stride, std::uint64_t origin,
+                                           void* buffer) {
+  const auto bytes = static_cast<std::uint64_t>(of.bytes);
+  for (std::uint64_t i = stride.first; i < stride.end; i += stride.step)
+    StoreElement(static_cast<char*>(buffer) + (i - origin) * bytes, of.bytes, InputElement(of, i));
+}
+/// `buffer` begins with element `origin` of what came out on the rank.
+INQUEST_ON_DEVICE inline DataFaults VerifyElements(const ElementPattern& of, const Stride& stride, std::uint64_t origin,
+                                                   const void* buffer) {
+  const auto bytes = static_cast<std::uint64_t>(of.bytes);
+  DataFaults faults;
+  for (std::uint64_t i = stride.first; i < stride.end; i += stride.step) {
+    if (IsRight(of, i, LoadElement(static_cast<const char*>(buffer) + (i - origin) * bytes, of.bytes))) continue;
+    if (faults.elements++ == 0) faults.first = i;
+  }
+  return faults;
 }
 
 }  // namespace inquest

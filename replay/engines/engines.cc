@@ -17,18 +17,7 @@ static const Engine kGloo{
     .probe = nullptr};
 #endif
 
-#ifdef INQUEST_WITH_NCCL
 extern const Engine kNccl;
-#else
-static const Engine kNccl{.name = "nccl",
-                          .library = "NCCL",
-                          .tests = "",
-                          .missing =
-                              "this build has no NCCL engine; install the CUDA toolkit and nccl.h and build again, or "
-                              "use --engine gloo, which needs no GPU",
-                          .make = nullptr,
-                          .probe = nullptr};
-#endif
 
 std::span<const Engine* const> Engines() {
   static constexpr std::array<const Engine*, kEngineNames.size()> kEngines = {&kGloo, &kNccl};

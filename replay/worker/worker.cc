@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "replay/engines/engines.h"
@@ -20,6 +23,23 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLeft = 0, kOrphaned = 2, kFault = 7;
+
+/// CUDA shows a process one MIG instance alone, the first that is named: this rank's has to be that one.
+void ShowOwnMigInstance(SessionSetup& setup) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr || !std::string_view(visible).starts_with("MIG-")) return;
+  const auto asked = setup.options.find("device");
+  const int device = asked == setup.options.end() ? setup.rank : std::atoi(asked->second.c_str());
+  std::string_view rest = visible;
+  for (int i = 0; i < device; ++i) {
+    const std::size_t comma = rest.find(',');
+    if (comma == std::string_view::npos) return;  // the engine says that there is no such GPU
+    rest.remove_prefix(comma + 1);
+  }
+  const std::string own(rest.substr(0, rest.find(',')));
+  ::setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
+  setup.options["device"] = "0";
+}
 
 [[noreturn]] void SleepForever() {
   while (true) ::pause();
@@ -47,6 +67,7 @@ void Worker::Run() {
   for (const Fault& fault : work_.faults) {
     if (fault.kind == Fault::Kind::kAlter && fault.call) work_.setup.call = *fault.call;
   }
+  ShowOwnMigInstance(work_.setup);
   const Engine* engine = FindEngine(work_.engine);
   const Step load{Phase::kLibsLoaded, 0};
   if (engine == nullptr) Fail(load, "this worker knows no engine of the name " + work_.engine);
@@ -78,6 +99,7 @@ void Worker::Do(const Step& step) {
   Session& session = *session_.load();
   const Clock::time_point begin = Clock::now();
   if (step.phase == Phase::kEnqueued) enqueued_ = begin;
+  if (step.phase == Phase::kWarmedUp) Agree(step.iteration);  // it is of the call, and must not hang on a mismatch
   StepState state = session.Begin(step);
   for (; state.state == StepState::State::kPending; state = session.Poll())
     Pause(step.phase == Phase::kCompleted ? enqueued_ : begin);

@@ -42,7 +42,7 @@ class Worker final : private Store {
   std::condition_variable heard_;
   std::optional<StartWork> start_;
   std::map<std::string, std::string> values_;
-  int proceed_ = 0;  ///< last iteration that was agreed on
+  int proceed_ = -1;  ///< last iteration that was agreed on, 0 is the warm-up
   bool leave_ = false;
 
   std::atomic<Session*> session_ = nullptr;

@@ -190,11 +190,12 @@ TEST_CASE("judgement: bandwidth as nccl-tests defines it, by the slowest rank", 
   plan.operation.value = Operation::kAllGather;
   plan.count.value = 1'000'000;
   RunOutcome run = At({kDone1, kDone1, kDone1});
-  for (RankOutcome& rank : run.ranks) rank.times = {1ms, 3ms};
-  run.ranks[1].times = {2ms, 4ms};
+  for (RankOutcome& rank : run.ranks) rank.times = {9ms, 1ms, 3ms};
+  run.ranks[1].times = {5ms, 2ms, 4ms};
   const auto bandwidth = BandwidthOf(run, plan);
   REQUIRE(bandwidth);
   CHECK(bandwidth->bytes == 12'000'000);
+  CHECK(bandwidth->first == 9ms);
   CHECK(bandwidth->best == 2ms);
   CHECK(bandwidth->mean == 3ms);
   CHECK(bandwidth->algorithm == Approx(4.0));

@@ -84,7 +84,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 # Without NCCL the engine says so, and names the way out.
 done = run(*call, "--engine", "nccl", "--nccl-lib", "/nowhere/libnccl.so.2")
-assert done.returncode == 3 and done.stdout == "" and re.search("libnccl|NCCL engine", done.stderr) and re.search("--nccl-lib|--engine gloo", done.stderr), done
+assert done.returncode == 3 and done.stdout == "" and re.search("libnccl|libcuda.so.1", done.stderr) and re.search("--nccl-lib|--engine gloo", done.stderr), done
 
 # The active Python environment's libnccl comes before the system's, and after the one that is named.
 with tempfile.TemporaryDirectory() as folder:
@@ -111,6 +111,11 @@ assert status == 0 and passed["outcome"] == "passed"
 assert passed["conclusion"] is None
 assert all(len(rank["times_s"]) == 3 for rank in passed["trials"][0]["ranks"])
 assert passed["trials"][0]["bandwidth"]["bytes"] == 4000
+# The first iteration stands apart.
+slowest = [max(rank["times_s"][i] for rank in passed["trials"][0]["ranks"]) for i in range(3)]
+told = passed["trials"][0]["bandwidth"]
+assert told["first_s"] == slowest[0] and told["best_s"] == min(slowest[1:]) and abs(told["mean_s"] - sum(slowest[1:]) / 2) < 2e-6, (told, slowest)
+assert "; the first, apart, " in run(*call, "--iterations", "2").stdout and "apart" not in done.stdout
 
 status, hung = document(*call, "--timeout", "2", "--fault", "2:hang@enqueued")
 trial = hung["trials"][0]

@@ -1,4 +1,5 @@
-// What the fake CUDA runtime and the fake libnccl share: a stream whose work goes on whenever an event is asked.
+// What the fake libcuda and the fake libnccl share: a stream whose work goes on whenever an event is asked, and memory
+// that is the host's, but whose addresses the host cannot follow.
 #pragma once
 
 #include <atomic>
@@ -8,7 +9,6 @@
 #include <mutex>
 
 struct FakeStream {
-  int device = 0;
   std::uint64_t enqueued = 0;
   std::atomic<std::uint64_t> done = 0;
   std::mutex mutex;
@@ -24,6 +24,12 @@ struct FakeStream {
     for (; !pending.empty() && pending.front()(); ++done) pending.pop_front();
   }
 };
+
+/// Device addresses are the host's with this bit.
+constexpr std::uint64_t kDeviceBit = 1ULL << 62U;
+inline std::uint64_t DeviceAddress(const void* host) { return reinterpret_cast<std::uint64_t>(host) | kDeviceBit; }
+inline bool IsDeviceAddress(std::uint64_t device) { return (device & kDeviceBit) != 0; }
+inline char* HostAddress(std::uint64_t device) { return reinterpret_cast<char*>(device & ~kDeviceBit); }
 
 /// What the fake libnccl does wrong; FakeNcclScript sets it for all communicators of the process.
 enum class FakeNccl : int { kRight, kOld, kInitHangs, kInitFails, kNeverCompletes, kAsyncError };

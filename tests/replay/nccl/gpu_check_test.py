@@ -1,17 +1,14 @@
-"""scripts/gpu-check itself, over the fake CUDA runtime and the fake libnccl: every check, its order, its table, its bundle."""
+"""scripts/gpu-check itself, over the fake libcuda, which LD_LIBRARY_PATH names, and the fake libnccl: every check, its order, its table, its bundle."""
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 
-script, inquest, worker, library, gloo = sys.argv[1:5] + [sys.argv[5] == "1"]
+script, inquest, library, gloo = sys.argv[1:4] + [sys.argv[4] == "1"]
 place = tempfile.TemporaryDirectory()
 home = pathlib.Path(place.name)
-shutil.copy(inquest, home / "inquest")
-shutil.copy(worker, home)
 
 
 def run(*arguments, program=script):
@@ -25,7 +22,7 @@ def rows(table):
 
 
 out = home / "out"
-done = run("--inquest", str(home / "inquest"), "--nccl-lib", library, "--quick", "--out", str(out))
+done = run("--inquest", inquest, "--nccl-lib", library, "--quick", "--out", str(out))
 found = rows(out / "table.md")
 mismatches = ["count-7", "count-200000", "root-1", "dtype-float64", "op-all-gather"]
 wanted = ["one-rank", "duplicate-gpu", "broadcast-large", "all-reduce", "reduce", "all-gather", "reduce-scatter", "all-to-all", "gather", "scatter", "send-recv", "barrier",
@@ -41,17 +38,17 @@ with tarfile.open(out / "results.tar.gz") as archive:
     assert "./table.md" in names and "./never-enqueues/result.json" in names and any("nccl.0.log" in name for name in names), names
 
 # What is not as expected, or not run at all, shows.
-assert run("--inquest", str(home / "inquest"), "--nccl-lib", library, "--quick", "--limit", "-1", "--out", str(home / "late")).returncode == 1
+assert run("--inquest", inquest, "--nccl-lib", library, "--quick", "--limit", "-1", "--out", str(home / "late")).returncode == 1
 assert rows(home / "late" / "table.md")[0][2:4] == ["not run: -1 s are over", "NO"]
-none = run("--inquest", str(home / "inquest"), "--nccl-lib", "/nowhere/libnccl.so.2", "--out", str(home / "none"))
+none = run("--inquest", inquest, "--nccl-lib", "/nowhere/libnccl.so.2", "--out", str(home / "none"))
 assert none.returncode == 3 and "libnccl" in none.stderr, none
 
 # A bundle runs without what is installed here, and can be carried.
 bundle = home / "bundle"
-made = run("--bundle", str(bundle), "--inquest", str(home / "inquest"))
+made = run("--bundle", str(bundle), "--inquest", inquest)
 assert made.returncode == 0, made
 # A debug build is larger than what it carries.
-own = sum(path.stat().st_size for path in (home / "inquest", home / worker.split("/")[-1]))
+own = sum(path.stat().st_size for path in (pathlib.Path(inquest), pathlib.Path(inquest).with_name("inquest-replay-worker")))
 assert own > 32 << 20 or sum(path.stat().st_size for path in bundle.rglob("*")) < 64 << 20
 assert not list(bundle.glob("lib/libc.so*")) and list(bundle.glob("lib/libfmt*"))
 assert "--bundle" in run("--help", program=str(bundle / "gpu-check")).stdout

@@ -1,24 +1,20 @@
-"""`inquest replay --engine nccl` whole, with worker processes over the fake CUDA runtime and the fake libnccl.
+"""`inquest replay --engine nccl` whole, with worker processes over the fake libcuda, which LD_LIBRARY_PATH names, and the fake libnccl.
 
-Arguments: inquest, the fake worker, the fake libnccl, `runs` or `isolation`."""
+Arguments: inquest, its worker beside it, the fake libnccl, `runs` or `isolation`."""
 import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
 import jsonschema
 
-inquest, worker, library, part = sys.argv[1:5]
+program, library, part = sys.argv[1:4]
 schema = json.loads((pathlib.Path(__file__).resolve().parents[3] / "docs" / "replay.schema.json").read_text())
 place = tempfile.TemporaryDirectory()
 home = pathlib.Path(place.name)
-program = home / "inquest"  # the worker is looked for beside it
-shutil.copy(inquest, program)
-shutil.copy(worker, home)
 tools = home / "tools"
 tools.mkdir()
 
@@ -65,6 +61,22 @@ status, passed = document(*call)
 trial = passed["trials"][0]
 assert status == 0 and trial["verdict"] == "passed" and trial["used"] == ["P2P/CUMEM"], passed
 assert trial["log_says"] is None and trial["dumps"] == {}, trial
+
+# What would make every call wait, or lead ranks elsewhere, does not reach them.
+status, unmoved = document(*call, NCCL_COMM_BLOCKING="1", NCCL_COMM_ID="127.0.0.1:9", CUDA_LAUNCH_BLOCKING="1")
+assert status == 0 and unmoved["trials"][0]["verdict"] == "passed", unmoved
+
+# Each rank sees its own MIG instance.
+status, parts = document(*call, CUDA_VISIBLE_DEVICES="MIG-0a,MIG-0b,MIG-0c")
+assert status == 0, parts
+for rank, own in enumerate(["MIG-0a", "MIG-0b", "MIG-0c"]):
+    assert any(f"GPU 0: Fake GPU {own} at" in line for line in parts["trials"][0]["ranks"][rank]["notes"]), parts["trials"][0]["ranks"][rank]
+
+# A mismatch is named before anything of the call is tried.
+status, mismatch = document(*call, "--fault", "1:op=all-gather")
+trial = mismatch["trials"][0]
+assert trial["verdict"] == "call-mismatch", trial
+assert all(phase["reached_s"] is None for rank in trial["ranks"] for phase in rank["phases"] if phase["phase"] == "warmed-up"), trial["ranks"]
 
 # A hang: RAS of every rank, and what it says through our own analyzer; kept beside NCCL's logs.
 tool("nvidia-smi", """case $1 in
