@@ -39,6 +39,11 @@ bool EndsAProcess(const Event& event) {
          std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
 }
 
+bool IsGoodExit(const What& what) {
+  const auto* exit = std::get_if<ProcessExit>(&what);
+  return exit != nullptr && !IsBadExit(what);
+}
+
 /// multiprocessing numbers the children of a program from 1: a name that dies twice is a child of two programs, and the
 /// death of the first was that program's end.
 std::set<std::string> ChildrenOfSeveral(const Timeline& timeline, std::uint32_t input) {
@@ -388,7 +393,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       for (EventIndex i = boundary.event; i < timeline.events.size(); ++i) {
         const Event& event = timeline.events[i];
         if (event.where.input != input || event.where < boundary.at || !IsOfJob(event) || endings.contains(i) ||
-            std::holds_alternative<CommEnd>(event.what))
+            std::holds_alternative<CommEnd>(event.what) || IsGoodExit(event.what))
           continue;
         const bool plain = std::holds_alternative<LogMessage>(event.what);
         if (plain && brief && !telling.contains(i)) continue;
