@@ -210,10 +210,11 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
   for (const auto& [piece, id] : wanted) give(piece, Reason::kOwn);
   for (const std::uint32_t i : unfolded)
     if (classes[i] == LineClass::kKept) give(i, Reason::kOwn);
+  const auto may_be_context = [&](std::size_t i) {
+    return (classes[i] == LineClass::kPlain || classes[i] == LineClass::kKnown) && !pieces.text(i).empty();
+  };
   const auto context = [&](std::size_t i) {
-    const bool may_be = classes[i] == LineClass::kPlain || classes[i] == LineClass::kKnown;
-    if (may_be && reasons[i] == Reason::kNone && !pieces.text(i).empty())
-      give(static_cast<std::uint32_t>(i), Reason::kContext);
+    if (may_be_context(i) && reasons[i] == Reason::kNone) give(static_cast<std::uint32_t>(i), Reason::kContext);
   };
   const auto section = [&](std::size_t first, std::uint32_t end_line) {
     for (std::size_t i = first; i < pieces.size() && pieces.line(i) < end_line; ++i)
@@ -232,7 +233,7 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
     std::size_t left = kContextBefore;
     for (std::size_t i = keep[k];
          left > 0 && i-- > 0 && reasons[i] != Reason::kOwn && pieces.line(i) + kContextReach >= line;)
-      if (near(i, line) && !pieces.text(i).empty()) context(i), --left;
+      if (near(i, line) && may_be_context(i)) context(i), --left;
     left = kContextAfter;
     for (std::size_t i = keep[k] + 1;
          left > 0 && i < pieces.size() && reasons[i] != Reason::kOwn && pieces.line(i) <= line + kContextAfter; ++i)
@@ -290,8 +291,10 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
       piece = std::min(first, pieces.size() - 1);
     }
     while (!ends_line(piece)) ++piece;
-    if (samples.empty() || samples.back() != piece) samples.push_back(static_cast<std::uint32_t>(piece));
+    samples.push_back(static_cast<std::uint32_t>(piece));
   }
+  std::ranges::sort(samples);  // those of the whole head and those of a distance meet there
+  samples.erase(std::unique(samples.begin(), samples.end()), samples.end());
 }
 
 /// Damaged pieces, in order. What was folded is whole where it matters.

@@ -474,21 +474,7 @@ bool IsOwnDoing(const Timeline& timeline, const RuleBook& book, const std::vecto
 
 /// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
 /// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
-/// `told`: how many lines name the cause; where it is told as often as ranks ended with an error, and others did not,
-/// it was all of them.
-std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective,
-                                std::uint64_t told) {
-  RankSet failed;
-  for (const Event& event : timeline.events) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    if (exit == nullptr || exit->signal || exit->exit_code.value_or(0) == 0) continue;
-    if (const auto rank = RankOfExit(timeline, event)) failed.Add(rank->value);
-  }
-  if (failed.size() > 1 && failed.size() <= told && failed.size() < timeline.ranks.size()) {
-    std::vector<Culprit> all;
-    for (const int rank : failed) all.push_back(BlameRank(timeline, GlobalRank{rank}, "ended with an error"));
-    return all;
-  }
+std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
   const auto only_one = [&](auto&& counts) {
     std::optional<GlobalRank> only;
     for (const Event& event : timeline.events) {
@@ -535,9 +521,7 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
         break;
       }
   if (!names_any && IsOwnDoing(timeline, book, verdict.findings, top.cause))
-    if (std::vector<Culprit> only =
-            OnlyFailed(timeline, verdict.collective, book.FindRule(top.rule) != nullptr ? top.times : 0);
-        !only.empty())
+    if (std::vector<Culprit> only = OnlyFailed(timeline, verdict.collective); !only.empty())
       verdict.culprits = std::move(only);
   AddEvidence(verdict, top.citations);
   for (const Finding& finding : verdict.findings)

@@ -12,7 +12,6 @@
 #include "timeline/collectives.h"
 #include "timeline/generations.h"
 #include "timeline/identity.h"
-#include "timeline/logged.h"
 #include "timeline/shape.h"
 
 namespace inquest {
@@ -339,7 +338,6 @@ Timeline WithoutEvents(const Timeline& timeline) {
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
   const std::size_t inputs = timeline.inputs.size();
   std::vector<std::vector<Boundary>> by_input(inputs);
-  const std::vector<LineSpan> outlived = LoggedAndOutlived(timeline);
   auto next = told.begin();
   for (EventIndex begin = 0; begin < timeline.events.size();) {
     const std::uint32_t input = timeline.events[begin].where.input;
@@ -347,8 +345,6 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     const std::set<std::string> of_several = ChildrenOfSeveral(timeline, input);
     const auto ends_program = [&](const Event& event) {
       const auto* raised = std::get_if<ExceptionRaised>(&event.what);
-      if (raised != nullptr && std::ranges::any_of(outlived, [&](const LineSpan& s) { return s.Holds(event.where); }))
-        return false;
       return EndsAProcess(event) || (raised != nullptr && !raised->ignored && of_several.contains(raised->process));
     };
     bool snapshot_open = false;

@@ -127,6 +127,17 @@ bool IsToldTo(const ProcessExit& exit) {
   return exit.signal && (*exit.signal == 15 || *exit.signal == 2 || *exit.signal == 1);
 }
 
+/// The program that complained said later by its own words that it reached its end; of NCCL's communicators that is no
+/// word.
+bool SaysSoItself(const Event& complaint, const Event& end) {
+  constexpr std::int64_t kSmallPid = 1024;  // pids of containers begin anew with each
+  const auto* message = std::get_if<LogMessage>(&end.what);
+  const auto& pid = complaint.origin.pid;
+  return message != nullptr && message->component != Component::kNccl && pid && *pid >= kSmallPid &&
+         end.origin.pid == pid && end.where.input == complaint.where.input &&
+         end.origin.host == complaint.origin.host && end.origin.rank == complaint.origin.rank;
+}
+
 /// The first of a list of which there may be none.
 void First(std::optional<EventIndex>& known, EventIndex event) {
   if (!known || event < *known) known = event;
@@ -171,10 +182,7 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
   // A program that says by its own words that it reached its end, behind work of any kind, is another that went on.
   const std::span<const EventIndex> counted = CountedIn(where.input);
   for (const EventIndex said : said_) {
-    const auto& pid = timeline_->events[event].origin.pid;
-    if (said > event && pid && timeline_->events[said].origin.pid == pid &&
-        timeline_->events[said].where.input == where.input)
-      return true;
+    if (said > event && SaysSoItself(timeline_->events[event], timeline_->events[said])) return true;
     if (said <= event || counted.empty() || timeline_->events[said].where.input != where.input) continue;
     const auto first = std::ranges::upper_bound(counted, event), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;

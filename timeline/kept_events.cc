@@ -134,18 +134,17 @@ void KeptEvents::Append(Event&& event, std::uint64_t key, bool repeat) {
 }
 
 void KeptEvents::AddTelling(Event&& event) {
-  if (!nearby_.empty() && nearby_.front().where.input != event.where.input) EndInput();
+  Enter(event.where.input);
   // What stands in front of an exception stands in front of its traceback, whose last line may have been told before.
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
   const std::uint64_t first = raised != nullptr ? raised->begin.line : event.where.line;
   std::move(nearby_.begin(), nearby_.end(), std::back_inserter(passed_));
   nearby_.clear();
   while (passed_.size() > kContextBefore) passed_.pop_front();
-  std::erase_if(passed_, [&](Event& line) {
-    const bool near = line.where.line + kContextReach >= first;
-    if (near) KeepNear(std::move(line));
-    return near;
-  });
+  const auto near =
+      std::ranges::find_if(passed_, [&](const Event& line) { return line.where.line + kContextReach >= first; });
+  std::for_each(near, passed_.end(), [&](Event& line) { KeepNear(std::move(line)); });
+  passed_.erase(near, passed_.end());
   telling_ = event.where;
   told_ = true;
   const std::uint64_t key = SameKey(event);
@@ -253,7 +252,7 @@ void KeptEvents::AddContext(Event&& event) {
   Slim(event);
   auto& message = std::get<LogMessage>(event.what);
   if (message.text.size() > kCitedBytes) message.text = std::string();  // nobody asked for it
-  if (!nearby_.empty() && nearby_.back().where.input != event.where.input) EndInput();
+  Enter(event.where.input);
   const bool sampled = std::exchange(message.sampled, false);
   if (told_ && telling_.input == event.where.input && event.where.line <= telling_.line + kContextAfter) {
     KeepNear(std::move(event));
@@ -268,6 +267,11 @@ void KeptEvents::AddContext(Event&& event) {
   if (sampled) AddSpread(event);
   nearby_.push_back(std::move(event));
   while (nearby_.front().where.line + kTailLines <= nearby_.back().where.line) nearby_.pop_front();
+}
+
+void KeptEvents::Enter(std::uint32_t input) {
+  if (input_ != input) EndInput();
+  input_ = input;
 }
 
 /// What was printed last stays, unless there are too many inputs.

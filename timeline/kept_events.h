@@ -59,6 +59,8 @@ class KeptEvents {
   void KeepNear(Event&& event);
   void AddLast(Event event);
   void AddSpread(const Event& event);
+  /// What is remembered of one input says nothing of the next.
+  void Enter(std::uint32_t input);
   void EndInput();
   void ThinLast();
 
@@ -76,10 +78,11 @@ class KeptEvents {
   std::deque<Event> late_;     ///< plain lines near telling ones, the last of those that are too many
   std::vector<Event> tails_;   ///< of the inputs that were read
   std::vector<Event> spread_;  ///< plain lines of the input being read, as far apart as they can be, and of those read
-  std::size_t spread_from_ = 0;   ///< the first of them of the input being read
-  std::uint64_t spread_gap_ = 1;  ///< lines between two of them
-  SourcePos telling_;             ///< of the last telling line
-  bool told_ = false;             ///< there was one
+  std::size_t spread_from_ = 0;         ///< the first of them of the input being read
+  std::uint64_t spread_gap_ = 1;        ///< lines between two of them
+  SourcePos telling_;                   ///< of the last telling line
+  bool told_ = false;                   ///< there was one
+  std::optional<std::uint32_t> input_;  ///< being read
   std::size_t context_kept_ = 0;
   std::unordered_map<std::string, Writer> writers_;
   std::size_t line_bytes_ = 0, ring_;

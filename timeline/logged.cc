@@ -71,13 +71,15 @@ std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline) {
   std::map<std::pair<std::uint32_t, std::string>, std::vector<std::uint64_t>> went_on;  // lines of records, by logger
   std::optional<Seen> last;
   std::uint32_t input = 0;
+  bool chained = false;  // the traceback before goes on in the next
   for (const Event& event : timeline.events) {
     if (event.where.input != input) last.reset();
     input = event.where.input;
     if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) {
       const std::uint64_t begin = raised->begin.line;
-      const bool of_chain = !logged.empty() && logged.back().span.input == input && logged.back().span.end < begin &&
-                            begin <= logged.back().span.end + kChainLines;
+      const bool of_chain = chained && !logged.empty() && logged.back().span.input == input &&
+                            logged.back().span.end < begin && begin <= logged.back().span.end + kChainLines;
+      chained = raised->chained_first;
       if (last && last->record.complains && last->line < begin && begin <= last->line + kRecordLines)
         logged.push_back({{input, last->line, event.where.line}, last->record.head});
       else if (of_chain)

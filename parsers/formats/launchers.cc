@@ -146,12 +146,14 @@ std::optional<std::int64_t> PidOf(const Pattern::Match& match, std::size_t group
 bool ConsumeMpirun(const Record& record, EventSink& out) {
   static const Pattern kSignalled(R"(process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+))");
   static const Pattern kImproper(R"(process rank (\d+) with PID (\d+) on node (\S+) exiting improperly)");
-  static const Pattern kAbort(R"(MPI_ABORT was invoked on rank (\d+) in communicator(?:.*[Ee]rrorcode:? (\d+))?)");
+  static const Pattern kAbort(
+      R"(MPI_ABORT was invoked on rank (\d+) in communicator(?: (MPI_COMM_WORLD\b|MPI COMMUNICATOR \d+ DUP FROM 0\b))?(?:.*[Ee]rrorcode:? (\d+))?)");
   if (const auto match = kAbort.Search(record.text)) {
     ProcessExit exit;
-    if (const auto code = match->number(2)) exit = ExitWithCode(*code, "mpirun");
+    if (const auto code = match->number(3)) exit = ExitWithCode(*code, "mpirun");
     exit.reporter = "mpirun";
-    exit.rank = RankOf<GlobalRank>(*match, 1);
+    if (match->has(2)) exit.rank = RankOf<GlobalRank>(*match, 1);  // else it counts the ranks of some of them
+    exit.first_observed = true;                                    // who called it ended all others
     out.Add(EventFrom(record, std::move(exit)));
     return true;
   }
@@ -276,19 +278,6 @@ bool ConsumeSentence(const Record& record, EventSink& out) {
   return false;
 }
 
-// Open MPI: who called it, and so ended all others.
-bool ConsumeMpiAbort(const Record& record, EventSink& out) {
-  static const Pattern kAbort(R"(MPI_ABORT was invoked on rank (\d+) in communicator)");
-  const auto match = kAbort.Search(record.text);
-  if (!match) return false;
-  ProcessExit exit;
-  exit.reporter = "mpirun";
-  exit.rank = RankOf<GlobalRank>(*match, 1);
-  exit.first_observed = true;
-  out.Add(EventFrom(record, std::move(exit)));
-  return true;
-}
-
 // Lines of a launcher's that say nothing about one process.
 constexpr std::string_view kClaimed[] = {
     "Primary job  terminated normally",
@@ -302,8 +291,8 @@ class LaunchersParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (tasks_.Consume(record)) return true;
-    for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeMpiAbort, &ConsumeDeepSpeed,
-                               &ConsumeSentence, &ConsumeOthers}) {
+    for (const auto consume :
+         {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeSentence, &ConsumeOthers}) {
       if (consume(record, out)) return true;
     }
     if (ConsumePrteBlock(record, out) || ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out))

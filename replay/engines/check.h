@@ -27,8 +27,8 @@ INQUEST_ON_DEVICE constexpr std::uint64_t MovedWord(int rank, int iteration, std
 
 /// What is reduced: small whole numbers that every datatype holds exactly, as does their result over any number of
 /// ranks. At each index one rank (its turn) hands in `Weight`, all others the neutral element, so that no rank can be
-/// left out unseen; of an average all ranks hand in `Weight`. The result is `Weight` for every operation; an average of
-/// floats may be off by rounding, since 1/nranks is.
+/// left out unseen; of an average all ranks hand in `Weight`. The result is `Weight` for every operation, but for
+/// averages: that of floats may be off by rounding, since 1/nranks is, and that of integers is AveragedInteger.
 INQUEST_ON_DEVICE constexpr int Weight(int iteration, std::uint64_t index) {
   return 1 + static_cast<int>((index * 7 + static_cast<std::uint64_t>(iteration)) % 5);
 }
@@ -138,6 +138,20 @@ INQUEST_ON_DEVICE constexpr double FloatOf(FloatFormat format, std::uint64_t bit
   return (bits >> (format.bits - 1)) != 0 ? -value : value;
 }
 
+/// What the sum of `nranks` times `value` is, divided: NCCL (FuncSumPostDiv) and PyTorch add in the type itself, which
+/// one of 8 bits overflows with 26 ranks.
+INQUEST_ON_DEVICE constexpr std::uint64_t AveragedInteger(Datatype type, int value, int nranks) {
+  const std::int64_t sum = static_cast<std::int64_t>(value) * nranks;
+  switch (type) {
+    case Datatype::kInt8:
+      return static_cast<std::uint8_t>(static_cast<std::int8_t>(static_cast<std::uint8_t>(sum)) / nranks);
+    case Datatype::kUint8:
+      return static_cast<std::uint64_t>(static_cast<std::uint8_t>(sum) / nranks);
+    default:
+      return static_cast<std::uint64_t>(value);
+  }
+}
+
 /// All that one element's bits depend on; see PatternOf.
 struct ElementPattern {
   Operation operation = Operation::kAllReduce;
@@ -159,9 +173,11 @@ INQUEST_ON_DEVICE constexpr std::uint64_t InputElement(const ElementPattern& of,
 /// Element `index` of what must come out on the rank.
 INQUEST_ON_DEVICE constexpr std::uint64_t OutputElement(const ElementPattern& of, std::uint64_t index) {
   const auto bytes = static_cast<std::uint64_t>(of.bytes);
-  if (of.reduced)
-    return BitsOf(of.type,
-                  Weight(of.iteration, (of.operation == Operation::kReduceScatter ? of.own / bytes : 0) + index));
+  if (of.reduced) {
+    const int weight = Weight(of.iteration, (of.operation == Operation::kReduceScatter ? of.own / bytes : 0) + index);
+    const bool averaged = of.redop == RedOp::kAvg && FormatOf(of.type).bits == 0;
+    return averaged ? AveragedInteger(of.type, weight, of.nranks) : BitsOf(of.type, weight);
+  }
   const Provenance from = MovedFrom(of.operation, of.root, of.part, of.own, index * bytes);
   return LowBytes(MovedBytes(from.rank, of.iteration, from.byte), of.bytes);
 }
@@ -169,8 +185,9 @@ INQUEST_ON_DEVICE constexpr bool IsRight(const ElementPattern& of, std::uint64_t
   const std::uint64_t wanted = OutputElement(of, index);
   if (got == wanted) return true;
   if (of.tolerance == 0) return false;
-  const double value = FloatOf(FormatOf(of.type), wanted);
-  return __builtin_fabs(FloatOf(FormatOf(of.type), got) - value) <= value * of.tolerance;
+  // However much an average of 8-bit floats loses to rounding, it is not zero, as is memory that nobody wrote.
+  const double value = FloatOf(FormatOf(of.type), wanted), number = FloatOf(FormatOf(of.type), got);
+  return number > 0 && __builtin_fabs(number - value) <= value * of.tolerance;
 }
 
 /// Which elements one thread goes over.

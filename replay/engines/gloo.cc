@@ -181,7 +181,10 @@ template <class T>
 void DivideNumbers(std::span<std::byte> data, int nranks) {
   auto* values = reinterpret_cast<T*>(data.data());
   for (std::size_t i = 0; i < data.size() / sizeof(T); ++i)
-    values[i] = static_cast<T>(values[i] / static_cast<T>(nranks));
+    if constexpr (std::is_floating_point_v<T>)
+      values[i] = values[i] / static_cast<T>(nranks);
+    else  // a type of 8 bits does not hold every number of ranks
+      values[i] = static_cast<T>(static_cast<std::int64_t>(values[i]) / nranks);
 }
 template <class Bits>
 void DivideFloats(Datatype type, std::span<std::byte> data, int nranks) {

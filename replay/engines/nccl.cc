@@ -183,8 +183,10 @@ class NcclSession final : public Session {
   static bool IsInPlace(const Call& call) {
     switch (call.operation) {
       case Operation::kAllReduce:
-      case Operation::kBroadcast:
       case Operation::kReduce:
+        // All ranks hand in the average itself: a call that does nothing would leave what is right.
+        return call.redop != RedOp::kAvg;
+      case Operation::kBroadcast:
       case Operation::kBarrier:
         return true;
       case Operation::kAllToAll:

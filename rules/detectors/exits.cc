@@ -42,8 +42,15 @@ const Meaning* MeaningOf(int signal) {
   return it == std::end(kMeanings) ? nullptr : it;
 }
 
-/// So many of the ranks that the kernel, which kills one and looks again, cannot have meant.
+/// So many of the ranks that the kernel cannot have meant, which kills one, or a container, and looks again: on several
+/// hosts, or where the launcher says that it ends the job.
 bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
+  const bool ended = std::ranges::any_of(timeline.events, [](const Event& event) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    return std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<SignalSent>(event.what) ||
+           (exit != nullptr && exit->reporter == "mpirun" && !exit->signal);
+  });
+  if (!ended && timeline.job_hosts < 2) return false;
   constexpr std::size_t kLeast = 4;
   const std::size_t known =
       std::max(timeline.ranks.size(),

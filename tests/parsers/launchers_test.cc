@@ -115,9 +115,11 @@ TEST_CASE("launchers: mpirun and Hydra", "[launchers]") {
        "mpirun: rank=1 host=n17 pid=41 first"},
       {"mpirun has exited due to process rank 2 with PID 41 on node n17 exiting improperly. There are three reasons",
        "mpirun: rank=2 host=n17 pid=41"},
-      {"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.", "mpirun: rank=3"},
+      {"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.", "mpirun: rank=3 first"},
+      {"MPI_ABORT was invoked on rank 3 in communicator MPI COMMUNICATOR 4 SPLIT FROM 0\nwith errorcode 1.",
+       "mpirun: first"},
       {"MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD Proc: [[4,1],3] Errorcode: 77",
-       "mpirun: rank=3 code=77"},
+       "mpirun: rank=3 code=77 first"},
       {"mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be "
        "terminated. The first process to do so was:\n\n"
        "  Process name: [[51966,1],2]\n  Exit code:    1\n",

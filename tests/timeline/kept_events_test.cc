@@ -180,3 +180,29 @@ TEST_CASE("processes: those that said least and have been silent for longest are
 }
 
 }  // namespace inquest
+
+TEST_CASE("kept events: what is kept of an input does not depend on the one in front of it", "[kept]") {
+  const auto lines = [](bool after_another) {
+    KeptEvents kept(1 << 20, 1 << 19);
+    if (after_another) {
+      for (std::uint64_t line = 1; line <= 90; ++line) kept.AddContext(At(line, Plain(true), "of the other"));
+      kept.AddTelling(At(91, Warning(91)));  // nothing follows: the log ends in its complaint
+    }
+    const auto own = [](Event event) {
+      event.where.input = 1;
+      return event;
+    };
+    for (std::uint64_t line = 1; line <= 60; ++line) kept.AddContext(own(At(line, Plain(true), "plain")));
+    kept.AddTelling(own(At(61, Warning(61))));
+    LeftOut left_out;
+    std::vector<InputSummary> inputs(2);
+    inputs[0].lines = 91;
+    inputs[1].lines = 1000;
+    std::vector<std::uint64_t> out;
+    for (const Event& event : kept.Take(inputs, left_out))
+      if (event.where.input == 1) out.push_back(event.where.line);
+    return out;
+  };
+  CHECK(lines(false).size() == 61);
+  CHECK(lines(true) == lines(false));
+}

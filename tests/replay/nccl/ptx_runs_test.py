@@ -9,11 +9,12 @@ import tempfile
 
 root = pathlib.Path(__file__).resolve().parents[3]
 ptx = (root / "replay/engines/nccl_kernels.ptx").read_text()
-TYPES = {"u8": "std::uint8_t", "u16": "std::uint16_t", "u32": "std::uint32_t", "u64": "std::uint64_t", "s16": "std::int16_t", "s32": "std::int32_t", "s64": "std::int64_t",
+TYPES = {"u8": "std::uint8_t", "s8": "std::int8_t", "u16": "std::uint16_t", "u32": "std::uint32_t", "u64": "std::uint64_t", "s16": "std::int16_t", "s32": "std::int32_t", "s64": "std::int64_t",
          "b16": "std::uint16_t", "b32": "std::uint32_t", "b64": "std::uint64_t", "f64": "double", "pred": "bool"}
 REGISTERS = {"p": "pred", "rs": "b16", "r": "b32", "rd": "b64", "fd": "f64"}
 SPECIAL = {"%tid.x": "tid", "%ntid.x": "ntid", "%ctaid.x": "ctaid", "%nctaid.x": "nctaid"}
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+UNORDERED = {"ltu": ">=", "leu": ">", "gtu": "<=", "geu": "<"}  # true of what is no number: the contrary is not
 BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
 
 
@@ -58,6 +59,8 @@ def statement(words, operands):
         return store(arguments[0])
     if name == "cvt":
         return store(f"static_cast<{TYPES[words[-2]]}>({value(operands[1], kind)})")
+    if name == "setp" and words[1] in UNORDERED:
+        return store(f"!({arguments[0]} {UNORDERED[words[1]]} {arguments[1]})")
     if name == "setp":
         return store(f"{arguments[0]} {COMPARE[words[1]]} {arguments[1]}")
     if name == "selp":
@@ -140,9 +143,11 @@ int main() {
   for (int operation = 0; operation <= static_cast<int>(Operation::kBarrier); ++operation)
     for (const DatatypeRow& type : kDatatypes)
       for (int redop = 0; redop < 5; ++redop)
-        for (int rank = 0; rank < 3; ++rank) {
+        for (int number = 0; number < 4; ++number) {
+          // As many ranks as overflow a sum of 8 bits too.
+          const int nranks = number < 3 ? 3 : 40, rank = number % 3;
           const DataShape shape{{.operation = static_cast<Operation>(operation), .count = operation == 9 ? 1U : 53U, .datatype = type.type,
-                                 .redop = static_cast<RedOp>(redop), .root = 1, .peer = 2}, rank, 3};
+                                 .redop = static_cast<RedOp>(redop), .root = 1, .peer = 2}, rank, nranks};
           const ElementPattern pattern = PatternOf(shape, 4);
           const auto threads = [&](auto thread) {
             for (std::uint32_t block = 0; block < kBlocks; ++block)
