@@ -391,6 +391,11 @@ TEST_CASE("block: a telling line is kept with what stands before it", "[block]")
   const std::string kept = ShowKept(yield);
   CHECK(kept.find(" (plain -36) (plain -37) (plain -38) (plain -39) " + kTelling) != std::string::npos);
   CHECK(kept.starts_with("(plain 0) "));  // by its begin a program is known again
+  // Every line of the head, and no other of this small one, is a sample, whatever else it is kept for.
+  const auto is_sample = [](const KeptLine& line) { return line.sampled; };
+  const auto last = std::ranges::find_if_not(yield.kept, is_sample);
+  CHECK(last - yield.kept.begin() > 4000);
+  CHECK(std::find_if(last, yield.kept.end(), is_sample) == yield.kept.end());
   CHECK(kept.find("(plain 20) ") !=
         std::string::npos);  // in a small log everybody's last words are among the few lines
   CHECK(kept.find("(plain -47) (plain -56) ") != std::string::npos);

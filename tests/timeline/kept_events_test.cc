@@ -179,8 +179,6 @@ TEST_CASE("processes: those that said least and have been silent for longest are
   CHECK(meet(150) == 5);  // as if it were new
 }
 
-}  // namespace inquest
-
 TEST_CASE("kept events: what is kept of an input does not depend on the one in front of it", "[kept]") {
   const auto lines = [](bool after_another) {
     KeptEvents kept(1 << 20, 1 << 19);
@@ -206,3 +204,5 @@ TEST_CASE("kept events: what is kept of an input does not depend on the one in f
   CHECK(lines(false).size() == 61);
   CHECK(lines(true) == lines(false));
 }
+
+}  // namespace inquest
