@@ -6,8 +6,6 @@
 
 namespace inquest {
 
-constexpr int kMostRanks = 1 << 20;
-
 static std::size_t CountOf(SocketSight::State) { return static_cast<std::size_t>(SocketSight::State::kListening) + 1; }
 
 // ---- to an agent ----------------------------------------------------------------------------------------------------

@@ -249,7 +249,11 @@ class Inference {
   }
 
   void EvenSplits() {
-    const auto ranks = static_cast<std::uint64_t>(std::max(plan_.ranks.value, 1));
+    if (plan_.ranks.value < 1) {
+      plan_.count.rule = "NumelIn is that for all ranks, and nothing says how many there are";
+      return;
+    }
+    const auto ranks = static_cast<std::uint64_t>(plan_.ranks.value);
     plan_.count = {.value = std::max<std::uint64_t>(*In() / ranks, 1),
                    .basis = Basis::kDerived,
                    .rule = "NumelIn over ranks",

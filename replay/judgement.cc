@@ -177,8 +177,7 @@ string Between(const RunOutcome& run, int from, int to) {
 
 Judgement OfError(const RunOutcome& run, const RankOutcome& first) {
   const RankOutcome& rank = Telling(run, first);
-  // Before anyone spoke to another the host or the installation is at fault, not the collective.
-  const bool alone = rank.doing.phase <= Phase::kDeviceSet || rank.doing.phase == Phase::kBuffersReady;
+  const bool alone = IsAlone(rank.doing);
   string error = rank.error;
   while (!error.empty() && (error.back() == '.' || error.back() == '\n')) error.pop_back();
   const auto peer = alone ? std::nullopt : PeerOf(rank, run);
@@ -236,6 +235,9 @@ std::optional<Judgement> OfLinks(const RunOutcome& run) {
   std::set<std::pair<int, int>> one_way;
   for (const LinkRow* link : dead)
     if (lost_back(link)) one_way.insert({link->to, link->from});
+  // Two connections of one pair that say the opposite acquit neither way.
+  const std::set<std::pair<int, int>> either = one_way;
+  std::erase_if(one_way, [&](const auto& way) { return either.contains({way.second, way.first}); });
   std::erase_if(dead, [&](const LinkRow* link) { return one_way.contains({link->to, link->from}); });
   if (dead.empty()) return std::nullopt;
   std::ranges::stable_sort(dead, std::ranges::greater{}, [](const LinkRow* link) { return link->queued; });

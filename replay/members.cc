@@ -34,8 +34,11 @@ class Membership {
     found_.at_least = static_cast<int>(seen_.size());
     // They count from 0.
     if (IsDefault() && !seen_.empty()) found_.at_least = seen_.back() + 1;
-    if (asked_.row != nullptr)
-      for (const auto& [rank, number] : NumbersIn(*asked_.row)) found_.at_least = std::max(found_.at_least, number + 1);
+    if (asked_.row == nullptr) return;
+    for (const auto& [rank, number] : NumbersIn(*asked_.row)) {
+      found_.at_least = std::max(found_.at_least, number + 1);
+      rank_under_.emplace(number, rank);
+    }
   }
 
   Members Run() {
@@ -84,6 +87,7 @@ class Membership {
   void ByList(const std::vector<int>& ranks, const char* rule, std::optional<SourceLine> at) {
     found_.count = {
         .value = static_cast<int>(ranks.size()), .basis = Basis::kObserved, .rule = rule, .at = std::move(at)};
+    if (!CanBePlaced()) return;
     for (const int rank : ranks) Add(rank, ProcessOf(rank));
   }
 
@@ -106,7 +110,7 @@ class Membership {
     for (const auto& member : first.members)
       if (const SourcePos where = member.init_at.value_or(member.last_call_at); !found_.count.at && where.line > 0)
         found_.count.at = LineAt(timeline_, where);
-    if (communicators.size() > 1) return;  // one of several alike
+    if (communicators.size() > 1 || !CanBePlaced()) return;  // one of several alike
     const auto count = static_cast<std::size_t>(first.nranks);
     std::vector<const CommunicatorRow::Member*> by_rank(count);
     for (const auto& member : first.members)
@@ -127,10 +131,8 @@ class Membership {
 
   /// The job's rank that has this number in the group, as it says itself.
   std::optional<int> RankUnder(int number) const {
-    if (asked_.row == nullptr) return std::nullopt;
-    for (const auto& [rank, own] : NumbersIn(*asked_.row))
-      if (own == number) return rank;
-    return std::nullopt;
+    const auto found = rank_under_.find(number);
+    return found == rank_under_.end() ? std::nullopt : std::optional(found->second);
   }
 
   int Largest() const {
@@ -167,6 +169,9 @@ class Membership {
     return keep(smallest);
   }
 
+  /// A number that a line says takes no memory of ours.
+  bool CanBePlaced() const { return found_.count.value <= kMostRanks; }
+
   void Add(std::optional<int> rank, std::optional<std::uint32_t> process) {
     JobPlace place{.rank = rank};
     found_.places.push_back(std::move(place));
@@ -176,6 +181,7 @@ class Membership {
   void InOrder() {
     found_.places.clear();
     found_.processes.clear();
+    if (!CanBePlaced()) return;
     if (IsDefault()) {
       for (int rank = 0; rank < found_.count.value; ++rank) Add(rank, ProcessOf(rank));
     } else if (seen_.size() == static_cast<std::uint64_t>(found_.count.value)) {
@@ -242,6 +248,7 @@ class Membership {
   const CollectiveRef& collective_;
   const MembersAsked& asked_;
   RankSet seen_;
+  std::map<int, int> rank_under_;  ///< the job's rank by its number in the group, as it says itself
   Members found_;
 };
 

@@ -12,9 +12,9 @@
 namespace inquest {
 
 struct Members {
-  Argument<int> count;                                       ///< 0: nothing proves it; names seen are a lower bound
-  int at_least = 0;                                          ///< those that are named
-  std::vector<JobPlace> places = {};                         ///< by rank of the group; empty: not known
+  Argument<int> count;                ///< 0: nothing proves it; names seen are a lower bound
+  int at_least = 0;                   ///< those that are named
+  std::vector<JobPlace> places = {};  ///< by rank of the group; empty: not known, or more than kMostRanks
   std::vector<std::optional<std::uint32_t>> processes = {};  ///< into Timeline::processes, beside `places`
 };
 

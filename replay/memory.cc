@@ -10,6 +10,7 @@
 
 #include "replay/judgement.h"
 #include "replay/ops.h"
+#include "replay/plan.h"
 
 namespace inquest {
 namespace {
@@ -78,11 +79,20 @@ std::vector<Group> GroupsOf(pid_t pid) {
 
 OomKills Counted(const std::string& file) {
   return {.file = file,
-          .cgroup = file.empty() ? 0 : NumberIn(ReadAll(file), "oom_kill ").value_or(0),
+          .cgroup = file.empty() ? std::nullopt : NumberIn(ReadAll(file), "oom_kill "),
           .host = NumberIn(ReadAll("/proc/vmstat"), "oom_kill ").value_or(0)};
 }
 
-/// As Gloo's engine takes them: what goes in and what comes out, and where it works.
+/// Why an order is none that a coordinator of ours gives; empty: it may be one.
+std::string WhyUnfit(const SessionSetup& setup) {
+  if (setup.nranks > kMostRanks) return fmt::format("{} ranks are more than a replay can start", setup.nranks);
+  if (setup.rank < 0 || setup.rank >= setup.nranks)
+    return fmt::format("rank {} is none of {} ranks", setup.rank, setup.nranks);
+  return WhyInvalid(setup.call, setup.nranks);
+}
+
+/// As Gloo's engine takes them: what goes in and what comes out, and where it works. The order is fit, so that no
+/// product is too large.
 std::uint64_t BuffersOf(const StartWork& work) {
   const ReplayOp& op = RowOf(work.setup.call.operation);
   const std::uint64_t size = BytesOf(work.setup.call.datatype);
@@ -113,21 +123,26 @@ std::optional<MemoryRoom> RoomForRanks() {
 }
 
 std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional<MemoryRoom>& room, int on_host) {
+  for (const StartWork& work : ranks)
+    if (std::string why = WhyUnfit(work.setup); !why.empty()) return why;
   if (!room || ranks.empty() || ranks.front().engine != "gloo") return "";
-  std::uint64_t buffers = 0;
-  for (const StartWork& work : ranks) buffers += BuffersOf(work);
+  double buffers = 0;  // no product of it overflows
+  for (const StartWork& work : ranks) buffers += static_cast<double>(BuffersOf(work));
   // Those of other nodes are taken for ranks like these.
   const std::uint64_t all = std::max<std::uint64_t>(ranks.size(), static_cast<std::uint64_t>(std::max(on_host, 0)));
-  buffers = buffers / ranks.size() * all;
+  buffers = buffers / static_cast<double>(ranks.size()) * static_cast<double>(all);
   const std::uint64_t workers = kOfAWorker * all;
-  if (buffers + workers <= room->bytes) return "";
-  std::string text = fmt::format("the {} ranks need {} of memory, and {} has {} left", all, SizeText(buffers + workers),
-                                 room->of, SizeText(room->bytes));
+  const double wanted = buffers + static_cast<double>(workers);
+  if (wanted <= static_cast<double>(room->bytes)) return "";
+  constexpr double kMostShown = 1e19;
+  std::string text =
+      fmt::format("the {} ranks need {} of memory, and {} has {} left", all,
+                  SizeText(static_cast<std::uint64_t>(std::min(wanted, kMostShown))), room->of, SizeText(room->bytes));
   if (room->bytes <= workers || buffers == 0)
     return text + fmt::format("; at most --ranks {}", room->bytes / kOfAWorker);
   // Others take and give memory meanwhile.
   constexpr double kOfTheRoom = 0.9;
-  const double part = kOfTheRoom * static_cast<double>(room->bytes - workers) / static_cast<double>(buffers);
+  const double part = kOfTheRoom * static_cast<double>(room->bytes - workers) / buffers;
   const auto count = static_cast<std::uint64_t>(static_cast<double>(ranks.front().setup.call.count) * part);
   return text + fmt::format("; with as many ranks at most --count {}", count);
 }
@@ -140,9 +155,11 @@ OomKills OomKillsAround(pid_t pid) {
 
 std::string WhyOom(const OomKills& before) {
   const OomKills now = Counted(before.file);
-  if (now.cgroup > before.cgroup) return "the kernel's OOM killer was at work in its cgroup, whose memory is used up";
-  if (now.host > before.host) return "the kernel's OOM killer was at work, since the host's memory was used up";
-  return "";
+  if (now.cgroup && before.cgroup)
+    return *now.cgroup > *before.cgroup ? "the kernel's OOM killer was at work in its cgroup, whose memory is used up"
+                                        : "";
+  // Any cgroup's limit counts there, and for which process it was nobody says.
+  return now.host > before.host ? "the kernel's OOM killer was at work on a process of this host" : "";
 }
 
 }  // namespace inquest

@@ -20,15 +20,16 @@ struct MemoryRoom {
 /// nullopt: the kernel does not say.
 std::optional<MemoryRoom> RoomForRanks();
 
-/// Why ranks with these orders do not fit here, with the largest call that does; empty: they do, or their engine keeps
-/// its data elsewhere.
+/// Why ranks with these orders do not fit here, with the largest call that does, or the orders themselves are not fit:
+/// an agent's come from elsewhere. Empty: they do, or their engine keeps its data elsewhere.
 /// `on_host`: ranks that share that room, those of other nodes with them.
 std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional<MemoryRoom>& room, int on_host);
 
 /// How many processes were killed so far because memory ran out: in the cgroup of one, and on the host.
 struct OomKills {
   std::string file;  ///< that counts those of the cgroup; the process may be gone when it is asked again
-  std::uint64_t cgroup = 0, host = 0;
+  std::optional<std::uint64_t> cgroup = {};  ///< nullopt: the kernel does not say
+  std::uint64_t host = 0;
 };
 OomKills OomKillsAround(pid_t pid);
 /// `the kernel's OOM killer was at work in its cgroup ...`; empty: nobody was killed for it since.

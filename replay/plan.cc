@@ -10,7 +10,6 @@
 namespace inquest {
 namespace {
 
-constexpr int kMostRanks = 1024;
 constexpr int kMostRanksOfGloo =
     256;  ///< it connects each rank with each, and its list of all addresses has to fit into a packet of wire.h
 

@@ -16,6 +16,9 @@
 
 namespace inquest {
 
+/// That a replay can start; a log may speak of any number.
+inline constexpr int kMostRanks = 1024;
+
 /// Where a log says it.
 struct SourceLine {
   std::string path;

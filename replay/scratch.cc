@@ -21,6 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kName = "inquest-replay-";
+/// Is in every one that we made, and in no folder of that name that a user keeps.
+constexpr const char* kMarker = ".inquest-scratch";
 /// One that is younger may not be locked yet.
 constexpr std::time_t kYoung = 60;
 
@@ -31,7 +33,9 @@ void Sweep(const std::string& parent) {
     const OwnedFd folder(::open(entry->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
     if (!folder.is_open() || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid() ||
-        std::time(nullptr) - status.st_mtime < kYoung || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
+        std::time(nullptr) - status.st_mtime < kYoung ||
+        ::fstatat(folder.get(), kMarker, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode) ||
+        ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
       continue;
     std::error_code ignored;
     fs::remove_all(entry->path(), ignored);
@@ -48,6 +52,7 @@ Result<ScratchFolder> ScratchFolder::In(const std::string& parent) {
   ScratchFolder folder(name);
   folder.lock_ = OwnedFd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.lock_.is_open()) ::flock(folder.lock_.get(), LOCK_EX | LOCK_NB);
+  const OwnedFd marker(::openat(folder.lock_.get(), kMarker, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   auto cleaner = SpawnReading({"/bin/sh", "-c", "trap '' HUP INT QUIT TERM; read -r _; rm -rf -- \"$1\"", "sh", name},
                               {"PATH=/usr/bin:/bin"});
   if (cleaner) folder.cleaner_ = std::move(*cleaner);

@@ -20,11 +20,11 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kTick{50}, kProgress{200}, kHeartbeat{100}, kLinksApart{150};
-constexpr milliseconds kLate{1000};  ///< behind the others, to be worth a note
-/// After a first event, for its causes to show too: an error of rank 0 may come before the news of rank 1's death.
+constexpr milliseconds kLate{1000};        ///< behind the others, to be worth a note
 constexpr std::size_t kMostLookedAt = 64;  ///< ranks, each of which may have a connection to each
+constexpr milliseconds kSuspended{1000};   ///< between two looks, of which there are twenty a second
+/// After a first event, for its causes to show too: an error of rank 0 may come before the news of rank 1's death.
 constexpr milliseconds kSettleStopped{250}, kSettleInterrupt{400};
-constexpr milliseconds kSuspended{1000};  ///< between two looks, of which there are twenty a second
 constexpr milliseconds kSettleDeath{100}, kSettleError{400}, kSettleMismatch{50};
 constexpr milliseconds kGrace{300}, kKillPatience{2000}, kBacktraceLimit{5000}, kLogsLimit{30'000};
 constexpr milliseconds kPictureLimit{1000};  ///< beyond kLinksApart: a node that does not answer is left out
@@ -57,6 +57,19 @@ class Run {
   /// Time that goes on while this process does: what it missed is nobody's delay.
   Clock::time_point Moment() const { return Clock::now() - suspended_; }
   nanoseconds Now() const { return Moment() - begin_; }
+  /// When something happened, by that time. What another node did while we were suspended, or shortly before, is heard
+  /// afterwards: the whole gap counts as one tick, in which it keeps its order.
+  nanoseconds TimeOf(Clock::time_point at) const {
+    nanoseconds missed = suspended_;
+    if (at < resumed_) {
+      missed -= gap_ - kTick;
+      const Clock::time_point paused = resumed_ - gap_;
+      if (at > paused)
+        at = paused + std::chrono::duration_cast<nanoseconds>(
+                          kTick * (std::chrono::duration<double>(at - paused) / std::chrono::duration<double>(gap_)));
+    }
+    return std::max<nanoseconds>(at - missed - begin_, nanoseconds(0));
+  }
   RankOutcome& Of(std::size_t rank) { return out_.ranks[rank]; }
   RankPlace PlaceOf(std::size_t rank) const { return rank < plan_.places.size() ? plan_.places[rank] : RankPlace{}; }
 
@@ -142,6 +155,7 @@ class Run {
     if (before == Clock::time_point() || gap < kSuspended || leaving_) return;
     suspended_ += gap - kTick;
     resumed_ = now;
+    gap_ = gap;
     out_.notes.push_back(
         fmt::format("This program was itself suspended for {:.1f} s; no deadline and no lateness counts them.",
                     std::chrono::duration<double>(gap).count()));
@@ -176,7 +190,7 @@ class Run {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (lost_[node]) continue;
       for (NodeEvent& event : nodes_[node]->Take()) {
-        at_ = std::max(event.at - suspended_ - begin_, nanoseconds(0));
+        at_ = TimeOf(event.at);
         std::visit([&](auto& what) { Happened(node, what); }, event.what);
       }
     }
@@ -229,7 +243,7 @@ class Run {
     Of(rank).ended_by = std::move(ended.why);
     const bool ended_by_somebody =
         ended.signal == SIGINT || ended.signal == SIGTERM || ended.signal == SIGHUP || ended.signal == SIGKILL;
-    Note(Ending::kEvent, ended_by_somebody && !nodes_.empty() && nodes_.size() > 1 ? kSettleInterrupt : kSettleDeath);
+    Note(Ending::kEvent, ended_by_somebody && nodes_.size() > 1 ? kSettleInterrupt : kSettleDeath);
   }
 
   void Happened(std::size_t node, const RankStopped& stopped) {
@@ -262,10 +276,12 @@ class Run {
     lost_[node] = true;
     // Nodes that were not spoken to give their coordinator up.
     const bool was_away = resumed_ != Clock::time_point() && Clock::now() - resumed_ < kSuspended * 2;
+    // What ends an agent in good order ends its ranks as well, of whom we may have heard first.
+    if (lost.interrupted && MayBeOfInterrupt()) ending_ = Ending::kInterrupted;
     if (node < out_.nodes.size() && !leaving_) {
       out_.nodes[node].lost = lost.why;
       out_.nodes[node].lost_at = at_;
-      out_.nodes[node].interrupted = lost.interrupted || was_away;
+      out_.nodes[node].interrupted = lost.interrupted;
     }
     std::erase_if(awaited_, [&](const auto& entry) { return entry.second == node; });
     for (Rank& rank : ranks_) {
@@ -503,6 +519,7 @@ class Run {
   bool leaving_ = false;
   nanoseconds suspended_{};  ///< all the time that this process did not run
   Clock::time_point looked_{}, resumed_{};
+  nanoseconds gap_{};  ///< before `resumed_`
   std::set<std::size_t> agreed_;
   std::map<std::string, std::string> store_;
   std::map<std::string, std::set<std::size_t>> askers_;

@@ -84,6 +84,46 @@ TEST_CASE("replay plan: numbers that the log does not record are unknown, not ze
   CHECK(CommandLine(group).empty());
 }
 
+TEST_CASE("replay plan: what one rank gets of an all-to-all is unknown while the number of ranks is",
+          "[unit][replay]") {
+  CollectiveRef collective;
+  collective.op = "ALLTOALL_BASE";
+  collective.numel_in = collective.numel_out = 64;
+  collective.ranks_waiting = RankSet::Of(std::vector<int>{0, 1});
+  const Plan plan = PlanFrom(Timeline(), {.collective = collective});
+  CHECK(plan.ranks.value == 0);
+  CHECK(plan.count.value == 0);
+  CHECK(plan.count.basis == Basis::kAssumed);
+  CHECK(WhyNotRunnable(WithGiven(plan, {.ranks = 4})));
+  const Plan four = PlanFrom(Timeline(), {.collective = collective, .ranks = 4});
+  CHECK(four.count.value == 16);
+  CHECK_FALSE(WhyNotRunnable(four));
+}
+
+TEST_CASE("replay plan: a number of ranks that no replay can start takes no memory", "[unit][replay]") {
+  SynthJob job({.ranks = 4});
+  const auto comm = job.NewComm(job.AllRanks());
+  job.Init(comm);
+  job.Wait(700s);
+  for (const int rank : job.AllRanks()) job.TimeOut(rank, {.op = "ALLREDUCE"});
+  std::string text = job.Interleaved();
+  for (std::size_t at = text.find("nranks 4"); at != std::string::npos; at = text.find("nranks 4", at))
+    text.replace(at, 8, "nranks 1641234567");
+  const Plan torn = PlanOf(JudgeText(text));
+  CHECK(torn.ranks.value == 1641234567);
+  CHECK(torn.places.empty());
+  CHECK(WhyNotRunnable(torn));
+
+  SynthJob large({.ranks = 4});
+  for (const int rank : large.AllRanks()) large.Print(rank, "args: world_size=16777216");
+  large.Wait(700s);
+  for (const int rank : large.AllRanks()) large.TimeOut(rank, {.op = "ALLREDUCE"});
+  const Plan whole = PlanOf(JudgeText(large.Interleaved()));
+  CHECK(whole.ranks.value == 16777216);
+  CHECK(whole.places.empty());
+  CHECK(WhyNotRunnable(whole));
+}
+
 TEST_CASE("replay plan: NCCL's own line goes before the watchdog's", "[unit][replay]") {
   SynthJob job({.ranks = 4});
   const auto comm = job.NewComm(job.AllRanks());

@@ -128,6 +128,15 @@ TEST_CASE("judgement: of a link that loses one way only that way is blamed", "[u
     CHECK(both.blamed.size() == 2);
     CHECK(both.sentence.find("on the way") == std::string::npos);
   }
+  // Two connections of the pair, each of which lost the other way.
+  RunOutcome run = At({kDone1, kDone1, kDone1});
+  run.links = {Link(1, 2, 900), Link(2, 1, 800), Link(1, 2, 700), Link(2, 1, 600)};
+  const std::int64_t lost[] = {0, 4, 4, 0};
+  for (std::size_t i = 0; i < run.links.size(); ++i) run.links[i].lost = lost[i];
+  const Judgement neither = Judge(run, ThreeRanks(), Ending::kDeadline, 5s);
+  CHECK(neither.verdict == RunVerdict::kLinkDead);
+  CHECK(neither.blamed.size() == 4);
+  CHECK(neither.sentence.find("on the way") == std::string::npos);
 }
 
 TEST_CASE("judgement: a death that is none of the collective's could not run it", "[unit][replay]") {

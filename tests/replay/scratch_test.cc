@@ -78,12 +78,22 @@ TEST_CASE("a scratch folder goes at its end, and with who is killed", "[replay][
 TEST_CASE("what a scratch folder's owner could not remove, the next one does", "[replay][leftovers]") {
   const Parent parent;
   const std::string old = parent.path() + "/inquest-replay-old", held = parent.path() + "/inquest-replay-held",
-                    young = parent.path() + "/inquest-replay-young", other = parent.path() + "/somebody-else";
-  for (const std::string& folder : {old, held, young, other}) {
+                    young = parent.path() + "/inquest-replay-young", other = parent.path() + "/somebody-else",
+                    kept = parent.path() + "/inquest-replay-job42";
+  // What says of a folder that it is ours, as one of us leaves it.
+  const std::string marker = [&] {
+    const Result<ScratchFolder> ours = ScratchFolder::In(parent.path());
+    REQUIRE(ours);
+    const fs::directory_iterator entry(ours->path());
+    REQUIRE(entry != fs::directory_iterator());
+    return entry->path().filename().string();
+  }();
+  for (const std::string& folder : {old, held, young, other, kept}) {
     fs::create_directory(folder);
     Touch(folder + "/file");
+    if (folder != kept) Touch(folder + "/" + marker);
   }
-  for (const std::string& folder : {old, held, other})
+  for (const std::string& folder : {old, held, other, kept})
     fs::last_write_time(folder, fs::file_time_type::clock::now() - 1h);
   const OwnedFd lock(::open(held.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
@@ -93,6 +103,7 @@ TEST_CASE("what a scratch folder's owner could not remove, the next one does", "
   CHECK(fs::exists(held));
   CHECK(fs::exists(young));
   CHECK(fs::exists(other));
+  CHECK(fs::exists(kept + "/file"));  // a user's own, as --logs may name it
 }
 
 TEST_CASE("a scratch folder that cannot be made is an error that names TMPDIR", "[replay]") {
