@@ -173,8 +173,7 @@ class Membership {
   bool CanBePlaced() const { return found_.count.value <= kMostRanks; }
 
   void Add(std::optional<int> rank, std::optional<std::uint32_t> process) {
-    JobPlace place{.rank = rank};
-    found_.places.push_back(std::move(place));
+    found_.places.push_back({.rank = rank});
     found_.processes.push_back(process);
   }
   /// Ranks of the group are the job's; or they are those that are named, where all are.

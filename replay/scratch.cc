@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>

@@ -602,9 +602,7 @@ std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
       out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
   }
   // All of them: nobody was first.
-  const std::size_t known = std::max<std::size_t>(
-      timeline.ranks.size(), timeline.world_size ? static_cast<std::size_t>(timeline.world_size->value) : 0);
-  return out.size() > 1 && out.size() >= known ? std::vector<Culprit>() : out;
+  return out.size() > 1 && out.size() >= timeline.KnownRanks() ? std::vector<Culprit>() : out;
 }
 
 void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Verdict& verdict) {

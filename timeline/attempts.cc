@@ -226,9 +226,8 @@ class Reader {
 
   /// What wrote before the start and behind it was not started there.
   void Wrote(EventIndex event) {
-    constexpr std::int64_t kSmallPid = 1024;  // pids of containers begin anew with each
     const auto& pid = timeline_.events[event].origin.pid;
-    if (!pid || *pid < kSmallPid) return;
+    if (!pid || !TellsApart(*pid)) return;
     const SourcePos where = timeline_.events[event].where;
     const auto known = lives_.try_emplace(*pid, where, where).first;
     known->second.second = where;
@@ -333,6 +332,35 @@ Timeline WithoutEvents(const Timeline& timeline) {
           .by_local_rank = timeline.by_local_rank};
 }
 
+/// What opens an attempt and is followed by nothing of the job is a look at the machine afterwards; and how something
+/// ended, with nothing that began, belongs to what was before.
+void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vector<std::vector<Boundary>>& by_input) {
+  std::set<EventIndex> endings, telling;
+  for (const Told& line : told)
+    if (line.what == Told::What::kEnding)
+      endings.insert(line.event);
+    else if (line.what != Told::What::kGrumble && (line.what != Told::What::kComplaint || line.heavy))
+      telling.insert(line.event);
+  for (std::size_t input = 0; input < by_input.size(); ++input) {
+    std::vector<Boundary>& boundaries = by_input[input];
+    const auto lives = [&](const Boundary& boundary) {
+      // A script counts its starts in front of each, and sums up behind the last: what few lines show is no start yet.
+      const bool brief = boundary.by_shape && timeline.inputs[input].lines < boundary.at.line + kShortEnd;
+      for (EventIndex i = boundary.event; i < timeline.events.size(); ++i) {
+        const Event& event = timeline.events[i];
+        if (event.where.input != input || event.where < boundary.at || !IsOfJob(event) || endings.contains(i) ||
+            std::holds_alternative<CommEnd>(event.what) || IsGoodExit(event.what))
+          continue;
+        const bool plain = std::holds_alternative<LogMessage>(event.what);
+        if (plain && brief && !telling.contains(i)) continue;
+        if (event.where.line > boundary.at.line || !plain) return true;
+      }
+      return false;
+    };
+    while (!boundaries.empty() && !lives(boundaries.back())) boundaries.pop_back();
+  }
+}
+
 }  // namespace
 
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
@@ -373,33 +401,9 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     by_input[input] = reader.Take();
     begin = i;
   }
-  // What opens an attempt and is followed by nothing of the job is a look at the machine afterwards; and how something
-  // ended, with nothing that began, belongs to what was before.
-  std::set<EventIndex> endings, telling;
-  for (const Told& line : told)
-    if (line.what == Told::What::kEnding)
-      endings.insert(line.event);
-    else if (line.what != Told::What::kGrumble && (line.what != Told::What::kComplaint || line.heavy))
-      telling.insert(line.event);
-  for (std::size_t input = 0; input < inputs; ++input) {
-    std::vector<Boundary>& boundaries = by_input[input];
-    const auto lives = [&](const Boundary& boundary) {
-      // A script counts its starts in front of each, and sums up behind the last: what few lines show is no start yet.
-      const bool brief = boundary.by_shape && timeline.inputs[input].lines < boundary.at.line + kShortEnd;
-      for (EventIndex i = boundary.event; i < timeline.events.size(); ++i) {
-        const Event& event = timeline.events[i];
-        if (event.where.input != input || event.where < boundary.at || !IsOfJob(event) || endings.contains(i) ||
-            std::holds_alternative<CommEnd>(event.what) || IsGoodExit(event.what))
-          continue;
-        const bool plain = std::holds_alternative<LogMessage>(event.what);
-        if (plain && brief && !telling.contains(i)) continue;
-        if (event.where.line > boundary.at.line || !plain) return true;
-      }
-      return false;
-    };
-    while (!boundaries.empty() && !lives(boundaries.back())) boundaries.pop_back();
+  DropLifeless(timeline, told, by_input);
+  for (std::vector<Boundary>& boundaries : by_input)
     if (boundaries.size() > kMostAttempts) boundaries.erase(boundaries.begin(), boundaries.end() - kMostAttempts);
-  }
   // Starts in files of their own hold those within each of their files.
   const std::vector<std::optional<std::size_t>> after = StartsAfter(timeline, told);
   std::map<std::size_t, std::size_t> attempts_in;  // by how many starts came after

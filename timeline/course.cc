@@ -130,10 +130,9 @@ bool IsToldTo(const ProcessExit& exit) {
 /// The program that complained said later by its own words that it reached its end; of NCCL's communicators that is no
 /// word.
 bool SaysSoItself(const Event& complaint, const Event& end) {
-  constexpr std::int64_t kSmallPid = 1024;  // pids of containers begin anew with each
   const auto* message = std::get_if<LogMessage>(&end.what);
   const auto& pid = complaint.origin.pid;
-  return message != nullptr && message->component != Component::kNccl && pid && *pid >= kSmallPid &&
+  return message != nullptr && message->component != Component::kNccl && pid && TellsApart(*pid) &&
          end.origin.pid == pid && end.where.input == complaint.where.input &&
          end.origin.host == complaint.origin.host && end.origin.rank == complaint.origin.rank;
 }
@@ -144,6 +143,11 @@ void First(std::optional<EventIndex>& known, EventIndex event) {
 }
 
 }  // namespace
+
+bool TellsApart(std::int64_t pid) {
+  constexpr std::int64_t kSmall = 1024;
+  return pid >= kSmall;
+}
 
 // The outermost frame says who called: threading.py's or multiprocessing/process.py's `_bootstrap`.
 bool EndsAThread(const ExceptionRaised& raised) {

@@ -66,8 +66,7 @@ class Course {
   /// All that speaks for a good end are scores, or a counter at its goal, with nothing behind.
   bool only_scores() const { return only_scores_; }
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
-  /// ignored it, or a thread died of it, or it was caught and logged, and its process
-  /// printed on.
+  /// ignored it, or a thread died of it, or it was caught and logged, and its process printed on.
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
   /// Python caught it where nothing can be done about it, and said so.
   bool WasIgnored(EventIndex event) const;
@@ -108,6 +107,9 @@ class Course {
   std::optional<EventIndex> since_, first_time_out_;
   std::optional<Timestamp> onset_, given_up_;
 };
+
+/// Small pids say little of which process it is: those of containers begin anew with each.
+bool TellsApart(std::int64_t pid);
 
 /// An exception that ended a thread, or a process that another one waits for, and not the program.
 bool EndsAThread(const ExceptionRaised& raised);

@@ -263,8 +263,10 @@ void KeptEvents::AddContext(Event&& event) {
     Append(std::move(event), 0, false);
     return;
   }
-  if (sampled) AddLast(event);
-  if (sampled) AddSpread(event);
+  if (sampled) {
+    AddLast(event);
+    AddSpread(event);
+  }
   nearby_.push_back(std::move(event));
   while (nearby_.front().where.line + kTailLines <= nearby_.back().where.line) nearby_.pop_front();
 }

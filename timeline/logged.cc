@@ -50,15 +50,11 @@ std::optional<LoggerLine> LoggerLineOf(const Event& event) {
   return std::nullopt;
 }
 
-bool OfSeveralRanks(const Timeline& timeline) {
-  return timeline.ranks.size() > 1 || (timeline.world_size && timeline.world_size->value > 1);
-}
-
 }  // namespace
 
 std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline) {
   std::vector<LineSpan> out;
-  if (OfSeveralRanks(timeline)) return out;
+  if (timeline.KnownRanks() > 1) return out;
   struct Seen {
     std::uint64_t line = 0;
     LoggerLine record;

@@ -95,6 +95,10 @@ bool Timeline::Holds(const SourcePos& where) const {
          (where.input < held.size() && held[where.input].first <= where && where < held[where.input].second);
 }
 
+std::size_t Timeline::KnownRanks() const {
+  return std::max(ranks.size(), static_cast<std::size_t>(world_size ? std::max(world_size->value, 0) : 0));
+}
+
 const RankRow* Timeline::FindRank(GlobalRank rank) const {
   const auto it =
       std::lower_bound(ranks.begin(), ranks.end(), rank, [](const RankRow& row, GlobalRank r) { return row.rank < r; });

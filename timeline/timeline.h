@@ -187,6 +187,8 @@ struct Timeline {
   std::optional<Known<GlobalRank>> RankOf(const Event& event) const;
   std::optional<std::string> HostOf(const Event& event) const;
   const RankRow* FindRank(GlobalRank rank) const;
+  /// How many ranks the job has at least: those that were seen, or its size where that is told and is more.
+  std::size_t KnownRanks() const;
   /// Whether what stands there is of the attempt that this is a timeline of.
   bool Holds(const SourcePos& where) const;
   /// Hosts that a process of the job names.

@@ -52,10 +52,7 @@ bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
   });
   if (!ended && timeline.job_hosts < 2) return false;
   constexpr std::size_t kLeast = 4;
-  const std::size_t known =
-      std::max(timeline.ranks.size(),
-               static_cast<std::size_t>(timeline.world_size ? std::max(timeline.world_size->value, 0) : 0));
-  return ranks.size() >= kLeast && ranks.size() * 4 >= known * 3;
+  return ranks.size() >= kLeast && ranks.size() * 4 >= timeline.KnownRanks() * 3;
 }
 
 std::vector<Relation> Run(const Evidence& evidence) {
@@ -99,11 +96,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
     found.Say("who", ranks.empty() ? "A process" : RanksInWords(ranks));
     found.Say("signal", std::to_string(signal));
     if (signal == 9 && AreAll(timeline, ranks)) {
-      Found all({"all-ranks-killed", "reported"});
-      all.times = found.times;
-      all.citations = found.citations;
-      all.Say("who", RanksInWords(ranks));
-      all.Say("signal", std::to_string(signal));
+      Found all = found;
+      all.Grade({"all-ranks-killed", "reported"});
+      all.culprits.clear();
       out.push_back(std::move(all));
     }
     out.push_back(std::move(found));
