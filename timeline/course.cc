@@ -400,7 +400,9 @@ void Course::ReadSigns(std::span<const Told> told) {
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);
-    if (IsDeath(what) || (Raises(what) && !WentOn(i))) First(since_, i);
+    // A task of an earlier step of the script may fail, and the job is not ended by it.
+    const bool of_earlier = std::holds_alternative<ProcessExit>(what) && LongOutlived(i);
+    if ((IsDeath(what) && !of_earlier) || (Raises(what) && !WentOn(i))) First(since_, i);
   }
   for (const Told& line : told) {
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event) ||
