@@ -40,6 +40,7 @@ class Run {
     Start();
     Watch();
     Decide();
+    if (setup_.pace != nullptr && out_.verdict == RunVerdict::kPassed) setup_.pace->Passed(out_.decided_at);
     End();
     out_.bandwidth = BandwidthOf(out_, plan_);
     out_.took = Now();
@@ -386,13 +387,15 @@ class Run {
   }
 
   void LookAtDeadlines(Clock::time_point now) {
+    const auto pace = setup_.pace == nullptr ? std::nullopt : setup_.pace->limit();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const RankOutcome& row = Of(rank);
       if (row.last.phase == Phase::kFinalized) continue;
       const Step next = row.last == row.doing ? StepAfter(row.doing, plan_) : row.doing;
-      const milliseconds limit = plan_.deadlines.For(next.phase);
+      const milliseconds own = plan_.deadlines.For(next.phase), limit = std::min(own, pace.value_or(own));
       if (now - ranks_[rank].moved < limit) continue;
       waited_ = limit;
+      out_.is_hurried = limit < own;
       return Note(Ending::kDeadline, milliseconds(0));
     }
   }
