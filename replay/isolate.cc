@@ -143,7 +143,7 @@ class Isolation {
           setup_.progress(fmt::format("{} of {} ranks: {}", one.ranks.size(), plan_.ranks.value, FoldRanks(one.ranks)));
       }
       if (plans.empty()) break;
-      const std::vector<RunOutcome> runs = setup_.run(plans, &pace_);
+      const std::vector<RunOutcome> runs = setup_.run(plans, &part_pace_);
       ++part_runs_;
       bool lost = false;
       for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -185,7 +185,7 @@ class Isolation {
         if (!Broke(sure.verdict)) continue;
         return SetPart(shrunk_->smallest, plan);
       }
-      pace_.Widen();
+      part_pace_.Widen();
     }
     shrunk_.reset();
     not_confirmed_ = true;
@@ -369,7 +369,7 @@ class Isolation {
   std::optional<Shrunk> shrunk_;
   bool not_confirmed_ = false;
   int part_runs_ = 0;
-  Pace pace_;
+  Pace pace_, part_pace_;  ///< of pairs; of parts, which have the call to do
   Clock::time_point begin_ = Clock::now();
   IsolationOutcome out_;
 };

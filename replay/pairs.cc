@@ -23,7 +23,8 @@ namespace {
 
 using State = PairOutcome::State;
 
-constexpr std::uint64_t kMostBytes = 64'000'000;
+/// Enough for every protocol; a rank of a pair holds four times as many.
+constexpr std::uint64_t kMostBytes = 16'000'000;
 constexpr int kMostIterations = 10, kMostLostDeadlines = 2;
 
 bool Waited(const RunOutcome& run) { return run.verdict == RunVerdict::kHung || run.verdict == RunVerdict::kLinkDead; }
@@ -226,9 +227,9 @@ Plan PairOf(const Plan& plan, const RankPair& pair) {
   both.splits.clear();
   both.in_place.value = false;
   both.iterations = std::min(plan.iterations, kMostIterations);
-  const std::uint64_t most = kMostBytes / BytesOf(plan.datatype.value);
-  both.count.value =
-      plan.operation.value == Operation::kBarrier ? 1 : std::clamp<std::uint64_t>(plan.count.value, 1, most);
+  std::uint64_t wanted = plan.operation.value == Operation::kBarrier ? 1 : plan.count.value;
+  for (const std::uint64_t split : plan.splits) wanted = std::max(wanted, split);
+  both.count.value = std::clamp<std::uint64_t>(wanted, 1, kMostBytes / BytesOf(plan.datatype.value));
   return both;
 }
 

@@ -48,7 +48,7 @@ struct PairSearch {
   Pace* pace = nullptr;                                      ///< never null; learns what a pair takes
 };
 
-/// The plan of two ranks of `plan` that send to one another. At most 64 MB each way.
+/// The plan of two ranks of `plan` that send to one another. At most 16 MB each way.
 Plan PairOf(const Plan& plan, const RankPair& pair);
 /// The plan of one rank that sends to another.
 Plan SendOf(const Plan& plan, int from, int to, std::uint64_t bytes);

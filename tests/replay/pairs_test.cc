@@ -140,13 +140,16 @@ TEST_CASE("pairs: an interruption leaves what had no turn", "[unit][replay]") {
   CHECK(std::ranges::count(found.pairs, State::kNotRun, &PairOutcome::state) == 4);
 }
 
-TEST_CASE("pairs: a pair is of its two ranks, and moves 64 MB at most", "[unit][replay]") {
+TEST_CASE("pairs: a pair is of its two ranks, and moves 16 MB at most", "[unit][replay]") {
   Plan plan = SmallPlan(Operation::kBroadcast, 253'440'000, 8);
   plan.root.value = 5;
   const Plan pair = PairOf(plan, {2, 5});
   CHECK(pair.ranks.value == 2);
   CHECK(pair.operation.value == Operation::kAllToAll);
-  CHECK(pair.count.value == 16'000'000);
+  CHECK(pair.count.value == 4'000'000);
+  plan.splits = {3, 70, 5};
+  plan.count.value = 0;
+  CHECK(PairOf(plan, {2, 5}).count.value == 70);
   const Plan send = SendOf(plan, 5, 2, 4096);
   CHECK(send.root.value == 1);
   CHECK(send.peer.value == 0);
