@@ -277,8 +277,10 @@ class Run {
     lost_[node] = true;
     // Nodes that were not spoken to give their coordinator up.
     const bool was_away = resumed_ != Clock::time_point() && Clock::now() - resumed_ < kSuspended * 2;
-    // What ends an agent in good order ends its ranks as well, of whom we may have heard first.
-    if (lost.interrupted && MayBeOfInterrupt()) ending_ = Ending::kInterrupted;
+    // What ends an agent in good order ends its ranks as well, of whom we may have heard first, or of what others had
+    // of that: the agent had said so by then.
+    const bool was_before = ending_ == Ending::kEvent && at_ <= out_.event_at + kTick;
+    if (lost.interrupted && (was_before || MayBeOfInterrupt())) ending_ = Ending::kInterrupted;
     if (node < out_.nodes.size() && !leaving_) {
       out_.nodes[node].lost = lost.why;
       out_.nodes[node].lost_at = at_;
