@@ -170,7 +170,7 @@ std::optional<std::uint64_t> BytesFrom(std::string_view text) {
       text.remove_suffix(1);
     }
   }
-  const auto number = WholeNumber<std::uint64_t>(std::string(text), 1ULL << 40U);
+  const auto number = WholeNumber<std::uint64_t>(std::string(text), 1ULL << 33U);
   return number ? std::optional(*number * unit) : std::nullopt;
 }
 Wanted SetSizes(Options& options, const std::string& value) {

@@ -23,8 +23,12 @@ constexpr int kIterations = 20, kIterationsOfLarge = 8;
 constexpr int kTimesAgain = 2;
 constexpr std::size_t kMostCards = 8;
 constexpr std::chrono::milliseconds kLeastPace{5000};
-/// Median absolute deviations to a standard deviation of what is spread as noise is, and how many of those are noise.
-constexpr double kSigma = 1.4826, kNoise = 3;
+/// Median absolute deviations to a standard deviation, and that of single times to that of their median, of what is
+/// spread as noise is; and how many of those are noise.
+constexpr double kSigma = 1.4826, kOfMedian = 1.2533, kNoise = 3;
+
+/// How far a median may be off.
+double NoiseOf(const SpeedSample& sample) { return kOfMedian * kSigma * sample.mad_s / std::sqrt(sample.runs); }
 
 double Median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -280,8 +284,8 @@ Speeds MeasureSpeeds(const Plan& plan, const SizeSweep& sweep, const SpeedSetup&
 }
 
 bool IsSlower(const SpeedSample& now, const SpeedSample& before) {
-  const double noise = kNoise * kSigma * std::hypot(now.mad_s, before.mad_s);
-  return now.runs > 0 && before.runs > 0 && now.median_s - before.median_s / (1 - kSlowerBy) > noise;
+  if (now.runs < 1 || before.runs < 1) return false;
+  return now.median_s - before.median_s / (1 - kSlowerBy) > kNoise * std::hypot(NoiseOf(now), NoiseOf(before));
 }
 
 SpeedsCompared Compare(const Plan& plan, Speeds now, const Speeds& before, const SpeedSetup& setup) {
