@@ -289,7 +289,7 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
     result.held = nodes;
     return result;
   };
-  *plan = nodes->WhereTheyWere(*std::move(plan), options.replay);
+  *plan = nodes->WhereTheyWere(*plan, options.replay);
   report.plan = *plan;
   const bool has_ranks =
       plan->shares.empty() || std::ranges::any_of(plan->shares, [](const NodeShare& share) { return share.node == 0; });

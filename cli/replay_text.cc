@@ -265,16 +265,16 @@ void AppendTable(std::string& text, const ReplayReport& report, const TextStyle&
 void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const TextStyle& style) {
   AppendWrapped(text, isolation.interrupted ? "Interrupted. " + isolation.finding : isolation.finding, style);
   if (!isolation.hint.empty()) AppendWrapped(text, "Known causes: " + isolation.hint + ".", style);
-  text += fmt::format("\n  {:<14} {:>7}  {}\n", "variant", "broken", "");
+  text += fmt::format("\n  {:<14} {:>13}  {}\n", "variant", "broken", "");
   for (const VariantOutcome& tried : isolation.variants) {
-    std::string line = fmt::format("  {:<14} {:>7}  ", tried.id,
+    std::string line = fmt::format("  {:<14} {:>13}  ", tried.id,
                                    tried.runs == 0 ? "-" : fmt::format("{} of {}", tried.broken, tried.runs));
     if (tried.changed_nothing) line += "changed nothing: the same transports; ";
     if (!tried.used.empty()) line += fmt::format("{}; ", fmt::join(tried.used, ", "));
     text += Cut(Sanitize(line + tried.sentence), style.width) + "\n";
   }
   for (const SubsetOutcome& part : isolation.subsets)
-    text += Cut(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} ranks", part.ranks.size()),
+    text += Cut(fmt::format("  {:<14} {:>13}  {}", fmt::format("{} ranks", part.ranks.size()),
                             part.broken          ? "broken"
                             : part.could_not_run ? "not run"
                                                  : "passes",
@@ -283,7 +283,7 @@ void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const
             "\n";
   for (const PairOutcome& pair : isolation.pairs.pairs)
     if (pair.state != PairOutcome::State::kPassed)
-      text += Cut(Sanitize(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} and {}", pair.ranks.low, pair.ranks.high),
+      text += Cut(Sanitize(fmt::format("  {:<14} {:>13}  {}", fmt::format("{} and {}", pair.ranks.low, pair.ranks.high),
                                        Name(pair.state), pair.sentence)),
                   style.width) +
               "\n";
