@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "timeline/goal.h"
+#include "timeline/shape.h"
 #include "timeline/streams.h"
 
 namespace inquest {
@@ -174,8 +175,36 @@ bool IsDeath(const What& what) {
          std::holds_alternative<JobStopped>(what) || IsBadExit(what);
 }
 
+bool Course::IsSchedulersStop(EventIndex event) const {
+  const std::vector<Event>& events = timeline_->events;
+  const auto stops = [&](EventIndex i) {
+    const auto* stopped = std::get_if<JobStopped>(&events[i].what);
+    return events[i].where == events[event].where && stopped != nullptr && stopped->by == "slurm";
+  };
+  return stops(event) || (event > 0 && stops(event - 1)) || (event + 1 < events.size() && stops(event + 1));
+}
+
+bool Course::OutlivedStop(EventIndex event) const {
+  constexpr std::chrono::minutes kGrace(2);
+  constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
+  const Event& stop = timeline_->events[event];
+  const auto behind = [&](std::span<const EventIndex> lines) {
+    const auto own = std::ranges::upper_bound(lines, event);
+    return std::span(own, lines.end());
+  };
+  const std::span<const EventIndex> counted = behind(CountedIn(stop.where.input));
+  if (counted.empty()) return false;
+  // By the program's own clock: the scheduler's may be of another zone.
+  const auto &first = timeline_->events[counted.front()].at, &last = timeline_->events[counted.back()].at;
+  if (first && last && first->date == last->date) return last->at > first->at + kGrace;
+  const auto steps = std::ranges::count_if(
+      behind(work_), [&](EventIndex step) { return timeline_->events[step].where.input == stop.where.input; });
+  return steps >= kManySteps || static_cast<std::ptrdiff_t>(counted.size()) >= kManyRows;
+}
+
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
   const SourcePos where = timeline_->events[event].where;
+  if (IsSchedulersStop(event)) return OutlivedStop(event);
   if (WasIgnored(event)) return true;
   if (std::ranges::any_of(outlived_, [&](const LineSpan& span) { return span.Holds(where); })) return true;
   const auto soon = std::ranges::find_if(recovered_, [&](EventIndex other) {
@@ -192,6 +221,12 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
   return SteppedOn(event, steps);
+}
+
+bool Course::ServedAfter(EventIndex event) const {
+  return std::ranges::any_of(served_, [&](EventIndex served) {
+    return served > event && timeline_->events[served].where.input == timeline_->events[event].where.input;
+  });
 }
 
 bool Course::WasIgnored(EventIndex event) const {
@@ -291,6 +326,7 @@ void Course::ReadWork(std::span<const Told> told) {
     if (line.what != Told::What::kWork) continue;
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
+    if (line.kind == "serving") served_.push_back(line.event);
     if (line.kind == "bar") lines.push_back({&line, nullptr});
     if (IsStep(line.kind) || line.kind == "rows")
       lines.push_back({&line, counters.Take(timeline_->events[line.event])});
@@ -328,6 +364,20 @@ void Course::ReadSigns(std::span<const Told> told) {
     // Trouble of a host that no line of the job complains of did the job no harm.
     if (!IsOfKernel(timeline_->events[line.event].what)) First(since_, line.event);
   }
+}
+
+bool Course::IsOneOfMany(EventIndex event) const {
+  const Event& line = timeline_->events[event];
+  const std::span<const EventIndex> counted = CountedIn(line.where.input);
+  const auto next_step = std::ranges::lower_bound(counted, event);
+  if (next_step == counted.begin()) return false;
+  const std::string shape = ShapeOf(line.text);
+  return std::any_of(timeline_->events.begin(),
+                     timeline_->events.begin() + static_cast<std::ptrdiff_t>(*std::prev(next_step)),
+                     [&](const Event& other) {
+                       return other.where.input == line.where.input && other.text.size() < 2 * line.text.size() &&
+                              std::holds_alternative<LogMessage>(other.what) && ShapeOf(other.text) == shape;
+                     });
 }
 
 void Course::ReadEndings(std::span<const Told> told) {
@@ -377,7 +427,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
     const bool only_last = line.kind == "scores" || line.kind == kAtGoal || line.kind == "saved-once";
-    const bool of_anyone = line.kind == "shell" || only_last;
+    const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
+    if (line.kind == "figures" && IsOneOfMany(line.event)) continue;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
