@@ -150,7 +150,8 @@ void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Findin
 }
 
 /// A complaint that the work outlived is a note: its process neither ended nor stood still because of it. Not of the
-/// kernel or of a tool, whose lines are not in the job's order, and not where the line alone names the first cause.
+/// kernel or of a tool, whose lines are not in the job's order; and where the line alone names the first cause, only
+/// what went on for long.
 void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findings) {
   std::map<std::string_view, EventIndex> last;
   for (const LineMatch& match : evidence.matches) {
@@ -160,8 +161,11 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
   }
   for (Finding& finding : findings) {
     const auto line = last.find(finding.rule);
-    if (finding.cause.empty() || finding.strength == Strength::kDecisive || line == last.end()) continue;
+    if (finding.cause.empty() || line == last.end()) continue;
     const What& what = evidence.timeline.events[line->second].what;
+    if (finding.strength == Strength::kDecisive &&
+        (IsOfKernel(what) || IsOfHost(what) || !evidence.course.LongOutlived(line->second)))
+      continue;
     const bool came_up = finding.strength == Strength::kHint && evidence.course.ServedAfter(line->second);
     if (!IsOfKernel(what) && !IsOfHost(what) && (came_up || evidence.course.WentOn(line->second)))
       finding.explained_by = "work-went-on";

@@ -65,12 +65,13 @@ std::set<std::string> ChildrenOfSeveral(const Timeline& timeline, std::uint32_t 
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }
 
-/// A frame of a traceback, plain or in a box, which each rank that dies prints; or a bar that others still draw.
+/// A frame of a traceback, plain or in a box, which each rank that dies prints; a bar that others still draw; or what
+/// Weights & Biases prints as each of them leaves.
 bool IsOfAnyRank(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   constexpr std::string_view kBox = "\xe2\x94", kCorner = "\xe2\x95";  // U+2500 to U+257F
   return text.starts_with(kBox) || text.starts_with(kCorner) || text.starts_with("File \"") ||
-         text.find("%|") != std::string_view::npos;
+         text.starts_with("wandb:") || text.find("%|") != std::string_view::npos;
 }
 
 /// A line without its numbers; empty: too little to know it by.

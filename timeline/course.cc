@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/pattern.h"
 #include "timeline/goal.h"
 #include "timeline/shape.h"
 #include "timeline/streams.h"
@@ -220,13 +221,35 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     const auto first = std::ranges::upper_bound(counted, event), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
-  return SteppedOn(event, steps);
+  return SteppedOn(event, steps) || LoopWentOn(event);
 }
 
-bool Course::ServedAfter(EventIndex event) const {
-  return std::ranges::any_of(served_, [&](EventIndex served) {
-    return served > event && timeline_->events[served].where.input == timeline_->events[event].where.input;
+bool Course::ServedAfter(EventIndex event, std::size_t times) const {
+  return static_cast<std::size_t>(std::ranges::count_if(served_, [&](EventIndex served) {
+           return served > event && timeline_->events[served].where.input == timeline_->events[event].where.input;
+         })) >= times;
+}
+
+bool Course::LoopWentOn(EventIndex event) const {
+  if (died_) return false;
+  if (ServedAfter(event, kStepsThatUndo)) return true;
+  const std::uint32_t input = timeline_->events[event].where.input;
+  const auto behind = std::ranges::upper_bound(loops_, event, {}, &Bar::event);
+  return std::any_of(loops_.begin(), behind, [&](const Bar& before) {
+    return timeline_->events[before.event].where.input == input &&
+           std::any_of(behind, loops_.end(), [&](const Bar& after) {
+             return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
+                    timeline_->events[after.event].where.input == input;
+           });
   });
+}
+
+bool Course::LongOutlived(EventIndex event) const {
+  constexpr std::ptrdiff_t kManySteps = 16;
+  const auto behind = std::ranges::upper_bound(work_, event);
+  return LoopWentOn(event) || std::count_if(behind, work_.end(), [&](EventIndex step) {
+                                return timeline_->events[step].where.input == timeline_->events[event].where.input;
+                              }) >= kManySteps;
 }
 
 bool Course::WasIgnored(EventIndex event) const {
@@ -314,6 +337,22 @@ void Course::DateTrouble() {
   if (!given_up_) given_up_ = raised_at;
 }
 
+namespace {
+
+constexpr std::size_t kMostBars = 4096;
+
+/// `Train:  20%|##        | 375/1881 [3:40:16<`: what is counted, and how far; nullopt: it does not say of how many.
+std::optional<std::pair<std::string, std::uint64_t>> ReadBar(std::string_view text) {
+  static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[)");
+  const auto match = kBar.Search(text);
+  if (!match || !match->number(2)) return std::nullopt;
+  const auto front = static_cast<std::size_t>(match->text(0).data() - text.data());
+  return std::pair(ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
+                   static_cast<std::uint64_t>(*match->number(2)));
+}
+
+}  // namespace
+
 void Course::ReadWork(std::span<const Told> told) {
   Counters counters;
   struct Counted {
@@ -327,7 +366,12 @@ void Course::ReadWork(std::span<const Told> told) {
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
     if (line.kind == "serving") served_.push_back(line.event);
-    if (line.kind == "bar") lines.push_back({&line, nullptr});
+    if (line.kind == "bar") {
+      lines.push_back({&line, nullptr});
+      const std::string_view text = MessageOf(timeline_->events[line.event]);
+      if (auto bar = ReadBar(text); bar && loops_.size() < kMostBars)
+        loops_.push_back({line.event, std::move(bar->first), bar->second});
+    }
     if (IsStep(line.kind) || line.kind == "rows")
       lines.push_back({&line, counters.Take(timeline_->events[line.event])});
   }
@@ -352,6 +396,7 @@ void Course::ReadSigns(std::span<const Told> told) {
         outlived_.push_back({event.where.input, raised->begin.line, event.where.line});
     }
   std::ranges::sort(ignored_);
+  died_ = std::ranges::any_of(timeline_->events, [](const Event& event) { return IsDeath(event.what); });
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);

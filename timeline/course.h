@@ -68,8 +68,11 @@ class Course {
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
   /// ignored it, or a thread died of it, or it was caught and logged, and its process printed on.
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
-  /// A server came up behind it in its input.
-  bool ServedAfter(EventIndex event) const;
+  /// A server came up behind it in its input, or answered.
+  bool ServedAfter(EventIndex event, std::size_t times = 1) const;
+  /// So much was done behind it, by those who had complained or for lack of anybody who died, that it cannot have been
+  /// the end, whatever it says.
+  bool LongOutlived(EventIndex event) const;
   /// Python caught it where nothing can be done about it, and said so.
   bool WasIgnored(EventIndex event) const;
   /// Behind it in its input steps or rows of results were counted on, twice or more: whatever it began was over.
@@ -94,6 +97,8 @@ class Course {
   bool OutlivedStop(EventIndex event) const;
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
+  /// A bar that stood in front of it moved on behind it, or a server answered, and nobody died.
+  bool LoopWentOn(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
   bool AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const;
   std::span<const EventIndex> CountedIn(std::uint32_t input) const;
@@ -110,8 +115,15 @@ class Course {
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
   std::vector<EventIndex> recovered_, served_;                ///< served: a server came up
-  std::vector<EventIndex> endings_, said_;                    ///< said: endings in a program's own words
-  std::vector<SourcePos> ignored_;                            ///< lines of exceptions that Python ignored
+  struct Bar {
+    EventIndex event = 0;
+    std::string loop;  ///< what stands in front of it, and of how many
+    std::uint64_t count = 0;
+  };
+  std::vector<Bar> loops_;                  ///< bars that count, in order
+  bool died_ = false;                       ///< some process ended badly, gave up waiting, or was stopped
+  std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
+  std::vector<SourcePos> ignored_;          ///< lines of exceptions that Python ignored
   std::vector<LineSpan> outlived_;  ///< tracebacks that ended a thread, or were logged, and their process printed on
   std::optional<EventIndex> since_, first_time_out_;
   std::optional<Timestamp> onset_, given_up_;
