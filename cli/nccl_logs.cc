@@ -36,12 +36,27 @@ Result<NcclLogs> NcclLogs::In(const std::string& kept) {
   return NcclLogs(std::move(folder), std::move(*scratch));
 }
 
-Plan NcclLogs::Attach(Plan plan) {
+void NcclLogs::Next() {
   std::error_code error;
   if (!current_.empty() && scratch_) fs::remove_all(current_, error);
   current_ = fmt::format("{}/run-{}", folder_, ++runs_);
   fs::create_directories(current_, error);
+}
+
+Plan NcclLogs::Attach(Plan plan) {
+  Next();
   return LoggedTo(std::move(plan), current_);
+}
+
+std::vector<Plan> NcclLogs::Attach(std::vector<Plan> plans) {
+  Next();
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const std::string own = plans.size() == 1 ? current_ : fmt::format("{}/{}", current_, i);
+    std::error_code error;
+    fs::create_directories(own, error);
+    plans[i] = LoggedTo(std::move(plans[i]), own);
+  }
+  return plans;
 }
 
 void NcclLogs::Keep(const std::map<std::string, std::string>& texts) const {

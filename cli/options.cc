@@ -159,6 +159,32 @@ Wanted SetMaster(Options& options, const std::string& value) {
   options.replay.master = ParseHostAndPort(value);
   return options.replay.master ? Wanted() : "HOST or HOST:PORT, the same on every node";
 }
+/// `128M`: units as nccl-tests has them.
+std::optional<std::uint64_t> BytesFrom(std::string_view text) {
+  constexpr std::string_view kUnits = "KMG";
+  std::uint64_t unit = 1;
+  if (!text.empty()) {
+    const std::size_t power = kUnits.find(text.back());
+    if (power != std::string_view::npos) {
+      unit = 1ULL << (10 * (power + 1));
+      text.remove_suffix(1);
+    }
+  }
+  const auto number = WholeNumber<std::uint64_t>(std::string(text), 1ULL << 33U);
+  return number ? std::optional(*number * unit) : std::nullopt;
+}
+Wanted SetSizes(Options& options, const std::string& value) {
+  const std::string wanted = "FIRST:LAST or FIRST:LAST:FACTOR in bytes, such as 8:128M:16, at most 4G";
+  constexpr std::uint64_t kMostBytes = 4ULL << 30U;
+  const std::size_t one = value.find(':'), two = one == std::string::npos ? one : value.find(':', one + 1);
+  if (one == std::string::npos) return wanted;
+  const auto first = BytesFrom(value.substr(0, one)), last = BytesFrom(value.substr(one + 1, two - one - 1));
+  const auto factor = two == std::string::npos ? std::optional(options.replay.sizes.factor)
+                                               : WholeNumber<std::uint64_t>(value.substr(two + 1), 1ULL << 30U);
+  if (!first || !last || !factor || *first < 8 || *last < *first || *last > kMostBytes || *factor < 2) return wanted;
+  options.replay.sizes = {.first = *first, .last = *last, .factor = *factor};
+  return std::nullopt;
+}
 Wanted SetSshCommand(Options& options, const std::string& value) {
   options.replay.ssh_command.clear();
   for (std::size_t begin = 0; begin < value.size();) {
@@ -342,6 +368,7 @@ std::span<const Command> Commands() {
            "Run a failed collective again, one supervised process a rank, and name the rank or link that breaks it.",
        .usage = "inquest replay [OPTIONS] PATH...        the collective that these logs, or a verdict's JSON, name\n"
                 "inquest replay --op OP --count N --ranks N [OPTIONS]\n"
+                "inquest replay --ranks N --save-baseline FILE | --baseline FILE\n"
                 "srun|mpirun|torchrun ... inquest replay ...   the same over several nodes; see docs/replay.md",
        .examples =
            "inquest replay job.log --dry-run\n"
@@ -350,6 +377,8 @@ std::span<const Command> Commands() {
            "inquest replay --op all-reduce --count 1000000 --dtype bfloat16 --ranks 8 --iterations 20\n"
            "inquest replay --op broadcast --count 253440000 --ranks 3 --dry-run\n"
            "inquest replay job.log --hosts node07:8,node08:8\n"
+           "inquest replay job.log --isolate\n"
+           "inquest replay --ranks 8 --save-baseline good.json      later: --baseline good.json\n"
            "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
        .words = {},
        .ids = "",
@@ -578,9 +607,30 @@ std::span<const Option> OptionTable() {
        0,
        "",
        {},
-       "Find the path that breaks it: run it again with one part of the transport off at a time",
+       "Find what breaks it: which pairs, ranks and parts of the transport",
        "replay",
        Set<kReplay, &ReplayOptions::isolate, AsFlag>},
+      {"save-baseline",
+       0,
+       "FILE",
+       {},
+       "Measure how fast each rank sends to each other, and keep that there",
+       "replay",
+       Set<kReplay, &ReplayOptions::save_baseline, AsText>},
+      {"baseline",
+       0,
+       "FILE",
+       {},
+       "Measure it, and name the links that are slower than they were there",
+       "replay",
+       Set<kReplay, &ReplayOptions::baseline, AsText>},
+      {"sizes",
+       0,
+       "FIRST:LAST[:FACTOR]",
+       {},
+       "Sizes to measure, in bytes, each FACTOR times the one before [8:128M:16]",
+       "replay",
+       SetSizes},
       {"logs",
        0,
        "DIR",

@@ -15,6 +15,7 @@
 #include "core/result.h"
 #include "parsers/scan.h"
 #include "replay/plan.h"
+#include "replay/speeds.h"
 #include "report/report.h"
 
 namespace inquest {
@@ -59,6 +60,8 @@ struct ReplayOptions {
   std::optional<int> iterations;
   std::optional<std::chrono::milliseconds> timeout, join_timeout;
   bool as_json = false, dry_run = false, share_gpu = false, isolate = false, verbose = false;
+  std::string baseline, save_baseline;  ///< files; empty: not given
+  SizeSweep sizes;
   // over several nodes
   std::vector<HostShare> hosts;  ///< `--hosts`; empty: not given
   std::optional<HostAndPort> master;

@@ -17,6 +17,7 @@
 #include "cli/replay_nodes.h"
 #include "cli/replay_report.h"
 #include "cli/replay_runs.h"
+#include "cli/replay_speeds.h"
 #include "collect/child.h"
 #include "replay/faults.h"
 #include "replay/infer.h"
@@ -63,9 +64,21 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   return PlanFrom(analysis.timeline, *what);
 }
 
+/// Of bandwidths alone: no operation need be named.
+Plan PlanOfSpeeds(const ReplayOptions& options) {
+  Plan plan;
+  plan.datatype.rule = "the commonest";
+  plan.operation = {.value = Operation::kSendRecv, .basis = Basis::kGiven, .rule = "--baseline"};
+  const Datatype datatype = options.given.datatype.value_or(plan.datatype.value);
+  plan.root.rule = plan.peer.rule = "each in turn";
+  plan.count = {.value = options.sizes.last / BytesOf(datatype), .basis = Basis::kGiven, .rule = "--sizes"};
+  return plan;
+}
+
 /// What is assumed where neither a log nor an option says otherwise.
 std::variant<Plan, CommandResult> BasePlan(const Options& options) {
   if (!options.arguments.empty()) return PlanFromFiles(options);
+  if (!options.replay.given.operation && AsksForSpeeds(options.replay)) return PlanOfSpeeds(options.replay);
   if (!options.replay.given.operation)
     return CouldNotRun({"replay needs logs, a verdict's JSON, or --op, --count and --ranks",
                         "inquest replay --help shows all three", ""});
@@ -205,7 +218,7 @@ IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& 
   IsolationSetup isolation;
   isolation.inherited = inherited;
   isolation.nccl = nccl;
-  isolation.run = [&](const Plan& plan) { return runs.Bare(plan); };
+  isolation.run = [&](const std::vector<Plan>& plans, Pace* pace) { return runs.Bare(plans, pace); };
   isolation.used = [&] { return logs.Read(options).used; };
   isolation.cards = [&] { return logs.Read(options).cards; };
   if (ErrorIsTerminal())
@@ -258,6 +271,8 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
     }
     return result;
   }
+  const Result<std::optional<Speeds>> before = BaselineFor(options.replay, *plan);
+  if (!before) return cannot_begin(CouldNotRun(before.error()), before.error().message);
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
@@ -274,7 +289,7 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
     result.held = nodes;
     return result;
   };
-  *plan = nodes->WhereTheyWere(*std::move(plan), options.replay);
+  *plan = nodes->WhereTheyWere(*plan, options.replay);
   report.plan = *plan;
   const bool has_ranks =
       plan->shares.empty() || std::ranges::any_of(plan->shares, [](const NodeShare& share) { return share.node == 0; });
@@ -293,7 +308,12 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   const bool writes = plan->engine == "nccl" || !options.replay.logs.empty();
   Result<NcclLogs> logs = writes ? NcclLogs::In(options.replay.logs) : NcclLogs::None();
   if (!logs) return could_not_run(logs.error());
-  ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
+  const auto at_once = [&](const std::vector<Plan>& plans, Pace* pace) {
+    RunSetup paced = setup;
+    paced.pace = pace;
+    return nodes->RunAtOnce(plans, std::move(paced));
+  };
+  ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, at_once, inherited, *logs, witness);
   int status = 0;
   if (options.replay.isolate) {
     report.isolation =
@@ -302,7 +322,14 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
       report.isolation->finding =
           fmt::format("{} Nothing could be run after that. {}", nodes->lost(), report.isolation->finding);
     status = ExitStatus(*report.isolation);
-  } else {
+  }
+  // What breaks has no speed.
+  if (AsksForSpeeds(options.replay) && status == 0) {
+    const IsolationSetup shared = IsolationOf(runs, *logs, inherited, shown.nccl, options.analysis);
+    report.speeds = RunSpeeds(Combinations(*plan, 1).front(), options.replay, *before,
+                              {.run = shared.run, .cards = shared.cards, .progress = shared.progress});
+    status = ExitStatus(report.speeds->compared);
+  } else if (!options.replay.isolate) {
     report.trials = RunTrials(*plan, runs, *logs, options.analysis);
     status = ExitStatus(report.trials);
   }

@@ -1,6 +1,7 @@
 // The result of a replay as one JSON document, fixed by docs/replay.schema.json.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -179,20 +180,64 @@ Json ToJson(const IsolationOutcome& isolation) {
                         {"changed_nothing", tried.changed_nothing},
                         {"verdict", Name(tried.verdict)},
                         {"sentence", OrNull(tried.sentence)}});
-  for (const PairOutcome& pair : isolation.pairs)
-    pairs.push_back(
-        {{"from", pair.from}, {"to", pair.to}, {"broken", pair.broken}, {"sentence", OrNull(pair.sentence)}});
+  const auto or_null = [](const std::optional<bool>& value) { return value ? Json(*value) : Json(nullptr); };
+  for (const PairOutcome& pair : isolation.pairs.pairs)
+    pairs.push_back({{"ranks", {pair.ranks.low, pair.ranks.high}},
+                     {"state", Name(pair.state)},
+                     {"forth", or_null(pair.forth)},
+                     {"back", or_null(pair.back)},
+                     {"sentence", OrNull(pair.sentence)}});
   for (const SubsetOutcome& part : isolation.subsets)
-    parts.push_back({{"ranks", part.ranks}, {"broken", part.broken}, {"sentence", OrNull(part.sentence)}});
+    parts.push_back({{"ranks", part.ranks},
+                     {"broken", part.broken},
+                     {"could_not_run", part.could_not_run},
+                     {"sentence", OrNull(part.sentence)}});
   return {{"finding", isolation.finding},
           {"hint", OrNull(isolation.hint)},
+          {"part", isolation.part},
           {"variants", variants},
+          {"pair_bytes", isolation.pairs.pairs.empty() ? Json(nullptr) : Json(isolation.pairs.bytes)},
           {"pairs", pairs},
-          {"subsets", parts}};
+          {"subsets", parts},
+          {"deadlines", isolation.deadlines},
+          {"named_s", isolation.named_at ? Seconds(*isolation.named_at) : Json(nullptr)},
+          {"took_s", Seconds(isolation.took)}};
+}
+
+Json ToJson(const SpeedSample& sample) {
+  return {{"bytes", sample.bytes},
+          {"median_s", sample.median_s},
+          {"mad_s", sample.mad_s},
+          {"runs", sample.runs},
+          {"gb_s", GigabytesPerSecond(sample)}};
+}
+
+Json ToJson(const SpeedReport& report) {
+  const SpeedsCompared& compared = report.compared;
+  Json links = Json::array();
+  for (std::size_t index = 0; index < compared.now.links.size(); ++index) {
+    const LinkSpeed& link = compared.now.links[index];
+    Json samples = Json::array();
+    for (const SpeedSample& sample : link.samples) samples.push_back(ToJson(sample));
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"port", OrNull(link.port)},
+                     {"samples", samples},
+                     {"slow", std::ranges::find(compared.slow, index) != compared.slow.end()},
+                     {"again", link.again ? ToJson(*link.again) : Json(nullptr)},
+                     {"before", link.before ? ToJson(*link.before) : Json(nullptr)},
+                     {"error", OrNull(link.error)}});
+  }
+  return {{"finding", compared.finding}, {"baseline", OrNull(report.baseline)}, {"saved", OrNull(report.saved)},
+          {"slower_by", kSlowerBy},      {"hosts", compared.now.hosts},         {"links", links},
+          {"notes", compared.notes}};
 }
 
 std::string_view OutcomeOf(const ReplayReport& report) {
   constexpr std::string_view kOutcomes[] = {"passed", "reproduced", "undecided", "could-not-run"};
+  // A link that is slow is no repetition of what hung.
+  if (report.speeds && ExitStatus(report.speeds->compared) == 1) return "slow";
+  if (report.speeds) return kOutcomes[ExitStatus(report.speeds->compared)];
   if (report.isolation) return kOutcomes[ExitStatus(*report.isolation)];
   return report.trials.empty() ? "dry-run" : kOutcomes[ExitStatus(report.trials)];
 }
@@ -215,7 +260,8 @@ std::string ReplayJson(const ReplayReport& report, std::string_view tool_version
       {"nccl_tests", OrNull(command)},
       {"conclusion", OrNull(Conclusion(report))},
       {"trials", trials},
-      {"isolation", report.isolation ? ToJson(*report.isolation) : Json(nullptr)}};
+      {"isolation", report.isolation ? ToJson(*report.isolation) : Json(nullptr)},
+      {"speeds", report.speeds ? ToJson(*report.speeds) : Json(nullptr)}};
   return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 

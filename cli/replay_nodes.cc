@@ -13,6 +13,7 @@
 
 #include "core/host_name.h"
 #include "replay/agent.h"
+#include "replay/at_once.h"
 #include "replay/layout.h"
 #include "replay/local_node.h"
 #include "replay/secret.h"
@@ -229,18 +230,30 @@ Result<std::vector<EngineProbe>> ReplayNodes::Probe(const Plan& plan, const std:
 
 RunOutcome ReplayNodes::Run(const Plan& plan, RunSetup setup) {
   if (!crew_) return RunPlan(plan, setup);
+  return RunAtOnce({plan}, std::move(setup)).front();
+}
+
+std::vector<RunOutcome> ReplayNodes::RunAtOnce(std::vector<Plan> plans, RunSetup setup) {
+  LocalNode local(setup.local);
+  if (!crew_) {
+    Node* const nodes[] = {&local};
+    return inquest::RunAtOnce(plans, setup, nodes);
+  }
   if (!lost_.empty()) {
-    RunOutcome run;
-    run.verdict = RunVerdict::kInterrupted;
-    run.sentence = fmt::format("Not run: {}", lost_);
-    return run;
+    std::vector<RunOutcome> runs(plans.size());
+    for (RunOutcome& run : runs) {
+      run.verdict = RunVerdict::kInterrupted;
+      run.sentence = fmt::format("Not run: {}", lost_);
+    }
+    return runs;
   }
   setup.nodes = names_;
   for (const CrewMember& member : crew_->members()) setup.hosts.push_back(member.net.substr(0, member.net.find('/')));
-  LocalNode local(setup.local);
-  RunOutcome run = RunPlan(Placed(plan, crew_->members()), setup, crew_->Nodes(&local));
-  if (run.verdict == RunVerdict::kNodeLost) lost_ = run.sentence;
-  return run;
+  for (Plan& plan : plans) plan = Placed(std::move(plan), crew_->members());
+  std::vector<RunOutcome> runs = inquest::RunAtOnce(plans, setup, crew_->Nodes(&local));
+  for (const RunOutcome& run : runs)
+    if (run.verdict == RunVerdict::kNodeLost) lost_ = run.sentence;
+  return runs;
 }
 
 std::vector<ReportNode> ReplayNodes::Report(const Plan& plan, const std::vector<EngineProbe>& engines) const {

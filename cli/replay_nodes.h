@@ -44,6 +44,8 @@ class ReplayNodes {
   /// Of each node, this one first.
   Result<std::vector<EngineProbe>> Probe(const Plan& plan, const std::optional<EngineProbe>& own);
   RunOutcome Run(const Plan& plan, RunSetup setup);
+  /// All of them at the same time; their ranks have places of their own.
+  std::vector<RunOutcome> RunAtOnce(std::vector<Plan> plans, RunSetup setup);
   std::vector<ReportNode> Report(const Plan& plan, const std::vector<EngineProbe>& engines) const;
   /// The others end with that status.
   void Farewell(int status, const std::string& complaint = "");

@@ -7,6 +7,7 @@
 
 #include "replay/isolate.h"
 #include "replay/outcome.h"
+#include "replay/speeds.h"
 #include "report/report.h"
 
 namespace inquest {
@@ -19,12 +20,19 @@ struct ReportNode {
   std::vector<int> ranks;
 };
 
+struct SpeedReport {
+  SpeedsCompared compared;
+  std::string baseline;  ///< the file that it was compared with; empty: none
+  std::string saved;     ///< the file that was written; empty: none
+};
+
 struct ReplayReport {
   Plan plan;                         ///< as inferred and given, with its sweeps
   std::string engine;                ///< the worker's own words: `Gloo 0.5.0 over 127.0.0.1`
   std::string engine_tests;          ///< what a pass of it shows
   std::vector<TrialOutcome> trials;  ///< empty: a dry run, or an isolation
   std::optional<IsolationOutcome> isolation = {};
+  std::optional<SpeedReport> speeds = {};
   std::vector<ReportNode> nodes = {};  ///< empty: this host alone, or a dry run
 };
 

@@ -31,10 +31,10 @@ void MoveNotes(RunOutcome& run) {
 
 }  // namespace
 
-RunOutcome ReplayRuns::Bare(const Plan& plan) {
-  Plan one = plan.engine == "nccl" ? logs_.Attach(plan) : plan;
-  one.look_closely = false;
-  return run_(one);
+std::vector<RunOutcome> ReplayRuns::Bare(std::vector<Plan> plans, Pace* pace) {
+  if (plans.front().engine == "nccl") plans = logs_.Attach(std::move(plans));
+  for (Plan& plan : plans) plan.look_closely = false;
+  return at_once_(plans, pace);
 }
 
 RunOutcome ReplayRuns::Whole(const Plan& plan) {

@@ -6,24 +6,26 @@
 #include "cli/nccl_logs.h"
 #include "cli/replay_witnesses.h"
 #include "replay/outcome.h"
+#include "replay/pairs.h"
 #include "replay/recipes.h"
 
 namespace inquest {
 
 class ReplayRuns {
  public:
-  /// All outlive it. `run`: RunPlan with its nodes.
-  ReplayRuns(std::function<RunOutcome(const Plan&)> run, const Environment& inherited, NcclLogs& logs,
+  /// All outlive it. `run`: RunPlan with its nodes; `at_once`: RunAtOnce.
+  ReplayRuns(std::function<RunOutcome(const Plan&)> run, RunPlans at_once, const Environment& inherited, NcclLogs& logs,
              HostWitness& witness)
-      : run_(std::move(run)), inherited_(inherited), logs_(logs), witness_(witness) {}
+      : run_(std::move(run)), at_once_(std::move(at_once)), inherited_(inherited), logs_(logs), witness_(witness) {}
 
-  /// With NCCL's logs alone: one of many runs.
-  RunOutcome Bare(const Plan& plan);
+  /// With NCCL's logs alone: some of many runs, at once.
+  std::vector<RunOutcome> Bare(std::vector<Plan> plans, Pace* pace);
   /// With the dumps of a hang, what the host says after any failure, and what rose of NVLink's error counters.
   RunOutcome Whole(const Plan& plan);
 
  private:
   std::function<RunOutcome(const Plan&)> run_;
+  RunPlans at_once_;
   const Environment& inherited_;
   NcclLogs& logs_;
   HostWitness& witness_;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/replay_report.h"
+#include "cli/speeds_text.h"
 #include "replay/judgement.h"
 #include "replay/links.h"
 #include "replay/ops.h"
@@ -264,26 +265,32 @@ void AppendTable(std::string& text, const ReplayReport& report, const TextStyle&
 void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const TextStyle& style) {
   AppendWrapped(text, isolation.interrupted ? "Interrupted. " + isolation.finding : isolation.finding, style);
   if (!isolation.hint.empty()) AppendWrapped(text, "Known causes: " + isolation.hint + ".", style);
-  text += fmt::format("\n  {:<14} {:>7}  {}\n", "variant", "broken", "");
+  text += fmt::format("\n  {:<14} {:>13}  {}\n", "variant", "broken", "");
   for (const VariantOutcome& tried : isolation.variants) {
-    std::string line = fmt::format("  {:<14} {:>7}  ", tried.id,
+    std::string line = fmt::format("  {:<14} {:>13}  ", tried.id,
                                    tried.runs == 0 ? "-" : fmt::format("{} of {}", tried.broken, tried.runs));
     if (tried.changed_nothing) line += "changed nothing: the same transports; ";
     if (!tried.used.empty()) line += fmt::format("{}; ", fmt::join(tried.used, ", "));
     text += Cut(Sanitize(line + tried.sentence), style.width) + "\n";
   }
   for (const SubsetOutcome& part : isolation.subsets)
-    text += Cut(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} ranks", part.ranks.size()),
-                            part.broken ? "broken" : "passes", FoldRanks(part.ranks)),
+    text += Cut(fmt::format("  {:<14} {:>13}  {}", fmt::format("{} ranks", part.ranks.size()),
+                            part.broken          ? "broken"
+                            : part.could_not_run ? "not run"
+                                                 : "passes",
+                            FoldRanks(part.ranks)),
                 style.width) +
             "\n";
-  for (const PairOutcome& pair : isolation.pairs)
-    if (pair.broken)
-      text += Cut(Sanitize(fmt::format("  {:<14} {:>7}  {}", fmt::format("{} to {}", pair.from, pair.to), "broken",
-                                       pair.sentence)),
+  for (const PairOutcome& pair : isolation.pairs.pairs)
+    if (pair.state != PairOutcome::State::kPassed)
+      text += Cut(Sanitize(fmt::format("  {:<14} {:>13}  {}", fmt::format("{} and {}", pair.ranks.low, pair.ranks.high),
+                                       Name(pair.state), pair.sentence)),
                   style.width) +
               "\n";
-  text += "\n";
+  text += fmt::format("\n  {:.1f} s, {} whole deadline{}", Seconds(isolation.took), isolation.deadlines,
+                      isolation.deadlines == 1 ? "" : "s");
+  if (isolation.named_at) text += fmt::format("; ranks named after {:.1f} s", Seconds(*isolation.named_at));
+  text += "\n\n";
 }
 
 }  // namespace
@@ -336,7 +343,8 @@ std::string ReplayText(const ReplayReport& report, const TextStyle& style, Repla
     text += "\n";
   }
   if (report.isolation) AppendIsolation(text, *report.isolation, style);
-  const bool is_dry = report.trials.empty() && !report.isolation;
+  if (report.speeds) text += SpeedsText(*report.speeds, style);
+  const bool is_dry = report.trials.empty() && !report.isolation && !report.speeds;
   text += is_dry ? "Would run\n" : "What was run\n";
   AppendPlan(text, report, style);
   if (is_dry) {

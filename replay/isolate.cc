@@ -1,11 +1,17 @@
-// Each variant is run in fresh processes until the answer is clear.
+// First who, then which path.
 //
-// The baseline comes first. Where it passes every time, nothing is left to isolate, and that is a finding. Where it
-// breaks, a variant that breaks too is out after its first broken run; one that passes has to pass as often as makes
-// chance unlikely: three times where the baseline always broke, all repeats where it broke now and then. A variant for
-// which NCCL used the very same transports as in the baseline has tested nothing and decides nothing. Of the variants
-// that pass the most special one names the path: with shared memory off as well as peer-to-peer says less than
-// peer-to-peer alone.
+// The baseline comes first. Where it passes every time, nothing is left to isolate, and that is a finding. As soon as
+// it breaks the pairs are tried (pairs.cc), which mostly names a link or a rank in one more deadline or two. Where no
+// pair breaks, or there are too many, the ranks are shrunk to the fewest that break the very call (subsets.cc). A
+// deadline that was cut short there only leads the search: what it ends at is run once more, alone and with the whole
+// deadline, and where that passes the search is begun anew with more patience.
+//
+// Then the variants, of those few ranks alone where they are known: each in fresh processes until the answer is clear.
+// A variant that breaks too is out after its first broken run; one that passes has to pass as often as makes chance
+// unlikely: three times where the baseline always broke, all repeats where it broke now and then. A variant for which
+// NCCL used the very same transports as in the baseline has tested nothing and decides nothing. Of the variants that
+// pass the most special one names the path: with shared memory off as well as peer-to-peer says less than peer-to-peer
+// alone.
 #include "replay/isolate.h"
 
 #include <fmt/format.h>
@@ -15,17 +21,24 @@
 #include "replay/ops.h"
 #include "replay/subsets.h"
 #include "replay/variants.h"
+#include "timeline/timeline.h"
 
 namespace inquest {
 namespace {
 
-/// All pairs up to here are tried one by one.
-constexpr int kMostRanksInPairs = 16;
+using Clock = std::chrono::steady_clock;
+
+/// All pairs up to here, which is as many rounds; above, the ranks are shrunk first.
+constexpr int kMostRanksInPairs = 32;
 constexpr int kSurePasses = 3;
 /// Of the searches below, which may cost a deadline a run.
 constexpr std::size_t kMostCards = 8;
-constexpr int kMostSets = 40;
+constexpr int kMostSets = 60, kMostSearches = 3;
 constexpr std::string_view kOneCard = "hca ";
+
+bool LostDeadline(const RunOutcome& run) {
+  return !run.is_hurried && (run.verdict == RunVerdict::kHung || run.verdict == RunVerdict::kLinkDead);
+}
 
 bool Broke(RunVerdict verdict) {
   return verdict != RunVerdict::kPassed && verdict != RunVerdict::kInterrupted && verdict != RunVerdict::kCouldNotRun;
@@ -40,67 +53,177 @@ Plan Applied(Plan plan, const Variant& variant) {
 class Isolation {
  public:
   Isolation(const Plan& plan, const IsolationSetup& setup)
-      : plan_(plan), setup_(setup), variants_(VariantsFor(plan, setup.inherited, setup.nccl)) {}
+      : plan_(plan), setup_(setup), part_(plan), variants_(VariantsFor(plan, setup.inherited, setup.nccl)) {}
 
   IsolationOutcome Run() {
+    TryBaseline(1);
+    if (Baseline().broken > 0 && !out_.interrupted) FindPart();
+    // Where the baseline passes, or there is no GPU path to switch, the others say nothing.
     for (const Variant* variant : variants_) {
-      if (out_.interrupted) break;
-      // Where the baseline passes, or there is no GPU path to switch, the others say nothing.
-      if (variant != variants_.front() &&
-          (Baseline().broken == 0 || (plan_.engine != "nccl" && variant->engine.empty())))
-        break;
-      if (variant->engine == plan_.engine) continue;
-      Try(std::string(variant->id), Applied(plan_, *variant));
-      if (variant == variants_.front() && setup_.cards) cards_ = setup_.cards();
+      if (out_.interrupted || Baseline().broken == 0) break;
+      if (variant == variants_.front() || variant->engine == plan_.engine) continue;
+      if (plan_.engine != "nccl" && variant->engine.empty()) continue;
+      Try(std::string(variant->id), Applied(part_, *variant));
     }
-    if (Baseline().broken > 0) {
-      TryCards();
-      if (plan_.ranks.value > kMostRanksInPairs)
-        TryParts();
-      else if (plan_.ranks.value > 2)
-        TryPairs();
-    }
+    if (Baseline().broken > 0 && !out_.interrupted) TryCards();
     Conclude();
+    out_.took = Clock::now() - begin_;
     return std::move(out_);
   }
 
  private:
   const VariantOutcome& Baseline() const { return out_.variants.front(); }
+  bool AlwaysBreaks() const { return Baseline().broken == Baseline().runs || !out_.part.empty(); }
 
   /// How many passes in a row are an answer.
-  int Wanted() const {
-    if (out_.variants.size() < 2) return setup_.repeats;
-    return Baseline().broken == Baseline().runs ? std::min(kSurePasses, setup_.repeats) : setup_.repeats;
+  int Wanted() const { return AlwaysBreaks() ? std::min(kSurePasses, setup_.repeats) : setup_.repeats; }
+
+  RunOutcome RunOne(const Plan& plan, Pace* pace = nullptr) {
+    RunOutcome run = setup_.run({plan}, pace).front();
+    if (LostDeadline(run)) ++out_.deadlines;
+    return run;
   }
 
-  VariantOutcome& Try(const std::string& id, const Plan& plan) {
-    VariantOutcome& tried = out_.variants.emplace_back();
-    tried.id = id;
-    const bool is_baseline = out_.variants.size() == 1;
-    while (tried.runs < Wanted()) {
-      if (setup_.progress) setup_.progress(fmt::format("{} {}/{}", id, tried.runs + 1, Wanted()));
-      const RunOutcome run = setup_.run(plan);
-      if (run.verdict == RunVerdict::kInterrupted) {
-        out_.interrupted = true;
-        return tried;
+  // ---- who ----------------------------------------------------------------------------------------------------------
+  /// Until so many have broken at the start, or all repeats are run.
+  void TryBaseline(int broken_at_start) {
+    if (out_.variants.empty()) out_.variants.emplace_back().id = "baseline";
+    VariantOutcome& base = out_.variants.front();
+    while (base.runs < setup_.repeats && !(base.broken == base.runs && base.broken >= broken_at_start)) {
+      if (setup_.progress) setup_.progress(fmt::format("{} {}/{}", base.id, base.runs + 1, setup_.repeats));
+      const RunOutcome run = RunOne(plan_);
+      if (!Count(run, base)) return;
+      if (setup_.cards && base.runs == 1) cards_ = setup_.cards();
+      if (Broke(run.verdict)) blamed_ = run.blamed;
+    }
+  }
+
+  void FindPart() {
+    if (plan_.ranks.value < 3) return TryBaseline(2);
+    if (plan_.ranks.value <= kMostRanksInPairs) TryPairs(1);
+    if (out_.interrupted || !out_.part.empty()) return;
+    TryBaseline(2);
+    // What breaks now and then is not found by one look.
+    if (!out_.interrupted && plan_.ranks.value <= kMostRanksInPairs && !AlwaysBreaks()) TryPairs(setup_.repeats - 1);
+    if (!out_.interrupted && out_.part.empty()) TryParts();
+  }
+
+  void TryPairs(int times) {
+    for (int time = 0; time < times && out_.part.empty() && !out_.interrupted; ++time) {
+      out_.pairs = FindBrokenPairs(plan_, blamed_, {.run = setup_.run, .progress = setup_.progress, .pace = &pace_});
+      out_.deadlines += out_.pairs.deadlines;
+      out_.interrupted = out_.pairs.interrupted;
+      const auto pair = BrokenPair(out_.pairs);
+      if (!pair) continue;
+      SetPart({pair->low, pair->high}, PairOf(plan_, *pair));
+    }
+  }
+
+  void SetPart(std::vector<int> ranks, Plan plan) {
+    out_.part = std::move(ranks);
+    out_.named_at = Clock::now() - begin_;
+    part_ = std::move(plan);
+    part_used_ = setup_.used ? setup_.used() : std::set<std::string>();
+    variants_ = VariantsFor(part_, setup_.inherited, setup_.nccl);
+  }
+
+  /// Whether each of these sets breaks, tried at once.
+  std::optional<std::vector<bool>> Break(const std::vector<std::vector<int>>& sets, int passes) {
+    std::vector<SubsetOutcome> tried;
+    for (const std::vector<int>& ranks : sets) tried.push_back({.ranks = ranks});
+    const auto is_known = [](const SubsetOutcome& one) { return one.broken || one.could_not_run; };
+    for (int pass = 0; pass < passes; ++pass) {
+      std::vector<Plan> plans;
+      std::vector<SubsetOutcome*> of_plans;
+      for (SubsetOutcome& one : tried) {
+        if (is_known(one)) continue;
+        plans.push_back(SubsetOf(plan_, one.ranks));
+        of_plans.push_back(&one);
+        if (setup_.progress)
+          setup_.progress(fmt::format("{} of {} ranks: {}", one.ranks.size(), plan_.ranks.value, FoldRanks(one.ranks)));
       }
-      if (run.verdict == RunVerdict::kCouldNotRun) {
-        ++tried.could_not_run;
-        tried.verdict = run.verdict;
-        tried.sentence = run.sentence;
-        return tried;
+      if (plans.empty()) break;
+      const std::vector<RunOutcome> runs = setup_.run(plans, &part_pace_);
+      ++part_runs_;
+      bool lost = false;
+      for (std::size_t i = 0; i < runs.size(); ++i) {
+        if (runs[i].verdict == RunVerdict::kInterrupted) {
+          out_.interrupted = true;
+          return std::nullopt;
+        }
+        of_plans[i]->broken = Broke(runs[i].verdict);
+        of_plans[i]->could_not_run = runs[i].verdict == RunVerdict::kCouldNotRun;
+        of_plans[i]->sentence = runs[i].sentence + RanksHere(of_plans[i]->ranks);
+        lost = lost || LostDeadline(runs[i]);
       }
-      ++tried.runs;
-      if (setup_.used && plan.engine == plan_.engine) tried.used.merge(setup_.used());
-      if (!Broke(run.verdict)) continue;
-      ++tried.broken;
+      out_.deadlines += lost ? 1 : 0;
+    }
+    std::vector<bool> answers;
+    for (SubsetOutcome& one : tried) {
+      answers.push_back(one.broken);
+      out_.subsets.push_back(std::move(one));
+    }
+    return answers;
+  }
+
+  void TryParts() {
+    if (RowOf(plan_.operation.value).needs_peer) return;  // the call itself names its two
+    std::vector<int> all;
+    for (int rank = 0; rank < plan_.ranks.value; ++rank) all.push_back(rank);
+    const int passes = AlwaysBreaks() ? 1 : setup_.repeats;
+    for (int search = 0; search < kMostSearches; ++search) {
+      shrunk_ = Shrink(
+          all, [&](const std::vector<std::vector<int>>& sets) { return Break(sets, passes); }, kMostSets);
+      if (out_.interrupted || shrunk_->smallest.size() == all.size()) return;
+      const Plan plan = SubsetOf(plan_, shrunk_->smallest);
+      for (int run = 0; run < passes; ++run) {
+        const RunOutcome sure = RunOne(plan);
+        if (sure.verdict == RunVerdict::kInterrupted) {
+          out_.interrupted = true;
+          return;
+        }
+        if (!Broke(sure.verdict)) continue;
+        return SetPart(shrunk_->smallest, plan);
+      }
+      part_pace_.Widen();
+    }
+    shrunk_.reset();
+    not_confirmed_ = true;
+  }
+
+  // ---- which path ---------------------------------------------------------------------------------------------------
+  /// False: it was no answer, and there will be none.
+  bool Count(const RunOutcome& run, VariantOutcome& tried) {
+    if (run.verdict == RunVerdict::kInterrupted) {
+      out_.interrupted = true;
+      return false;
+    }
+    if (run.verdict == RunVerdict::kCouldNotRun) {
+      ++tried.could_not_run;
       tried.verdict = run.verdict;
       tried.sentence = run.sentence;
-      // A second broken baseline says that it breaks; how often matters only for one that also passes.
-      if (!is_baseline || (tried.broken == tried.runs && tried.broken == 2)) break;
+      return false;
     }
-    tried.changed_nothing = !is_baseline && !tried.used.empty() && tried.used == Baseline().used && MovesTransport(id);
-    return tried;
+    ++tried.runs;
+    if (setup_.used) tried.used.merge(setup_.used());
+    if (!Broke(run.verdict)) return true;
+    ++tried.broken;
+    tried.verdict = run.verdict;
+    tried.sentence = run.sentence;
+    return true;
+  }
+
+  void Try(const std::string& id, const Plan& plan) {
+    VariantOutcome& tried = out_.variants.emplace_back();
+    tried.id = id;
+    while (tried.runs < Wanted() && tried.broken == 0) {
+      if (setup_.progress) setup_.progress(fmt::format("{} {}/{}", id, tried.runs + 1, Wanted()));
+      const RunOutcome run = RunOne(plan);
+      if (!Count(run, tried)) break;
+    }
+    if (plan.engine != plan_.engine) tried.used.clear();
+    tried.changed_nothing =
+        !tried.used.empty() && tried.used == (out_.part.empty() ? Baseline().used : part_used_) && MovesTransport(id);
   }
 
   /// NLVS, protocols and the moment of connecting do not show in the channels' lines.
@@ -119,55 +242,9 @@ class Isolation {
     if (!used.empty() && std::ranges::none_of(used, [](const std::string& via) { return via.starts_with("NET/IB"); }))
       return;
     for (std::size_t i = 0; i < std::min(cards_.size(), kMostCards) && !out_.interrupted; ++i) {
-      Plan plan = plan_;
+      Plan plan = part_;
       plan.env["NCCL_IB_HCA"] = "=" + cards_[i];  // exactly this one
       Try(std::string(kOneCard) + cards_[i], plan);
-    }
-  }
-
-  void TryParts() {
-    if (RowOf(plan_.operation.value).needs_peer || out_.interrupted) return;
-    std::vector<int> all;
-    for (int rank = 0; rank < plan_.ranks.value; ++rank) all.push_back(rank);
-    const auto breaks = [&](const std::vector<int>& ranks) -> std::optional<bool> {
-      SubsetOutcome& tried = out_.subsets.emplace_back();
-      tried.ranks = ranks;
-      const Plan plan = SubsetOf(plan_, ranks);
-      for (int pass = 0; pass < Wanted() && !tried.broken; ++pass) {
-        if (setup_.progress)
-          setup_.progress(fmt::format("{} of {} ranks, from rank {}", ranks.size(), plan_.ranks.value, ranks.front()));
-        const RunOutcome run = setup_.run(plan);
-        ++part_runs_;
-        if (run.verdict == RunVerdict::kInterrupted) {
-          out_.interrupted = true;
-          out_.subsets.pop_back();
-          return std::nullopt;
-        }
-        tried.broken = Broke(run.verdict);
-        tried.sentence = run.sentence;
-      }
-      return tried.broken;
-    };
-    parts_ = Bisect(all, breaks, kMostSets);
-  }
-
-  void TryPairs() {
-    for (int from = 0; from < plan_.ranks.value; ++from) {
-      for (int to = 0; to < plan_.ranks.value; ++to) {
-        if (from == to) continue;
-        Plan pair = plan_;
-        pair.operation.value = Operation::kSendRecv;
-        pair.root = {.value = from};
-        pair.peer = {.value = to};
-        pair.count.value = std::max<std::uint64_t>(pair.count.value, 1);
-        if (setup_.progress) setup_.progress(fmt::format("rank {} to rank {}", from, to));
-        const RunOutcome run = setup_.run(pair);
-        if (run.verdict == RunVerdict::kInterrupted) {
-          out_.interrupted = true;
-          return;
-        }
-        out_.pairs.push_back({from, to, Broke(run.verdict), run.sentence});
-      }
     }
   }
 
@@ -186,7 +263,12 @@ class Isolation {
           base.runs, base.runs);
       return;
     }
+    const std::string who = Who();
     out_.finding = fmt::format("Breaks {} of {}", base.broken, base.runs);
+    if (!out_.part.empty()) {
+      out_.finding += fmt::format(". {}", who);
+      out_.finding += fmt::format(" {} alone break{}", RanksText(out_.part), out_.part.size() == 1 ? "s" : "");
+    }
     const Variant* clear = nullptr;
     std::vector<std::string_view> also;
     for (const Variant* variant : variants_) {
@@ -202,8 +284,23 @@ class Isolation {
       if (!also.empty()) out_.finding += fmt::format(" It passes too {}.", fmt::join(also, ", "));
       out_.hint = clear->hint;
     }
-    for (const std::string& more : {Cards(), Pairs(), Parts()})
-      if (!more.empty()) out_.finding += " " + more;
+    if (const std::string cards = Cards(); !cards.empty()) out_.finding += " " + cards;
+    if (out_.part.empty() && !who.empty()) out_.finding += " " + who;
+  }
+
+  static std::string RanksText(const std::vector<int>& ranks) {
+    return fmt::format("{} {}", ranks.size() == 1 ? "Rank" : "Ranks", FoldRanks(ranks));
+  }
+
+  std::string Who() const {
+    std::string text = PairsInWords(out_.pairs, plan_.ranks.value);
+    if (const std::string parts = Parts(); !parts.empty()) text += (text.empty() ? "" : " ") + parts;
+    if (not_confirmed_)
+      text += fmt::format(
+          "{}Parts of the ranks did not pass in the time that others take, and passed alone with more: no fewer ranks "
+          "are named.",
+          text.empty() ? "" : " ");
+    return text;
   }
 
   /// What one protocol or algorithm shows, its neighbours narrow.
@@ -238,15 +335,15 @@ class Isolation {
   }
 
   std::string Parts() const {
-    if (!parts_) return "";
+    if (!shrunk_) return "";
     const std::string runs = fmt::format("found in {} runs of parts of the ranks{}", part_runs_,
-                                         parts_->is_whole ? "" : ", then given up: there may be a smaller one");
-    if (static_cast<int>(parts_->smallest.size()) == plan_.ranks.value)
+                                         shrunk_->is_whole ? "" : ", then given up: there may be a smaller one");
+    if (static_cast<int>(shrunk_->smallest.size()) == plan_.ranks.value)
       return fmt::format("No smaller part of the ranks breaks; {}.", runs);
-    const std::string ranks = fmt::format("{}", fmt::join(parts_->smallest, ", "));
-    if (parts_->smallest.size() == 1) return fmt::format("Rank {} breaks all by itself; {}.", ranks, runs);
-    return fmt::format("Alone, {} {} break; {}.", parts_->smallest.size() == 2 ? "the pair of ranks" : "ranks", ranks,
-                       runs);
+    const std::string ranks = fmt::format("{}", fmt::join(shrunk_->smallest, ", "));
+    if (shrunk_->smallest.size() == 1) return fmt::format("Rank {} breaks all by itself; {}.", ranks, runs);
+    return fmt::format("Alone, {} {} break, and no fewer of them; {}.",
+                       shrunk_->smallest.size() == 2 ? "the pair of ranks" : "ranks", ranks, runs);
   }
 
   std::string NothingHelps() const {
@@ -254,30 +351,6 @@ class Isolation {
       return ", and on CPUs over TCP too: the hosts or their IP network, before anything of the GPUs.";
     if (plan_.engine == "gloo") return ": the hosts or their IP network; the GPUs were not used.";
     return ", whatever part of the transport is switched off: rather a GPU, the driver or NCCL itself than one path.";
-  }
-
-  std::string Pairs() const {
-    std::vector<std::string> broken;
-    for (const PairOutcome& pair : out_.pairs)
-      if (pair.broken) broken.push_back(fmt::format("{}->{}", pair.from, pair.to));
-    if (out_.pairs.empty()) return "";
-    if (broken.empty()) return "Every pair alone passes.";
-    if (broken.size() == out_.pairs.size()) return "Every pair alone breaks too.";
-    const auto rank = broken.size() > 1 ? CommonRank() : std::nullopt;
-    return fmt::format("Alone, {}: {}{}.", broken.size() == 1 ? "this pair breaks" : "these pairs break",
-                       fmt::join(broken, ", "), rank ? fmt::format("; rank {} is in each", *rank) : "");
-  }
-
-  /// The one rank that is in every broken pair; nullopt: none, or more than one.
-  std::optional<int> CommonRank() const {
-    std::optional<int> common;
-    for (int rank = 0; rank < plan_.ranks.value; ++rank) {
-      const bool in_all = std::ranges::all_of(
-          out_.pairs, [&](const PairOutcome& pair) { return !pair.broken || pair.from == rank || pair.to == rank; });
-      if (in_all && common) return std::nullopt;
-      if (in_all) common = rank;
-    }
-    return common;
   }
 
   /// nullptr: it was not run.
@@ -288,10 +361,16 @@ class Isolation {
 
   const Plan& plan_;
   const IsolationSetup& setup_;
+  Plan part_;                        ///< what the variants are of: the whole plan, or the smallest part that breaks
+  std::set<std::string> part_used_;  ///< the transports of its last run
   std::vector<const Variant*> variants_;
   std::vector<std::string> cards_;  ///< RDMA ports of the baseline
-  std::optional<Bisection> parts_;
+  std::vector<Blamed> blamed_;      ///< by its last broken run
+  std::optional<Shrunk> shrunk_;
+  bool not_confirmed_ = false;
   int part_runs_ = 0;
+  Pace pace_, part_pace_;  ///< of pairs; of parts, which have the call to do
+  Clock::time_point begin_ = Clock::now();
   IsolationOutcome out_;
 };
 

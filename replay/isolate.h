@@ -1,6 +1,7 @@
 // Finds the path that breaks a collective: the same call again with one part of the transport switched off at a time.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "replay/outcome.h"
+#include "replay/pairs.h"
 #include "replay/recipes.h"
 
 namespace inquest {
@@ -23,33 +25,30 @@ struct VariantOutcome {
   std::string sentence;                      ///< of that
 };
 
-/// A send from one rank to another, alone.
-struct PairOutcome {
-  int from = 0, to = 0;
-  bool broken = false;
-  std::string sentence;
-};
-
 /// The same call among some of the ranks alone.
 struct SubsetOutcome {
   std::vector<int> ranks;  ///< of the plan, ascending
   bool broken = false;
-  std::string sentence;  ///< by the subset's own numbers
+  bool could_not_run = false;
+  std::string sentence = {};  ///< of its last run, by the subset's own numbers
 };
 
 struct IsolationOutcome {
-  std::vector<VariantOutcome> variants;
+  std::vector<VariantOutcome> variants;  ///< the baseline first, of all ranks; the others of `part`
+  PairsOutcome pairs;
   std::vector<SubsetOutcome> subsets;  ///< in the order they were run
-  std::vector<PairOutcome> pairs;
-  std::string finding;  ///< `Breaks 5 of 5, 0 of 5 with peer-to-peer off: ...`
-  std::string hint;     ///< empty: none
+  std::vector<int> part;               ///< the ranks that it takes to break; empty: all, or not known
+  std::string finding;                 ///< `Breaks 5 of 5, 0 of 5 with peer-to-peer off: ...`
+  std::string hint;                    ///< empty: none
   bool interrupted = false;
+  int deadlines = 0;  ///< whole ones that were waited for, in all
+  std::chrono::nanoseconds took{};
+  std::optional<std::chrono::nanoseconds> named_at = {};  ///< when `part` was known
 };
 
 struct IsolationSetup {
   int repeats = 5;
-  /// Fresh processes each time.
-  std::function<RunOutcome(const Plan&)> run;
+  RunPlans run;
   /// What NCCL's logs of the last run say that it used.
   std::function<std::set<std::string>()> used;
   /// The RDMA ports that they say it had to choose from: `mlx5_0:1`. May be empty.

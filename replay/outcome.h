@@ -109,6 +109,7 @@ struct RunOutcome {
   std::string sentence;            ///< `Rank 2 did not enqueue #1; ranks 0, 1 did.`
   std::vector<std::string> notes;  ///< `rank 2 was 4.0 s late at comm-init`
   std::vector<Blamed> blamed;
+  bool is_hurried = false;               ///< a deadline ended it that was shorter than the plan's
   std::vector<RankOutcome> ranks;        ///< by rank
   std::vector<NodeOutcome> nodes;        ///< by node; empty: this host alone
   std::vector<LinkRow> links;            ///< where a picture was taken

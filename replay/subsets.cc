@@ -1,8 +1,10 @@
-// The search is delta debugging's (Zeller), over ranks.
+// The search is delta debugging's (Zeller), over ranks: what was asked once is known, and a set that was found is tried
+// without each of its ranks, since a fault need not be as simple as halving takes it for.
 #include "replay/subsets.h"
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -21,14 +23,14 @@ Ranks Union(const Ranks& a, const Ranks& b) {
 
 class Search {
  public:
-  Search(const std::function<std::optional<bool>(const Ranks&)>& breaks, int most_sets)
-      : breaks_(breaks), left_(most_sets) {}
+  Search(const BreakSets& breaks, int most_sets) : breaks_(breaks), left_(most_sets) {}
 
   /// The smallest part of `ranks` that breaks together with `others`; all of `ranks` do.
   Ranks Reduce(const Ranks& ranks, const Ranks& others) {
     if (ranks.size() < 2 || over_) return ranks;
     const auto middle = ranks.begin() + static_cast<std::ptrdiff_t>(ranks.size() / 2);
     const Ranks first(ranks.begin(), middle), second(middle, ranks.end());
+    if (others.empty()) (void)Ask({first, second});  // they share no rank
     if (Breaks(Union(first, others))) return Reduce(first, others);
     if (Breaks(Union(second, others))) return Reduce(second, others);
     if (over_) return ranks;
@@ -36,19 +38,39 @@ class Search {
     const Ranks of_second = Reduce(second, Union(of_first, others));
     return Union(of_first, of_second);
   }
-  bool is_over() const { return over_; }
 
- private:
-  bool Breaks(const Ranks& ranks) {
-    if (over_) return false;
-    const std::optional<bool> answer = left_-- > 0 ? breaks_(ranks) : std::nullopt;
-    over_ = !answer;
-    return answer.value_or(false);
+  /// Without each of its ranks in turn; what breaks still is reduced anew.
+  Ranks Minimal(Ranks ranks) {
+    if (ranks.size() > kMostLeftOut) return ranks;
+    for (std::size_t out = 0; out < ranks.size() && ranks.size() > 1 && !over_; ++out) {
+      Ranks rest = ranks;
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(out));
+      if (Breaks(rest)) return Minimal(Reduce(rest, {}));
+    }
+    return ranks;
   }
 
-  const std::function<std::optional<bool>(const Ranks&)>& breaks_;
+  bool is_over() const { return over_; }
+  int sets() const { return static_cast<int>(known_.size()); }
+
+ private:
+  static constexpr std::size_t kMostLeftOut = 16;
+
+  bool Ask(std::vector<Ranks> sets) {
+    std::erase_if(sets, [&](const Ranks& set) { return known_.contains(set); });
+    if (over_ || sets.empty()) return !over_;
+    left_ -= static_cast<int>(sets.size());
+    const auto answers = left_ >= 0 ? breaks_(sets) : std::nullopt;
+    over_ = !answers;
+    for (std::size_t i = 0; answers && i < sets.size(); ++i) known_[sets[i]] = (*answers)[i];
+    return !over_;
+  }
+  bool Breaks(const Ranks& ranks) { return Ask({ranks}) && known_[ranks]; }
+
+  const BreakSets& breaks_;
   int left_;
   bool over_ = false;
+  std::map<Ranks, bool> known_;
 };
 
 }  // namespace
@@ -89,11 +111,13 @@ Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
   return subset;
 }
 
-Bisection Bisect(const std::vector<int>& ranks,
-                 const std::function<std::optional<bool>(const std::vector<int>&)>& breaks, int most_sets) {
+Shrunk Shrink(const std::vector<int>& ranks, const BreakSets& breaks, int most_sets) {
   Search search(breaks, most_sets);
-  Bisection result{.smallest = search.Reduce(ranks, {}), .is_whole = true};
+  Shrunk result;
+  result.smallest = search.Reduce(ranks, {});
+  result.smallest = search.Minimal(std::move(result.smallest));
   result.is_whole = !search.is_over();
+  result.sets = search.sets();
   return result;
 }
 

@@ -12,14 +12,16 @@ namespace inquest {
 /// `ranks`: ascending, not empty. Each stays where it was, on its own GPU; a root that is not among them is the first.
 Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks);
 
-struct Bisection {
-  std::vector<int> smallest;  ///< no half of it breaks, as far as was tried
+struct Shrunk {
+  std::vector<int> smallest;  ///< breaks, and does not without any one of its ranks, as far as was tried
   bool is_whole = true;       ///< false: given up, after as many sets as were allowed or at an interruption
+  int sets = 0;               ///< that were tried; none twice
 };
-/// Halves what breaks until neither half does; where it takes ranks of both, each half is reduced beside the other.
-/// About 4 log2(n) sets for one rank or one pair. `breaks` answers for a set, nullopt: it was interrupted. All of
-/// `ranks` are known to break.
-Bisection Bisect(const std::vector<int>& ranks,
-                 const std::function<std::optional<bool>(const std::vector<int>&)>& breaks, int most_sets);
+/// Answers for sets that share no rank and can be tried at once, in their order; nullopt: it was interrupted.
+using BreakSets = std::function<std::optional<std::vector<bool>>(const std::vector<std::vector<int>>& sets)>;
+/// Halves what breaks, both halves at once, until neither half does; where it takes ranks of both, each half is reduced
+/// beside the other. Then each rank is left out once. About 4 log2(n) sets for one rank or one pair. All of `ranks` are
+/// known to break; ascending, not empty.
+Shrunk Shrink(const std::vector<int>& ranks, const BreakSets& breaks, int most_sets);
 
 }  // namespace inquest

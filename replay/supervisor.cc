@@ -40,6 +40,7 @@ class Run {
     Start();
     Watch();
     Decide();
+    if (setup_.pace != nullptr && out_.verdict == RunVerdict::kPassed) setup_.pace->Passed(out_.decided_at);
     End();
     out_.bandwidth = BandwidthOf(out_, plan_);
     out_.took = Now();
@@ -276,8 +277,10 @@ class Run {
     lost_[node] = true;
     // Nodes that were not spoken to give their coordinator up.
     const bool was_away = resumed_ != Clock::time_point() && Clock::now() - resumed_ < kSuspended * 2;
-    // What ends an agent in good order ends its ranks as well, of whom we may have heard first.
-    if (lost.interrupted && MayBeOfInterrupt()) ending_ = Ending::kInterrupted;
+    // What ends an agent in good order ends its ranks as well, of whom we may have heard first, or of what others had
+    // of that: the agent had said so by then.
+    const bool was_before = ending_ == Ending::kEvent && at_ <= out_.event_at + kTick;
+    if (lost.interrupted && (was_before || MayBeOfInterrupt())) ending_ = Ending::kInterrupted;
     if (node < out_.nodes.size() && !leaving_) {
       out_.nodes[node].lost = lost.why;
       out_.nodes[node].lost_at = at_;
@@ -386,13 +389,15 @@ class Run {
   }
 
   void LookAtDeadlines(Clock::time_point now) {
+    const auto pace = setup_.pace == nullptr ? std::nullopt : setup_.pace->limit();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const RankOutcome& row = Of(rank);
       if (row.last.phase == Phase::kFinalized) continue;
       const Step next = row.last == row.doing ? StepAfter(row.doing, plan_) : row.doing;
-      const milliseconds limit = plan_.deadlines.For(next.phase);
+      const milliseconds own = plan_.deadlines.For(next.phase), limit = std::min(own, pace.value_or(own));
       if (now - ranks_[rank].moved < limit) continue;
       waited_ = limit;
+      out_.is_hurried = limit < own;
       return Note(Ending::kDeadline, milliseconds(0));
     }
   }

@@ -7,6 +7,7 @@
 
 #include "replay/node.h"
 #include "replay/outcome.h"
+#include "replay/pace.h"
 
 namespace inquest {
 
@@ -20,6 +21,8 @@ struct RunSetup {
   /// Once, as soon as the sentence is known: pictures, clean-up and the return take longer.
   std::function<void(const RunOutcome&)> decided = {};
   std::function<bool()> interrupted = {};
+  /// Deadlines are cut to what it says, and it learns what a pass took; outlives the run. nullptr: the plan's alone.
+  Pace* pace = nullptr;
 };
 
 /// On this host alone. To be called from a thread that outlives the run; when it dies, so do the workers. When it

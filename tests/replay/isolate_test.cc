@@ -2,6 +2,7 @@
 #include "replay/isolate.h"
 
 #include <algorithm>
+#include <map>
 
 #include "replay/ops.h"
 #include "replay/variants.h"
@@ -33,7 +34,23 @@ RunOutcome Ended(RunVerdict verdict, const std::string& sentence) {
   return run;
 }
 
-/// A machine: which runs break, and what NCCL uses for a plan.
+/// The ranks of a plan, by the GPUs that they keep in any part; of all ranks empty.
+std::set<int> RanksIn(const Plan& plan) {
+  std::set<int> ranks;
+  for (const RankPlace& place : plan.places)
+    if (const auto found = place.options.find("device"); found != place.options.end())
+      ranks.insert(std::stoi(found->second));
+  return ranks;
+}
+bool Includes(const Plan& plan, const std::set<int>& bad) {
+  const std::set<int> ranks = RanksIn(plan);
+  return ranks.empty() || std::ranges::includes(ranks, bad);
+}
+bool IsPair(const Plan& plan) {
+  return plan.operation.value == Operation::kAllToAll || plan.operation.value == Operation::kSendRecv;
+}
+
+/// A machine: which runs break (`number` counts those of as many ranks), and what NCCL uses for a plan.
 struct Machine {
   std::function<bool(const Plan&, int number)> breaks;
   std::function<std::set<std::string>(const Plan&)> uses = [](const Plan& plan) {
@@ -44,16 +61,21 @@ struct Machine {
 };
 
 IsolationOutcome On(const Machine& machine, const Plan& plan = Broadcast(), int repeats = 5) {
-  int number = 0;
+  std::map<int, int> numbers;
   Plan last;
   IsolationSetup setup{.repeats = repeats,
                        .run = {},
                        .used = [&] { return machine.uses(last); },
                        .cards = [&] { return machine.cards; },
                        .progress = {}};
-  setup.run = [&](const Plan& one) {
-    last = one;
-    return machine.breaks(one, number++) ? Ended(RunVerdict::kHung, "Rank 1 waits.") : Ended(RunVerdict::kPassed, "");
+  setup.run = [&](const std::vector<Plan>& plans, Pace*) {
+    std::vector<RunOutcome> runs;
+    for (const Plan& one : plans) {
+      last = one;
+      runs.push_back(machine.breaks(one, numbers[one.ranks.value]++) ? Ended(RunVerdict::kHung, "Rank 1 waits.")
+                                                                     : Ended(RunVerdict::kPassed, ""));
+    }
+    return runs;
   };
   return Isolate(plan, setup);
 }
@@ -78,7 +100,12 @@ TEST_CASE("isolation: peer-to-peer is named by the variant that switches it off 
     return plan.engine == "nccl" && Setting(plan, "NCCL_P2P_DISABLE") != "1";
   };
   const auto outcome = On({.breaks = p2p});
-  CHECK(Has(outcome.finding, "Breaks 2 of 2, 0 of 3 with peer-to-peer off: the GPUs' peer-to-peer path."));
+  // The pairs are tried as soon as it has broken once; the path is then sought with the first of them.
+  CHECK(
+      Has(outcome.finding,
+          "Breaks 1 of 1. No pair alone passes either. Ranks 0, 1 alone break, 0 of 3 with peer-to-peer off: the GPUs' "
+          "peer-to-peer path."));
+  CHECK(outcome.part == std::vector<int>{0, 1});
   CHECK(Has(outcome.hint, "ACS"));
   CHECK(Find(outcome, "shm-off")->broken == 1);
   CHECK(Find(outcome, "shm-off")->runs == 1);
@@ -100,8 +127,10 @@ TEST_CASE("isolation: shared memory, not peer-to-peer", "[unit][replay]") {
 
 TEST_CASE("isolation: a variant that changed nothing decides nothing", "[unit][replay]") {
   // Breaks in the first two runs alone; sockets were used all along.
-  const Machine machine{.breaks = [](const Plan& plan, int number) { return plan.engine == "nccl" && number < 2; },
-                        .uses = [](const Plan&) { return std::set<std::string>{"NET/Socket"}; }};
+  const Machine machine{
+      .breaks = [](const Plan& plan,
+                   int number) { return plan.engine == "nccl" && plan.ranks.value == 3 && number < 2; },
+      .uses = [](const Plan&) { return std::set<std::string>{"NET/Socket"}; }};
   const auto outcome = On(machine);
   for (const std::string_view id : {"net-only", "socket", "p2p-off", "shm-off", "gdr-off"}) {
     CAPTURE(id);
@@ -112,7 +141,8 @@ TEST_CASE("isolation: a variant that changed nothing decides nothing", "[unit][r
 
 TEST_CASE("isolation: what breaks now and then must pass every repeat elsewhere", "[unit][replay]") {
   const Machine machine{.breaks = [](const Plan& plan, int number) {
-    return plan.engine == "nccl" && Setting(plan, "NCCL_P2P_DISABLE") != "1" && number % 2 == 1;
+    return plan.engine == "nccl" && plan.ranks.value == 3 && Setting(plan, "NCCL_P2P_DISABLE") != "1" &&
+           number % 2 == 1;
   }};
   const auto outcome = On(machine);
   CHECK(outcome.variants[0].runs == 5);
@@ -129,20 +159,32 @@ TEST_CASE("isolation: where everything breaks no path is blamed", "[unit][replay
   CHECK(hosts.hint.empty());
 }
 
-TEST_CASE("isolation: pairs name the rank that is in each broken one", "[unit][replay]") {
-  const auto rank_two = [](const Plan& plan, int) {
-    if (plan.engine != "nccl") return false;
-    return plan.operation.value != Operation::kSendRecv || plan.root.value == 2 || plan.peer.value == 2;
+TEST_CASE("isolation: pairs name the link, the way, the rank or the sides", "[unit][replay]") {
+  const auto broken = [](std::function<bool(const Plan&)> which) {
+    return Machine{.breaks = [which](const Plan& plan, int) {
+      return plan.engine == "nccl" && (RanksIn(plan).empty() || which(plan));
+    }};
   };
-  const auto outcome = On({.breaks = rank_two}, Broadcast(4));
-  CHECK(outcome.pairs.size() == 12);
-  CHECK(Has(outcome.finding, "rank 2 is in each"));
-  const auto one_way = On({.breaks = [](const Plan& plan, int) {
-    return plan.engine == "nccl" &&
-           (plan.operation.value != Operation::kSendRecv || (plan.root.value == 1 && plan.peer.value == 0));
-  }});
-  CHECK(Has(one_way.finding, "this pair breaks: 1->0"));
-  CHECK(On({.breaks = rank_two}, Broadcast(2)).pairs.empty());
+  const auto link = On(broken([](const Plan& plan) { return Includes(plan, {2, 5}); }), Broadcast(8));
+  CHECK(link.pairs.pairs.size() == 28);
+  CHECK(link.part == std::vector<int>{2, 5});
+  CHECK(Has(link.finding, "Breaks 1 of 1. Alone, this pair breaks: 2<->5, and 27 of 28 pairs pass."));
+  CHECK(link.variants.front().runs == 1);
+  const auto way = On(broken([](const Plan& plan) {
+    const bool back = plan.operation.value == Operation::kSendRecv && plan.root.value == 1;
+    return Includes(plan, {0, 1}) && (plan.operation.value != Operation::kSendRecv || back);
+  }));
+  CHECK_FALSE(way.pairs.pairs.front().forth.has_value());  // nothing told how long it may take
+  const auto rank = On(broken([](const Plan& plan) { return Includes(plan, {2}); }), Broadcast(4));
+  CHECK(Has(rank.finding, "Rank 2 passes with no other rank, and ranks 0, 1, 3 pass among themselves"));
+  CHECK(ExitStatus(rank) == 1);
+  const auto sides = On(broken([](const Plan& plan) {
+                          const std::set<int> ranks = RanksIn(plan);
+                          return *ranks.begin() < 4 && *ranks.rbegin() >= 4;
+                        }),
+                        Broadcast(8));
+  CHECK(Has(sides.finding, "Ranks 0-3, and ranks 4-7 pass among themselves, and no pair across does"));
+  CHECK(On(broken([](const Plan&) { return true; }), Broadcast(2)).pairs.pairs.empty());
 }
 
 Plan Of(Operation operation, int ranks = 3) {
@@ -193,22 +235,28 @@ TEST_CASE("isolation: protocols and algorithms narrow one another", "[unit][repl
     return asked.empty() ? "LL128" : asked == "^LL128" ? "LL" : asked;
   };
   const auto breaks_at = [&](std::string_view bad) {
-    return Machine{.breaks = [=](const Plan& plan, int) { return plan.engine == "nccl" && protocol(plan) == bad; }};
+    return Machine{.breaks = [=](const Plan& plan, int) {
+      return plan.engine == "nccl" && !IsPair(plan) && protocol(plan) == bad;
+    }};
   };
   CHECK(Has(On(breaks_at("LL128")).finding,
             "0 of 3 without protocol LL128: the protocol LL128. It passes too on CPUs over TCP, with protocol LL "
             "alone, with protocol Simple alone."));
-  const Machine ll{
-      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "Simple"; }};
+  const Machine ll{.breaks = [](const Plan& plan, int) {
+    return plan.engine == "nccl" && !IsPair(plan) && Setting(plan, "NCCL_PROTO") != "Simple";
+  }};
   CHECK(Has(On(ll).finding, "0 of 3 with protocol Simple alone: the protocol LL."));
-  const Machine simple{
-      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_PROTO") != "LL"; }};
+  const Machine simple{.breaks = [](const Plan& plan, int) {
+    return plan.engine == "nccl" && !IsPair(plan) && Setting(plan, "NCCL_PROTO") != "LL";
+  }};
   CHECK(Has(On(simple).finding, "0 of 3 with protocol LL alone: the protocol Simple."));
-  const Machine tree{
-      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO") != "Ring"; }};
+  const Machine tree{.breaks = [](const Plan& plan, int) {
+    return plan.engine == "nccl" && !IsPair(plan) && Setting(plan, "NCCL_ALGO") != "Ring";
+  }};
   CHECK(Has(On(tree, Of(Operation::kAllReduce)).finding, "0 of 3 with algorithm Ring alone: the algorithm Tree."));
-  const Machine other{
-      .breaks = [](const Plan& plan, int) { return plan.engine == "nccl" && Setting(plan, "NCCL_ALGO").empty(); }};
+  const Machine other{.breaks = [](const Plan& plan, int) {
+    return plan.engine == "nccl" && !IsPair(plan) && Setting(plan, "NCCL_ALGO").empty();
+  }};
   CHECK(Has(On(other, Of(Operation::kAllReduce)).finding, "0 of 3 with algorithm Tree alone: the other algorithms"));
 }
 
@@ -243,47 +291,68 @@ TEST_CASE("isolation: one RDMA port at a time", "[unit][replay]") {
   CHECK(Find(On(machine), "hca mlx5_0:1") == nullptr);
 }
 
-/// By the GPU of each rank.
-std::set<std::string> Devices(const Plan& plan) {
-  std::set<std::string> devices;
-  for (const RankPlace& place : plan.places)
-    if (const auto found = place.options.find("device"); found != place.options.end()) devices.insert(found->second);
-  return devices;
-}
-
-TEST_CASE("isolation: above 16 ranks halves are tried, down to the ranks that it takes", "[unit][replay]") {
-  const auto needs = [](std::set<std::string> bad) {
+TEST_CASE("isolation: where no pair breaks, or there are too many, the ranks are shrunk", "[unit][replay]") {
+  const auto needs = [](std::set<int> bad) {
     return Machine{.breaks = [bad](const Plan& plan, int) {
-      const auto devices = Devices(plan);
-      return plan.engine == "nccl" && (plan.places.empty() || std::ranges::includes(devices, bad));
+      return plan.engine == "nccl" && !IsPair(plan) && Includes(plan, bad);
     }};
   };
-  const auto one = On(needs({"37"}), Broadcast(64));
+  const auto one = On(needs({37}), Broadcast(64));
   CHECK(Has(one.finding, "Rank 37 breaks all by itself; found in"));
-  CHECK(one.pairs.empty());
-  CHECK(one.subsets.size() <= 12);
-  CHECK(Has(On(needs({"3", "41"}), Broadcast(64)).finding, "Alone, the pair of ranks 3, 41 break; found in"));
-  CHECK(Has(On(needs({"3", "17", "41"}), Broadcast(64)).finding, "Alone, ranks 3, 17, 41 break; found in"));
-  std::set<std::string> all;
-  for (int rank = 0; rank < 20; ++rank) all.insert(std::to_string(rank));
+  CHECK(one.pairs.pairs.empty());
+  CHECK(one.subsets.size() <= 14);
+  CHECK(Has(On(needs({3, 41}), Broadcast(64)).finding, "Alone, the pair of ranks 3, 41 break, and no fewer of them"));
+  CHECK(On(needs({3, 17, 41}), Broadcast(64)).part == std::vector<int>{3, 17, 41});
+  // At any number of ranks: below as many as pairs are tried for, behind them.
+  const auto three = On(needs({1, 4, 6}), Broadcast(8));
+  CHECK(three.part == std::vector<int>{1, 4, 6});
+  CHECK(Has(three.finding, "Every pair alone passes, with 4.0 kB each way. Alone, ranks 1, 4, 6 break"));
+  std::set<int> all;
+  for (int rank = 0; rank < 20; ++rank) all.insert(rank);
   CHECK(Has(On(needs(all), Broadcast(20)).finding, "No smaller part of the ranks breaks"));
   // What needs half of a thousand ranks is given up in time, and said.
-  std::set<std::string> many;
-  for (int rank = 0; rank < 1000; rank += 2) many.insert(std::to_string(rank));
+  std::set<int> many;
+  for (int rank = 0; rank < 1000; rank += 2) many.insert(rank);
   const auto given_up = On(needs(many), Broadcast(1000));
-  CHECK(given_up.subsets.size() <= 40);
+  CHECK(given_up.subsets.size() <= 60);
   CHECK(Has(given_up.finding, "then given up: there may be a smaller one"));
   // Of a send the ranks are named by the call.
-  CHECK(On(needs({"1"}), Of(Operation::kSendRecv, 64)).subsets.empty());
+  CHECK(On(needs({1}), Of(Operation::kSendRecv, 64)).subsets.empty());
+}
+
+TEST_CASE("isolation: a part that only was in a hurry is not named", "[unit][replay]") {
+  // Every part of the ranks is too slow for the deadline that is cut, and passes with the whole one.
+  IsolationSetup setup{.repeats = 5, .run = {}, .used = {}, .progress = {}};
+  int widened = 0;
+  setup.run = [&](const std::vector<Plan>& plans, Pace* pace) {
+    std::vector<RunOutcome> runs;
+    for (const Plan& plan : plans) {
+      const bool slow = pace != nullptr && Includes(plan, {0});
+      runs.push_back(plan.ranks.value == 8 || slow ? Ended(RunVerdict::kHung, "") : Ended(RunVerdict::kPassed, ""));
+      runs.back().is_hurried = slow;
+      widened += pace == nullptr ? 1 : 0;
+    }
+    return runs;
+  };
+  const auto outcome = Isolate(Broadcast(8), setup);
+  CHECK(outcome.part.empty());
+  CHECK(Has(outcome.finding, "no fewer ranks are named"));
+  CHECK(std::ranges::all_of(outcome.pairs.pairs,
+                            [](const PairOutcome& pair) { return pair.state == PairOutcome::State::kPassed; }));
+  CHECK(widened > 2);
 }
 
 TEST_CASE("isolation: an interruption ends it, and is no verdict", "[unit][replay]") {
-  IsolationSetup setup{
-      .repeats = 5, .run = [](const Plan&) { return Ended(RunVerdict::kInterrupted, ""); }, .used = {}, .progress = {}};
+  const auto always = [](RunVerdict verdict) {
+    return [verdict](const std::vector<Plan>& plans, Pace*) {
+      return std::vector<RunOutcome>(plans.size(), Ended(verdict, "no GPU"));
+    };
+  };
+  IsolationSetup setup{.repeats = 5, .run = always(RunVerdict::kInterrupted), .used = {}, .progress = {}};
   const auto outcome = Isolate(Broadcast(), setup);
   CHECK(outcome.interrupted);
   CHECK(ExitStatus(outcome) == 2);
-  setup.run = [](const Plan&) { return Ended(RunVerdict::kCouldNotRun, "no GPU"); };
+  setup.run = always(RunVerdict::kCouldNotRun);
   const auto could_not = Isolate(Broadcast(), setup);
   CHECK(ExitStatus(could_not) == 3);
   CHECK(Has(could_not.finding, "no GPU"));

@@ -127,3 +127,42 @@ assert re.search(r"^ +2( +\d+\.\d\d){8}( +-){5}  1$", picture, re.M), picture
 
 status, wrong = document(*call, "--fault", "1:corrupt")
 assert status == 1 and wrong["trials"][0]["ranks"][1]["wrong_data"]["elements"] == 1
+
+# Who breaks it, in text and JSON.
+status, isolated = document("--op", "all-reduce", "--count", "1000", "--ranks", "4", "--isolate", "--timeout", "1", "--fault", "2:hang@completed")
+found = isolated["isolation"]
+assert status == 1 and isolated["outcome"] == "reproduced" and "Rank 2 passes with no other rank" in found["finding"], found["finding"]
+assert {tuple(pair["ranks"]): pair["state"] for pair in found["pairs"]} | {(0, 1): "passed", (0, 3): "passed", (1, 3): "passed"} == {
+    tuple(pair["ranks"]): pair["state"] for pair in found["pairs"]} and len(found["pairs"]) == 6, found["pairs"]
+assert all(pair["state"] != "passed" for pair in found["pairs"] if 2 in pair["ranks"]) and 2 in found["part"], found
+assert found["named_s"] <= found["took_s"] and found["deadlines"] >= 2, found
+assert run(*call, "--isolate").stdout.startswith("Passes 5 of 5")
+
+# Bandwidths: kept, and held against what is kept.
+with tempfile.TemporaryDirectory() as folder:
+    good = pathlib.Path(folder) / "good.json"
+    speeds = ["--ranks", "3", "--sizes", "4K:64K"]
+    status, kept = document(*speeds, "--save-baseline", str(good))
+    assert status == 0 and kept["outcome"] == "passed" and kept["speeds"]["saved"] == str(good) and kept["speeds"]["baseline"] is None, kept["speeds"]
+    assert [(link["from"], link["to"]) for link in kept["speeds"]["links"]] == [(a, b) for a in range(3) for b in range(3) if a != b]
+    assert all([sample["bytes"] for sample in link["samples"]] == [4096, 65536] for link in kept["speeds"]["links"])
+    before = json.loads(good.read_text())
+    for link in before["links"]:
+        for sample in link["samples"]:
+            sample["median_s"], sample["mad_s"] = (sample["median_s"] / 1000, 0) if (link["from"], link["to"]) == (2, 0) else (sample["median_s"] * 1000, 0)
+    good.write_text(json.dumps(before))
+    status, slow = document(*speeds, "--baseline", str(good))
+    assert status == 1 and slow["outcome"] == "slow" and slow["speeds"]["finding"].startswith("Link 2->0 is slower than it was: "), slow["speeds"]["finding"]
+    assert [(link["from"], link["to"]) for link in slow["speeds"]["links"] if link["slow"]] == [(2, 0)]
+    text = run(*speeds, "--baseline", str(good)).stdout
+    assert re.search(r"^  2->0 +65\.5 kB +[\d.e+-]+ +[\d.e+-]+$", text, re.M) and "GB/s at 65.5 kB, from row to column" in text, text
+    # With an isolation, behind a baseline that passes.
+    status, both = document(*call, "--isolate", "--sizes", "4K:4K", "--save-baseline", str(good))
+    assert status == 0 and both["isolation"]["finding"].startswith("Passes 5 of 5") and len(both["speeds"]["links"]) == 6, both["speeds"]
+    could_not_run("--ranks", "2", "--baseline", str(good), says="the baseline is of 3 ranks, and these are 2")
+    good.write_text("{}")
+    could_not_run(*speeds, "--baseline", str(good), says="this is no baseline")
+    could_not_run(*speeds, "--baseline", folder + "/nowhere.json", says="nowhere.json: the baseline cannot be read")
+    could_not_run("--ranks", "3", "--baseline", str(good), "--sizes", "8", says="--sizes")
+    status, unwritten = document(*speeds, "--save-baseline", folder + "/nowhere/good.json")
+    assert status == 0 and "could not be written" in unwritten["speeds"]["notes"][0], unwritten["speeds"]["notes"]

@@ -1,6 +1,9 @@
 // Part of a plan's ranks as a plan of its own.
 #include "replay/subsets.h"
 
+#include <algorithm>
+#include <set>
+
 #include "tests/catch.h"
 
 namespace inquest {
@@ -44,14 +47,48 @@ TEST_CASE("subsets: over several nodes ranks stay on theirs", "[unit][replay]") 
 }
 
 TEST_CASE("subsets: an interruption ends the search with what is known to break", "[unit][replay]") {
-  int sets = 0;
-  const auto breaks = [&](const std::vector<int>& ranks) -> std::optional<bool> {
-    if (++sets == 3) return std::nullopt;
-    return ranks.front() == 0;
+  int asked = 0;
+  const BreakSets breaks = [&](const std::vector<std::vector<int>>& sets) -> std::optional<std::vector<bool>> {
+    if (++asked == 2) return std::nullopt;
+    std::vector<bool> answers;
+    for (const auto& ranks : sets) answers.push_back(ranks.front() == 0);
+    return answers;
   };
-  const Bisection result = Bisect({0, 1, 2, 3, 4, 5, 6, 7}, breaks, 100);
+  const Shrunk result = Shrink({0, 1, 2, 3, 4, 5, 6, 7}, breaks, 100);
   CHECK_FALSE(result.is_whole);
-  CHECK(result.smallest == std::vector<int>{0, 1});
+  CHECK(result.smallest == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("subsets: what was asked is known, and nothing that is found can do without a rank", "[unit][replay]") {
+  std::vector<int> all;
+  for (int rank = 0; rank < 48; ++rank) all.push_back(rank);
+  // Breaks with 7 and 30, or with 31 and any other two: not as simple as halving takes it for.
+  std::set<std::vector<int>> seen;
+  const auto bad = [](const std::vector<int>& ranks) {
+    const auto has = [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
+    return (has(7) && has(30)) || (has(31) && ranks.size() > 2);
+  };
+  const Shrunk result = Shrink(
+      all,
+      [&](const std::vector<std::vector<int>>& sets) -> std::optional<std::vector<bool>> {
+        std::vector<bool> answers;
+        std::set<int> together;
+        for (const auto& ranks : sets) {
+          CHECK(seen.insert(ranks).second);
+          for (const int rank : ranks) CHECK(together.insert(rank).second);  // what is tried at once shares no rank
+          answers.push_back(bad(ranks));
+        }
+        return answers;
+      },
+      100);
+  CHECK(result.is_whole);
+  CHECK(result.sets == static_cast<int>(seen.size()));
+  CHECK(bad(result.smallest));
+  for (const int rank : result.smallest) {
+    std::vector<int> rest = result.smallest;
+    std::erase(rest, rank);
+    CHECK_FALSE((!rest.empty() && bad(rest)));
+  }
 }
 
 }  // namespace

@@ -44,16 +44,32 @@ if part == "isolation":
     # The path that breaks it, by what the library itself says of each run.
     status, isolated = document(*call, "--isolate", "--timeout", "1", FAKE_NCCL_NEEDS="NCCL_P2P_DISABLE=1")
     finding = isolated["isolation"]["finding"]
-    assert status == 1 and "Breaks 2 of 2, 0 of 3 with peer-to-peer off: the GPUs' peer-to-peer path." in finding, finding
+    assert status == 1 and "Ranks 0, 1 alone break, 0 of 3 with peer-to-peer off: the GPUs' peer-to-peer path." in finding, finding
     variants = {variant["id"]: variant for variant in isolated["isolation"]["variants"]}
     assert variants["p2p-off"]["used"] == ["SHM/direct/direct"] and variants["baseline"]["used"] == ["P2P/CUMEM"], variants
-    assert {"proto-ll", "proto-no-ll128", "algo-ring", "algo-tree"} <= variants.keys(), variants.keys()
+    # The part that breaks is a pair that sends to one another, which has neither algorithm nor protocol to choose.
+    assert isolated["isolation"]["part"] == [0, 1] and not {"proto-ll", "proto-no-ll128", "algo-ring", "algo-tree"} & variants.keys(), variants.keys()
     status, ports = document("--op", "broadcast", "--count", "1000", "--ranks", "2", "--isolate", "--timeout", "1", NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1",
                              FAKE_NCCL_CARDS="mlx5_0:1,mlx5_1:1", FAKE_NCCL_NEEDS="NCCL_IB_HCA==mlx5_1:1")
     assert "It breaks with RDMA port mlx5_0:1 alone, and passes with mlx5_1:1 alone" in ports["isolation"]["finding"], ports["isolation"]["finding"]
     assert "algo-tree" not in {variant["id"] for variant in ports["isolation"]["variants"]}
     status, parts = document("--op", "gather", "--count", "10", "--ranks", "18", "--isolate", "--timeout", "2", FAKE_NCCL_BAD_DEVICES="11", FAKE_CUDA_DEVICES="18")
-    assert "Rank 11 breaks all by itself" in parts["isolation"]["finding"], parts["isolation"]["finding"]
+    assert "Rank 11 passes with no other rank" in parts["isolation"]["finding"], parts["isolation"]["finding"]
+    # Bandwidths, of each RDMA port too, where the ranks have several.
+    saved = home / "good.json"
+    speeds = ["--ranks", "2", "--sizes", "8:4K"]
+    status, measured = document(*speeds, "--save-baseline", str(saved), FAKE_NCCL_CARDS="mlx5_0:1,mlx5_1:1")
+    assert status == 0 and measured["outcome"] == "passed" and measured["speeds"]["saved"] == str(saved), measured["speeds"]
+    assert [(link["from"], link["to"], link["port"], len(link["samples"])) for link in measured["speeds"]["links"]] == [
+        (0, 1, None, 4), (1, 0, None, 4), (0, 1, "mlx5_0:1", 1), (1, 0, "mlx5_0:1", 1), (0, 1, "mlx5_1:1", 1), (1, 0, "mlx5_1:1", 1)], measured["speeds"]["links"]
+    # A baseline of a machine that was a thousand times as fast.
+    before = json.loads(saved.read_text())
+    for link in before["links"]:
+        for sample in link["samples"]:
+            sample["median_s"], sample["mad_s"] = sample["median_s"] / 1000, 0
+    saved.write_text(json.dumps(before))
+    status, compared = document(*speeds, "--baseline", str(saved), FAKE_NCCL_CARDS="mlx5_0:1,mlx5_1:1")
+    assert status == 1 and compared["outcome"] == "slow" and "slower than it was" in compared["speeds"]["finding"], compared["speeds"]["finding"]
     sys.exit(0)
 
 # A pass, and nothing that its log seems to say against it.
