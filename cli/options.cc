@@ -155,6 +155,12 @@ Wanted SetShares(Options& options, const std::string& value) {
   options.replay.hosts = *std::move(shares);
   return std::nullopt;
 }
+Wanted SetExport(Options& options, const std::string& value) {
+  options.replay.exported = value;
+  return value == kNcclTests || value.ends_with(".py")
+             ? Wanted()
+             : "the name of a script to write, that ends in .py, or nccl-tests";
+}
 Wanted SetMaster(Options& options, const std::string& value) {
   options.replay.master = ParseHostAndPort(value);
   return options.replay.master ? Wanted() : "HOST or HOST:PORT, the same on every node";
@@ -350,6 +356,7 @@ std::span<const Command> Commands() {
            "inquest replay --op all-reduce --count 1000000 --dtype bfloat16 --ranks 8 --iterations 20\n"
            "inquest replay --op broadcast --count 253440000 --ranks 3 --dry-run\n"
            "inquest replay job.log --hosts node07:8,node08:8\n"
+           "inquest replay job.log --export repro.py\n"
            "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
        .words = {},
        .ids = "",
@@ -673,6 +680,13 @@ std::span<const Option> OptionTable() {
        "Say what would be run, and how each argument is known; run nothing",
        "replay",
        Set<kReplay, &ReplayOptions::dry_run, AsFlag>},
+      {"export",
+       0,
+       "FILE.py|nccl-tests",
+       {},
+       "Write a torchrun script that does the same without inquest, or print the command of nccl-tests; run nothing",
+       "replay",
+       SetExport},
       {"fault",
        0,
        "SPEC",

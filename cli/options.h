@@ -53,9 +53,13 @@ struct CollectOptions {
 };
 
 /// What is not given is inferred or assumed.
+/// Of `--export`: nccl-tests' command instead of a script.
+inline constexpr std::string_view kNcclTests = "nccl-tests";
+
 struct ReplayOptions {
   GivenArguments given;
   std::string engine = "nccl", interface, faults, nccl_library, logs;
+  std::string exported;  ///< `--export`: a script's path, or `nccl-tests`; empty: run it
   std::optional<int> iterations;
   std::optional<std::chrono::milliseconds> timeout, join_timeout;
   bool as_json = false, dry_run = false, share_gpu = false, isolate = false, verbose = false;

@@ -14,9 +14,11 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/nccl_logs.h"
+#include "cli/replay_export.h"
 #include "cli/replay_nodes.h"
 #include "cli/replay_report.h"
 #include "cli/replay_runs.h"
+#include "cli/report_file.h"
 #include "collect/child.h"
 #include "replay/faults.h"
 #include "replay/infer.h"
@@ -120,7 +122,8 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& option
   if (options.share_gpu && plan.engine == "nccl")
     return SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
   // Who comes is known once they have.
-  return launch.count == 1 || options.dry_run ? WhereTheyWere(std::move(plan), launch, options) : plan;
+  const bool only_prints = options.dry_run || !options.exported.empty();
+  return launch.count == 1 || only_prints ? WhereTheyWere(std::move(plan), launch, options) : plan;
 }
 
 /// Beside this program, or where an installation has it.
@@ -229,18 +232,50 @@ std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const Nc
   return trials;
 }
 
+ReportFile ScriptOf(const ReplayOptions& options) {
+  return {.path = options.exported, .option = "--export", .mark = kReproMark};
+}
+
+/// A program of the user's own has the same ending.
+std::optional<Error> CheckScript(const ReplayOptions& options) {
+  if (options.exported.empty() || options.exported == kNcclTests) return std::nullopt;
+  std::error_code error;
+  if (!fs::is_regular_file(options.exported, error)) return CheckReportFile(ScriptOf(options), {});
+  const std::string head = ReadSmallFile(options.exported).substr(0, 1024);
+  if (head.empty() || head.find(kReproMark) != std::string::npos) return std::nullopt;
+  return Error{"it is there, and no script of ours", "give --export a name of its own", options.exported};
+}
+
+/// Writes the plan down for others, instead of running it.
+CommandResult Export(const Plan& plan, const ReplayOptions& options) {
+  if (const auto missing = WhyNotRunnable(plan)) return CouldNotRun(*missing);
+  CommandResult result;
+  if (options.exported == kNcclTests) {
+    Result<std::string> lines = NcclTestsLines(plan);
+    if (!lines) return CouldNotRun(lines.error());
+    result.out = *std::move(lines);
+    return result;
+  }
+  const std::string script = ReproScript(plan, Version(), fs::path(options.exported).filename().string());
+  const auto failed = WriteReportFile(ScriptOf(options), [&](const Sink& sink) { sink(script); });
+  return failed ? CouldNotRun(*failed) : result;
+}
+
 /// What node 0 does: plans, runs, reports. A number of the report is its status.
 CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
+  const bool only_prints = options.replay.dry_run || !options.replay.exported.empty();
   const auto cannot_begin = [&](CommandResult result, const std::string& complaint) {
-    if (!options.replay.dry_run) DismissOthers(options.replay, launch, fmt::format("node 0: {}", complaint));
+    if (!only_prints) DismissOthers(options.replay, launch, fmt::format("node 0: {}", complaint));
     return result;
   };
+  if (const auto refused = CheckScript(options.replay)) return CouldNotRun(*refused);
   std::variant<Plan, CommandResult> base = BasePlan(options);
   if (CommandResult* failed = std::get_if<CommandResult>(&base))
     return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
   const Environment inherited = Inherited();
   Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options.replay, inherited);
   if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
+  if (!options.replay.exported.empty()) return Export(*plan, options.replay);
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{.status = status,
                          .out = options.replay.as_json
@@ -327,7 +362,7 @@ CommandResult RunReplay(const Options& options) {
   const Result<Launch> launch = LaunchOf(options.replay);
   if (!launch) return CouldNotRun(launch.error());
   if (launch->index == 0) return RunAsCoordinator(options, *launch);
-  if (options.replay.dry_run) return {};
+  if (options.replay.dry_run || !options.replay.exported.empty()) return {};
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
