@@ -208,6 +208,18 @@ std::string WhyInvalid(const Sequence& sequence) {
   return "";
 }
 
+std::string WhyInvalid(const SequenceWork& work, int rank) {
+  for (const SequenceCommunicator& communicator : work.communicators)
+    if (std::ranges::count(communicator.ranks, rank) != 1)
+      return fmt::format("rank {} has no place in {}", rank, communicator.name);
+  for (const SequenceStep& step : work.steps)
+    if (const std::string why =
+            WhyInvalid(work.calls[step.call], static_cast<int>(work.communicators[step.communicator].ranks.size()));
+        !why.empty())
+      return why;
+  return "";
+}
+
 std::vector<std::vector<std::uint32_t>> ByStream(const std::vector<SequenceStep>& steps) {
   std::vector<std::vector<std::uint32_t>> streams;
   for (std::uint32_t i = 0; i < steps.size(); ++i) {

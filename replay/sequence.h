@@ -88,6 +88,9 @@ SequenceWork WorkOf(const Sequence& sequence, int rank);
 /// Why it cannot be run; empty: it can.
 std::string WhyInvalid(const Sequence& sequence);
 
+/// Of a rank's orders, which another process sent: indices are in range.
+std::string WhyInvalid(const SequenceWork& work, int rank);
+
 /// By stream, the steps of a rank in it, into `steps`.
 std::vector<std::vector<std::uint32_t>> ByStream(const std::vector<SequenceStep>& steps);
 
