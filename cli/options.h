@@ -15,6 +15,7 @@
 #include "core/result.h"
 #include "parsers/scan.h"
 #include "replay/plan.h"
+#include "replay/sequence_reader.h"
 #include "report/report.h"
 
 namespace inquest {
@@ -59,6 +60,11 @@ inline constexpr std::string_view kNcclTests = "nccl-tests";
 struct ReplayOptions {
   GivenArguments given;
   std::string engine = "nccl", interface, faults, nccl_library, logs;
+  std::optional<int> last;  ///< `--last`: calls of every communicator, instead of the one that failed
+  SequenceAsked::Streams streams = SequenceAsked::Streams::kAsLogged;
+  bool until_fails = false;
+  std::optional<std::chrono::milliseconds> for_time;
+  std::string state = "inquest-replay.state.json";
   std::string exported;  ///< `--export`: a script's path, or `nccl-tests`; empty: run it
   std::optional<int> iterations;
   std::optional<std::chrono::milliseconds> timeout, join_timeout;

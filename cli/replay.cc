@@ -14,6 +14,7 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/nccl_logs.h"
+#include "cli/read_again.h"
 #include "cli/replay_export.h"
 #include "cli/replay_nodes.h"
 #include "cli/replay_report.h"
@@ -24,6 +25,7 @@
 #include "replay/infer.h"
 #include "replay/ops.h"
 #include "replay/recipes.h"
+#include "replay/soak.h"
 #include "replay/supervisor.h"
 #include "report/terminal.h"
 
@@ -65,8 +67,29 @@ std::variant<Plan, CommandResult> PlanFromFiles(const Options& options) {
   return PlanFrom(analysis.timeline, *what);
 }
 
+/// The last calls of every communicator, which no timeline keeps: the inputs are read again.
+std::variant<Plan, CommandResult> PlanOfLast(const Options& options) {
+  const GivenArguments& given = options.replay.given;
+  if (given.operation || given.count || given.datatype || given.redop || given.root || given.peer || given.ranks)
+    return CouldNotRun({"--last replays the calls that the logs show, and they say what each is",
+                        "leave --op, --count, --dtype, --redop, --root, --peer and --ranks out", ""});
+  if (options.replay.isolate)
+    return CouldNotRun({"--isolate runs one call and not --last", "leave one of them out", ""});
+  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
+  if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
+  const Analysis& analysis = std::get<Analysis>(analyzed);
+  SequenceReader reader(analysis.timeline, {.last = *options.replay.last, .streams = options.replay.streams});
+  if (const std::string why = ReadInputsAgain(options.analysis, analysis, CallTimes::kLeft, reader); !why.empty())
+    return CouldNotRun({why, "--last reads the inputs twice: give files that do not change", ""});
+  Result<Plan> plan = reader.Finish();
+  if (!plan) return CouldNotRun(plan.error());
+  return *std::move(plan);
+}
+
 /// What is assumed where neither a log nor an option says otherwise.
 std::variant<Plan, CommandResult> BasePlan(const Options& options) {
+  if (options.replay.last && !options.arguments.empty()) return PlanOfLast(options);
+  if (options.replay.last) return CouldNotRun({"--last needs logs or dumps", "inquest replay nccl.*.log --last 5", ""});
   if (!options.arguments.empty()) return PlanFromFiles(options);
   if (!options.replay.given.operation)
     return CouldNotRun({"replay needs logs, a verdict's JSON, or --op, --count and --ranks",
@@ -216,6 +239,13 @@ IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& 
   return isolation;
 }
 
+TrialOutcome TrialOf(Plan plan, RunOutcome run, const NcclLogs& logs, const AnalysisOptions& options) {
+  NcclLogs::Reading reading = plan.engine == "nccl" ? logs.Read(options) : NcclLogs::Reading();
+  // The end of a log of a run that passed looks like that of one that hangs.
+  if (run.verdict == RunVerdict::kPassed) reading.says.clear();
+  return {std::move(plan), std::move(run), std::move(reading.used), std::move(reading.says)};
+}
+
 std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const NcclLogs& logs,
                                     const AnalysisOptions& options) {
   std::vector<TrialOutcome> trials;
@@ -223,13 +253,48 @@ std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const Nc
     RunOutcome run = runs.Whole(one);
     const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun ||
                       run.verdict == RunVerdict::kNodeLost;
-    NcclLogs::Reading reading = one.engine == "nccl" ? logs.Read(options) : NcclLogs::Reading();
-    // The end of a log of a run that passed looks like that of one that hangs.
-    if (run.verdict == RunVerdict::kPassed) reading.says.clear();
-    trials.push_back({std::move(one), std::move(run), std::move(reading.used), std::move(reading.says)});
+    trials.push_back(TrialOf(std::move(one), std::move(run), logs, options));
     if (over) break;
   }
   return trials;
+}
+
+ReportFile StateOf(const ReplayOptions& options) {
+  return {.path = options.state, .option = "--state", .mark = SoakState().schema};
+}
+
+/// Again and again; what is kept is kept after every run.
+Result<SoakOutcome> RunSoak(const Plan& plan, ReplayRuns& runs, const ReplayOptions& options) {
+  std::optional<SoakState> before;
+  std::error_code error;
+  if (fs::exists(options.state, error)) {
+    const std::string text = ReadSmallFile(options.state);
+    before = DecodeSoak(text);
+    if (!text.empty() && !before)
+      return Error{"it is no state of a replay", "give --state a name of its own", options.state};
+    if (before && !before->over && before->plan != PlanKey(plan))
+      return Error{"it is the state of another replay that is not over", "remove it, or give --state another name",
+                   options.state};
+  }
+  std::optional<Error> unkept;
+  const auto keep = [&](const SoakState& state) {
+    if (auto failed = WriteReportFile(StateOf(options), [&](const Sink& sink) { sink(Encode(state)); }))
+      unkept = failed;
+    if (ErrorIsTerminal()) WriteErr("\r\x1b[K" + Cut(InWords(state), 100));
+  };
+  SoakOutcome outcome = Soak(
+      plan, {.until_fails = options.until_fails, .for_time = options.for_time}, std::move(before),
+      [&](const Plan& one) { return runs.Whole(one); }, keep);
+  if (unkept) return *unkept;
+  return outcome;
+}
+
+/// 0 nothing failed, 1 something did, 2 interrupted before, 3 nothing could be run.
+int ExitStatus(const SoakOutcome& soak) {
+  enum : int { kPassed, kFailed, kUndecided, kCouldNotRun };
+  if (soak.state.failed > 0) return kFailed;
+  if (!soak.cannot.empty()) return soak.state.iterations() > 0 ? kUndecided : kCouldNotRun;
+  return soak.interrupted ? kUndecided : kPassed;
 }
 
 ReportFile ScriptOf(const ReplayOptions& options) {
@@ -272,6 +337,9 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   std::variant<Plan, CommandResult> base = BasePlan(options);
   if (CommandResult* failed = std::get_if<CommandResult>(&base))
     return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
+  if (options.replay.isolate && (options.replay.until_fails || options.replay.for_time))
+    return cannot_begin(CouldNotRun({"--isolate repeats by itself", "leave --until-fails and --for out", ""}),
+                        "--isolate repeats by itself");
   const Environment inherited = Inherited();
   Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options.replay, inherited);
   if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
@@ -330,7 +398,17 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   if (!logs) return could_not_run(logs.error());
   ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, inherited, *logs, witness);
   int status = 0;
-  if (options.replay.isolate) {
+  if (options.replay.until_fails || options.replay.for_time) {
+    const Plan one = Combinations(*plan, 1).front();
+    Result<SoakOutcome> soak = RunSoak(one, runs, options.replay);
+    if (!soak) return could_not_run(soak.error());
+    status = ExitStatus(*soak);
+    if (soak->telling)
+      report.trials.push_back(TrialOf(one, *std::exchange(soak->telling, std::nullopt), *logs, options.analysis));
+    report.soak = *std::move(soak);
+    report.state = options.replay.state;
+    report.status = status;
+  } else if (options.replay.isolate) {
     report.isolation =
         Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, shown.nccl, options.analysis));
     if (!nodes->lost().empty())
