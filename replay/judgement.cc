@@ -414,7 +414,8 @@ Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chr
   Judgement judgement = JudgeHere(run, plan, ending, waited);
   const bool of_calls = judgement.verdict == RunVerdict::kRankDied || judgement.verdict == RunVerdict::kEngineError ||
                         judgement.verdict == RunVerdict::kWrongData || judgement.verdict == RunVerdict::kLinkDead;
-  if (of_calls) judgement.sentence += NameDisagreements(run, plan);
+  if (const string differ = of_calls ? NameDisagreements(run, plan) : ""; !differ.empty())
+    judgement.sentence += (judgement.sentence.ends_with('.') ? "" : ".") + differ;
   judgement.sentence += InTheJob(judgement, plan);
   return judgement;
 }

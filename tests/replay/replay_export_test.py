@@ -151,6 +151,33 @@ with tempfile.TemporaryDirectory() as name:
     assert f"NCCL_ALGO={evil}" in words and words[words.index(f"NCCL_ALGO={evil}") - 1] == "-x", words
     assert not os.path.exists("/tmp/owned")
 
+    # ---- a sequence: groups, the order of each rank, streams and group calls ----
+    lines = []
+    for number, ranks in ((1, [0, 1, 2]), (2, [0, 1])):
+        for done in ("START", "COMPLETE"):
+            for place, rank in enumerate(ranks):
+                lines.append(f"elm04:{5000 + rank}:{5060 + rank} [{rank}] NCCL INFO ncclCommInitRank comm 0x55d0c0{number:02x}{rank:02x}00 rank {place} nranks {len(ranks)} cudaDev {rank} nvmlDev {rank} "
+                             f"busId {(0x1b + rank) << 12:x} commId 0x8f3d2ab4c1e9{number:04x} - Init {done}")
+    def logged(rank, number, op, root, op_count, stream):
+        lines.append(f"elm04:{5000 + rank}:{5060 + rank} [{rank}] NCCL INFO {op}: opCount {op_count:x} sendbuff 0x7f00 recvbuff 0x7f00 count 96 datatype 7 op 0 root {root} "
+                     f"comm 0x55d0c0{number:02x}{rank:02x}00 [nranks={3 if number == 1 else 2}] stream {stream:#x}")
+    for rank in range(3):
+        logged(rank, 1, "Recv", (rank + 2) % 3, 0, 0x10)
+        logged(rank, 1, "Send", (rank + 1) % 3, 0, 0x10)
+        if rank == 0:
+            logged(rank, 2, "Broadcast", 1, 0, 0x20)
+        logged(rank, 1, "AllReduce", 0, 1, 0x10)
+        if rank == 1:
+            logged(rank, 2, "Broadcast", 1, 0, 0x20)
+    (folder / "calls.log").write_text("\n".join(lines) + "\n")
+    done = replay(folder / "calls.log", "--last", "1", "--export", script)
+    assert done.returncode == 0, done.stderr
+    def ran(rank, **env):
+        return [c for c in run(script, rank, 3, folder, **env) if c[0] not in ("init", "env", "event", "stream", "synchronize") and c != ["barrier", None]]
+    assert ran(0) == [["batch", 2], ["recv", 96, 2, "world"], ["send", 96, 1, "world"], ["broadcast", 96, "float32", 1, "group[0, 1]"], ["all_reduce", 96, "float32", "SUM", "world"]], ran(0)
+    assert ran(1)[3:] == [["all_reduce", 96, "float32", "SUM", "world"], ["broadcast", 96, "float32", 1, "group[0, 1]"]], ran(1)
+    assert len(ran(2)) == 4 and len({c[1] for c in run(script, 0, 3, folder) if c[0] == "stream"}) == 2
+
     # ---- nccl-tests: sizes as it counts them ----
     for op, options, wanted in [
         ("all-reduce", ["--redop", "max", "--dtype", "float16"], "./build/all_reduce_perf -t 1 -g 1 -b 8192 -e 8192 -d half -o max"),
