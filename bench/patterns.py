@@ -4,8 +4,8 @@
 patterns.py [RULES_DIR]
 
 rg joins all patterns into one expression: so named groups become plain ones, and each pattern a group of its own, that
-its flags hold for it alone. Escapes that RE2 knows and rg does not lose their backslash. Phases of kind `training` are
-left out, as the scanner leaves them out.
+its flags hold for it alone. Escapes that RE2 knows and rg does not lose their backslash, and what is not ASCII is given
+as bytes, since rg is run without Unicode. Phases of kind `training` are left out, as the scanner leaves them out.
 """
 
 import json
@@ -44,7 +44,8 @@ def for_ripgrep(text: str) -> str:
         letter = match.group(1)
         return match.group() if letter.isalnum() or letter in r"\.+*?()|[]{}^$#&-~" else letter
 
-    return "(?:" + re.sub(r"\\(.)", escape, re.sub(r"\(\?P?<\w+>", "(?:", text)) + ")"
+    plain = re.sub(r"\\(.)", escape, re.sub(r"\(\?P?<\w+>", "(?:", text))
+    return "(?:" + "".join(c if c.isascii() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in plain) + ")"
 
 
 def main() -> None:

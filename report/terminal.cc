@@ -34,10 +34,12 @@ Decoded Decode(std::string_view text) {
 struct Span {
   char32_t first, last;
 };
+/// `spans`: ascending.
 template <std::size_t n>
 bool In(const Span (&spans)[n], char32_t code) {
-  return std::any_of(std::begin(spans), std::end(spans),
-                     [&](const Span& span) { return code >= span.first && code <= span.last; });
+  const Span* const span = std::lower_bound(std::begin(spans), std::end(spans), code,
+                                            [](const Span& s, char32_t wanted) { return s.last < wanted; });
+  return span != std::end(spans) && span->first <= code;
 }
 
 /// Controls, and what turns, hides or joins text: soft hyphen, fillers, zero-width, bidirectional, separators, tags.

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "core/host_name.h"
@@ -31,18 +33,33 @@ bool ComponentFits(Component wanted, Component is) { return wanted == Component:
 /// Who the job is, and what its hosts, ports and files are called.
 bool IsOfNames(std::string_view phase_kind) { return phase_kind == "identity" || phase_kind == "names"; }
 
-/// Whether the line may fit, before an expression is compiled for it.
-bool HasWord(const Rule& rule, std::string_view lower) {
-  return rule.words.empty() || std::ranges::any_of(rule.words, [&](const std::string& word) {
-           return lower.find(word) != std::string_view::npos;
-         });
-}
-
 std::string Lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return out;
 }
+
+/// A line in small letters, and which pairs of bytes stand in it: most words are not there, and that is seen at once.
+class Lowered {
+ public:
+  explicit Lowered(std::string_view text) : text_(Lower(text)) {
+    for (std::size_t i = 1; i < text_.size(); ++i) pairs_.set(PairAt(text_, i - 1));
+  }
+  /// Whether the line may fit the rule, before an expression is compiled for it.
+  bool HasWordOf(const Rule& rule) const {
+    return rule.words.empty() || std::ranges::any_of(rule.words, [&](const std::string& word) {
+             return (word.size() < 2 || pairs_.test(PairAt(word, 0))) && text_.find(word) != std::string::npos;
+           });
+  }
+
+ private:
+  static constexpr std::size_t kPairs = 4096;
+  static std::size_t PairAt(std::string_view text, std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) * 67U + static_cast<unsigned char>(text[i + 1])) % kPairs;
+  }
+  std::string text_;
+  std::bitset<kPairs> pairs_;
+};
 
 /// Every number in `1, 5` or `[1, 5]`.
 std::vector<int> Numbers(std::string_view text) {
@@ -310,11 +327,9 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   Rows rows;
   std::vector<std::uint32_t> asked;
   std::vector<std::uint32_t> last_lines, last_words_of_all;
-  std::vector<bool> by_errno(book.rules.size());
-  for (std::uint32_t i = 0; i < book.rules.size(); ++i) {
-    const Cause* cause = book.FindCause(book.rules[i].cause);
-    by_errno[i] = cause != nullptr && cause->Is("by-errno");
-  }
+  std::vector<std::string_view> errno_causes;
+  for (const Cause& cause : book.causes)
+    if (cause.Is("by-errno")) errno_causes.push_back(cause.code);
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
     if (const Rule& rule = book.rules[i]; !rule.scope.empty() || rule.phase_kind == "training") {
       last_lines.push_back(i);
@@ -336,17 +351,18 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     const std::vector<std::uint32_t>& more = plain ? last_lines : last_words_of_all;
     if (plain || last_words) asked.insert(asked.end(), more.begin(), more.end());
     const std::string_view text = MessageOf(timeline.events[i]);
-    const std::string lower = asked.size() > message->hits.size() ? Lower(text.substr(0, kLowered)) : std::string();
+    std::optional<Lowered> lower;
+    if (asked.size() > message->hits.size() && text.size() <= kLowered) lower.emplace(text);
     for (std::size_t number = 0; number < asked.size(); ++number) {
       const std::uint32_t rule = asked[number];
-      if (number >= message->hits.size() && text.size() <= kLowered && !HasWord(book.rules[rule], lower)) continue;
+      if (number >= message->hits.size() && lower && !lower->HasWordOf(book.rules[rule])) continue;
       if (!ComponentFits(book.rules[rule].component, message->component)) continue;
       const Pattern& pattern = book.rules[rule].Expression();
       const auto match = pattern.Search(text);
       if (!match) continue;
       LineMatch line{rule, i, NamedGroups(pattern, *match)};
       const Rule& held = book.rules[rule];
-      if (by_errno[rule] && IsOfTransport(text)) continue;
+      if (std::ranges::find(errno_causes, held.cause) != errno_causes.end() && IsOfTransport(text)) continue;
       const std::optional<bool> at_end = AllAtEnd(line.groups);
       if (at_end == false && held.kind == Rule::Kind::kEnding) continue;
       if (held.phase_kind == "goal") {
