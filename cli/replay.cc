@@ -139,6 +139,8 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& option
   }
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
+  if (plan.sequence && std::ranges::any_of(*faults, [](const Fault& fault) { return fault.call.has_value(); }))
+    return Error{"a fault that changes the call needs one call, and --last has many", "leave one of them out", ""};
   plan.faults = std::move(*faults);
   plan.compare_descriptors =
       std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kUnchecked; }) == 0;

@@ -197,11 +197,11 @@ void AppendSequence(std::string& text, const Sequence& sequence, const TextStyle
                 style.width) +
             "\n";
   for (std::size_t rank = 0; rank < std::min(sequence.steps.size(), kShownLines); ++rank) {
-    std::string line = fmt::format("  {:<7} {}:", rank == 0 ? "order" : "", rank);
+    std::string line = fmt::format("rank {} calls", rank);
     for (const SequenceStep& step : sequence.steps[rank])
       line += fmt::format(" {}{};", step.stream > 0 ? fmt::format("[stream {}] ", step.stream) : "",
                           InWords(sequence, step));
-    text += Cut(Sanitize(line), style.width) + "\n";
+    AppendWrapped(text, line, style, "  ");
   }
 }
 
@@ -228,17 +228,20 @@ void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& 
 void AppendWaiting(std::string& text, const RunOutcome& run, const TextStyle& style) {
   if (run.waiting.empty()) return;
   text += "\nWhere the ranks stand\n";
+  const bool several = std::ranges::any_of(run.waiting, [](const Waiting& w) { return w.stream > 0; });
   std::size_t shown = 0;
   for (const Waiting& w : run.waiting) {
     if (shown++ == kShownRanks) {
       text += fmt::format("  and {} more in --format json\n", run.waiting.size() - kShownRanks);
       break;
     }
-    std::string line = fmt::format("  rank {:<4} stream {}  call {:<4} {}", w.rank, w.stream, w.step, w.call);
-    if (!w.for_ranks.empty()) line += fmt::format(", waits for {}", FoldRanks(w.for_ranks));
-    if (!w.never.empty()) line += fmt::format(", never made by {}", FoldRanks(w.never));
-    if (w.at && !w.at->path.empty()) line += fmt::format("  {}:{}", w.at->path, w.at->line);
-    text += Cut(Sanitize(line), style.width) + "\n";
+    std::string line = fmt::format("rank {}, call {}", w.rank, w.step);
+    if (several) line += fmt::format(" on stream {}", w.stream);
+    if (!w.for_ranks.empty()) line += fmt::format(", waits for rank {}", FoldRanks(w.for_ranks));
+    if (!w.never.empty()) line += fmt::format(", never made by rank {}", FoldRanks(w.never));
+    line += fmt::format(": {}", w.call);
+    if (w.at && !w.at->path.empty()) line += fmt::format(", {}:{}", w.at->path, w.at->line);
+    AppendWrapped(text, line, style, "  ");
   }
 }
 

@@ -141,7 +141,9 @@ TEST_CASE("sequence: a call that one never makes, and calls that differ", "[unit
 
 TEST_CASE("sequence: a rank's orders come whole over the wire, and damaged ones do not", "[unit][replay]") {
   Plan plan = Letters({"abcab", "ba"});
-  StartWork work{.engine = "gloo", .setup = {.rank = 1, .nranks = 2}, .faults = {}};
+  StartWork work;
+  work.setup.rank = 1;
+  work.setup.nranks = 2;
   work.setup.sequence = WorkOf(*plan.sequence, 1);
   work.setup.sequence->steps[1].stream = 1;
   work.setup.sequence->steps[0].batch = 3;
