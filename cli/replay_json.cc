@@ -60,9 +60,7 @@ Json ToJson(const Sequence& sequence) {
     for (const SequenceStep& step : of_rank)
       steps.push_back({{"communicator", step.communicator},
                        {"call", Describe(sequence.calls[step.call])},
-                       {"number", step.number + (sequence.communicators[step.communicator].counts
-                                                     ? sequence.communicators[step.communicator].first
-                                                     : 1)},
+                       {"number", step.called},
                        {"stream", step.stream},
                        {"group_call", step.batch > 0 ? Json(step.batch) : Json(nullptr)},
                        {"source", step.at && !step.at->path.empty() ? Json(step.at->path) : Json(nullptr)},

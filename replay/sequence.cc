@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "replay/ops.h"
 
@@ -57,6 +58,22 @@ std::string Asked(const Call& call) {
   return all.starts_with(head) ? all.substr(head.size()) : all;
 }
 
+/// About what a rank's orders take as text; a packet of wire.h has 128 KiB, for other things as well.
+constexpr std::size_t kMostOrderBytes = 100'000;
+std::size_t OrderBytes(const Sequence& sequence, int rank) {
+  constexpr std::size_t kOfStep = 24, kOfCall = 128, kOfCommunicator = 80, kOfRank = 5, kOfSplit = 16;
+  std::size_t bytes = 0;
+  for (const SequenceCommunicator& communicator : sequence.communicators)
+    if (std::ranges::find(communicator.ranks, rank) != communicator.ranks.end())
+      bytes += kOfCommunicator + communicator.name.size() + kOfRank * communicator.ranks.size();
+  std::set<std::uint32_t> calls;
+  for (const SequenceStep& step : sequence.steps[static_cast<std::size_t>(rank)]) {
+    bytes += kOfStep;
+    if (calls.insert(step.call).second) bytes += kOfCall + kOfSplit * sequence.calls[step.call].splits.size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::size_t Sequence::size() const {
@@ -83,12 +100,11 @@ std::vector<int> PartiesOf(const Sequence& sequence, const SequenceStep& step) {
 std::string InWords(const Sequence& sequence, const SequenceStep& step) {
   const SequenceCommunicator& communicator = sequence.communicators[step.communicator];
   const Call& call = sequence.calls[step.call];
-  const std::int64_t number = step.number + (communicator.counts ? communicator.first : 1);
   if (call.operation == Operation::kSendRecv)
     return fmt::format("send from rank {} to rank {} #{} of {}",
                        communicator.ranks[static_cast<std::size_t>(call.root)],
-                       communicator.ranks[static_cast<std::size_t>(call.peer)], step.number + 1, communicator.name);
-  return fmt::format("{} #{} of {}", Name(call.operation), number, communicator.name);
+                       communicator.ranks[static_cast<std::size_t>(call.peer)], step.called, communicator.name);
+  return fmt::format("{} #{} of {}", Name(call.operation), step.called, communicator.name);
 }
 
 std::string InWordsWhole(const Sequence& sequence, const SequenceStep& step) {
@@ -131,8 +147,7 @@ std::vector<Disagreement> DisagreementsOf(const Sequence& sequence) {
         }
         const SequenceCommunicator& communicator = sequence.communicators[step.communicator];
         differ.sentence =
-            fmt::format("Call #{} of {} is not the same on all ranks: {}.",
-                        step.number + (communicator.counts ? communicator.first : 1), communicator.name, list);
+            fmt::format("Call #{} of {} is not the same on all ranks: {}.", step.called, communicator.name, list);
         found.push_back(std::move(differ));
       }
       Disagreement lack{meeting, "", {}, true};
@@ -194,11 +209,10 @@ std::string WhyInvalid(const Sequence& sequence) {
   if (sequence.size() == 0) return "there is no call to run";
   constexpr std::size_t kMost = 1 << 20;
   if (sequence.size() > kMost) return fmt::format("{} calls are more than a replay can hold", sequence.size());
-  constexpr std::size_t kMostOfARank = 4000;  // the orders of a rank have to fit into a packet of wire.h
   for (std::size_t rank = 0; rank < sequence.steps.size(); ++rank) {
-    if (sequence.steps[rank].size() > kMostOfARank)
-      return fmt::format("rank {} would make {} calls, and a replay can have {} of a rank", rank,
-                         sequence.steps[rank].size(), kMostOfARank);
+    if (OrderBytes(sequence, static_cast<int>(rank)) > kMostOrderBytes)
+      return fmt::format("rank {} would make {} calls, and its orders would be too long", rank,
+                         sequence.steps[rank].size());
     for (const SequenceStep& step : sequence.steps[rank]) {
       const auto nranks = static_cast<int>(sequence.communicators[step.communicator].ranks.size());
       if (const std::string why = WhyInvalid(sequence.calls[step.call], nranks); !why.empty())

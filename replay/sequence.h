@@ -18,8 +18,6 @@ struct SequenceCommunicator {
   std::vector<int> ranks;  ///< of the replay, by rank in the communicator
   std::uint32_t id = 0;    ///< the same on all ranks
   std::uint32_t span = 1;  ///< numbers of its steps are below
-  std::int64_t first = 0;  ///< what the logs call number 0
-  bool counts = true;      ///< the logs number its calls alike on all ranks; else `first` means nothing
 };
 
 /// One call of one rank. Fields of Call that name ranks are those of the communicator.
@@ -31,6 +29,7 @@ struct SequenceStep {
   /// Steps of two ranks that meet have the same: of a communicator's collectives, or of the sends from one rank of it
   /// to one other.
   std::uint32_t number = 0;
+  std::int64_t called = 1;            ///< its number as the logs have it, which parts of one block share
   bool checked = false;               ///< all members ask for the same, so that the data can be verified
   std::optional<SourceLine> at = {};  ///< where the log says it; stays with the plan
 };

@@ -154,8 +154,6 @@ Result<ChosenCalls> LastOf(const ReadCalls& read, const SequenceAsked& asked) {
     const ReadCommunicator& from = read.communicators[communicator];
     SequenceCommunicator to{.name = from.name, .ranks = {}};
     to.id = static_cast<std::uint32_t>(sequence.communicators.size());
-    to.counts = from.counts;
-    to.first = ranges.contains({communicator, -1, -1}) ? ranges[{communicator, -1, -1}].begin : 0;
     for (const auto& member : from.members) to.ranks.push_back(rank_of.at(*member));
     communicators[communicator] = to.id;
     sequence.communicators.push_back(std::move(to));
@@ -170,6 +168,15 @@ Result<ChosenCalls> LastOf(const ReadCalls& read, const SequenceAsked& asked) {
     };
     return fields(a) < fields(b);
   });
+  // What shares a number is told apart by its place among those; together they count from 0.
+  std::map<Counter, std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t>> number_of;
+  for (const std::vector<ReadCall>& made : read.calls)
+    for (const ReadCall& call : made)
+      if (call.number >= ranges[CounterOf(call)].begin) number_of[CounterOf(call)][{call.number, call.part}] = 0;
+  for (auto& [counter, numbers] : number_of) {
+    std::uint32_t next = 0;
+    for (auto& [number, index] : numbers) index = next++;
+  }
   for (const std::uint32_t caller : order) {
     std::vector<SequenceStep>& steps = sequence.steps.emplace_back();
     std::vector<std::uint64_t> streams, batches = {0};
@@ -184,13 +191,17 @@ Result<ChosenCalls> LastOf(const ReadCalls& read, const SequenceAsked& asked) {
         stream = communicator;
       else if (asked.streams == SequenceAsked::Streams::kAsLogged && told)
         stream = *call.stream;
-      steps.push_back({.communicator = communicator,
-                       .call = place->second,
-                       .stream = IndexIn(streams, stream),
-                       .batch = IndexIn(batches, call.batch),
-                       .number = static_cast<std::uint32_t>(call.number - range.begin),
-                       .checked = false,
-                       .at = call.at});
+      steps.push_back(
+          {.communicator = communicator,
+           .call = place->second,
+           .stream = IndexIn(streams, stream),
+           .batch = IndexIn(batches, call.batch),
+           .number = number_of.at(CounterOf(call)).at({call.number, call.part}),
+           .called = read.communicators[call.communicator].counts && call.call.operation != Operation::kSendRecv
+                         ? call.number
+                         : call.number - range.begin + 1,
+           .checked = false,
+           .at = call.at});
     }
   }
   if (sequence.size() == 0) return Error{"no calls are left of which all ranks are known", "", ""};
@@ -462,6 +473,12 @@ ReadCalls SequenceReader::OfRecorders() const {
       reduced = reduced || RowOf(made[i]->operation).needs_redop;
       if (!open[i]) ++over[own_key(call, *made[i])];
     }
+    std::set<std::uint32_t> first_block;
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> oldest;  // blocks in front of all else of their communicator
+    const auto is_first = [](const std::vector<ReadCall>& calls, std::size_t begin) {
+      return std::none_of(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(begin),
+                          [&](const ReadCall& call) { return call.communicator == calls[begin].communicator; });
+    };
     std::size_t block = 0;  // where what is launched as one begins
     for (std::size_t i = 0; i < trace.calls.size(); ++i) {
       const CallTrace::Call& call = trace.calls[i];
@@ -471,7 +488,16 @@ ReadCalls SequenceReader::OfRecorders() const {
         block = out.size();
       if (call.coalesced) {
         ++batch;
-        for (std::size_t of_block = block; of_block < out.size(); ++of_block) out[of_block].batch = batch;
+        std::map<Counter, std::int64_t> parts;
+        for (std::size_t of_block = block; of_block < out.size(); ++of_block) {
+          out[of_block].batch = batch;
+          if (out[of_block].call.operation != Operation::kSendRecv)
+            out[of_block].part = parts[CounterOf(out[of_block])]++;
+        }
+        // The oldest may have lost its first parts.
+        if (call.group < of_group.size() && block < out.size() && first_block.insert(call.group).second &&
+            is_first(out, block))
+          oldest.emplace_back(*of_group[call.group], batch);
         continue;
       }
       if (!made[i]) continue;
@@ -491,7 +517,28 @@ ReadCalls SequenceReader::OfRecorders() const {
                      .batch = 0,
                      .at = std::move(at)});
     }
+    for (const auto& cut : oldest) {
+      std::vector<ReadCall>& made_here = read.calls[caller];
+      const bool has_more = std::ranges::any_of(
+          made_here, [&](const ReadCall& one) { return one.communicator == cut.first && one.batch != cut.second; });
+      if (has_more) std::erase_if(made_here, [&](const ReadCall& one) { return one.batch == cut.second; });
+    }
   }
+  // Parts that are not even are not recorded.
+  std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t>, std::uint64_t> least;
+  bool uneven = false;
+  const auto key_of = [](const ReadCall& call) { return std::tuple(call.communicator, call.number, call.part); };
+  for (const std::vector<ReadCall>& calls : read.calls)
+    for (const ReadCall& call : calls) {
+      if (call.call.operation != Operation::kAllToAll) continue;
+      const auto [known, is_new] = least.emplace(key_of(call), call.call.count);
+      uneven = uneven || known->second != call.call.count;
+      known->second = std::min(known->second, call.call.count);
+    }
+  for (std::vector<ReadCall>& calls : read.calls)
+    for (ReadCall& call : calls)
+      if (call.call.operation == Operation::kAllToAll) call.call.count = least.at(key_of(call));
+  if (uneven) read.notes.emplace_back("recorders keep no splits: an uneven all-to-all has even parts (assumed)");
   if (rooted) read.notes.emplace_back("recorders keep no root: rank 0 of the group is assumed");
   if (reduced) read.notes.emplace_back("recorders keep no reduction: sums are assumed");
   if (skipped)

@@ -29,6 +29,7 @@ struct SequenceAsked {
 struct ReadCall {
   std::uint32_t communicator = 0;  ///< into ReadCalls::communicators
   std::int64_t number = 0;  ///< of the communicator's collectives, or of those between two ranks: alike on all of them
+  std::int64_t part = 0;    ///< of those that share a number, from 0
   Call call;
   std::optional<std::uint64_t> stream;  ///< nullopt: not told
   std::uint64_t batch = 0;              ///< those of one group call have the same; 0: alone

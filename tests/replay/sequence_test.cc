@@ -28,8 +28,7 @@ ReadCalls Numbered(std::vector<std::vector<std::int64_t>> numbers) {
 
 std::vector<std::int64_t> NumbersOf(const Sequence& sequence, std::size_t rank) {
   std::vector<std::int64_t> numbers;
-  for (const SequenceStep& step : sequence.steps[rank])
-    numbers.push_back(step.number + sequence.communicators[step.communicator].first);
+  for (const SequenceStep& step : sequence.steps[rank]) numbers.push_back(step.called);
   return numbers;
 }
 
@@ -42,13 +41,13 @@ Plan Letters(const std::vector<std::string>& ranks) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) all.push_back(static_cast<int>(rank));
   for (std::uint32_t i = 0; i < 3; ++i)
     sequence.communicators.push_back(
-        {.name = std::string("comm ") + static_cast<char>('a' + i), .ranks = all, .id = i, .first = 1});
+        {.name = std::string("comm ") + static_cast<char>('a' + i), .ranks = all, .id = i});
   for (const std::string& calls : ranks) {
     std::vector<SequenceStep>& steps = sequence.steps.emplace_back();
     std::vector<std::uint32_t> made(3);
     for (const char letter : calls) {
       const auto communicator = static_cast<std::uint32_t>(letter - 'a');
-      steps.push_back({.communicator = communicator, .number = made[communicator]++});
+      steps.push_back({.communicator = communicator, .number = made[communicator]++, .called = made[communicator]});
     }
   }
   Complete(sequence);
@@ -93,6 +92,17 @@ TEST_CASE("sequence: the last calls are the same numbers on all, with what some 
     for (std::size_t rank = 0; rank < row.wanted.size(); ++rank)
       CHECK(NumbersOf(chosen->sequence, rank) == row.wanted[rank]);
   }
+}
+
+TEST_CASE("sequence: parts of one number meet by their place in it", "[unit][replay]") {
+  ReadCalls read = Numbered({{1, 2, 2}, {1, 2}});
+  read.calls[0][2].part = 1;
+  const auto chosen = LastOf(read, {.last = 1});
+  REQUIRE(chosen);
+  CHECK(NumbersOf(chosen->sequence, 0) == std::vector<std::int64_t>{2, 2});
+  const auto differ = DisagreementsOf(chosen->sequence);
+  REQUIRE(differ.size() == 1);
+  CHECK(differ[0].sentence == "All-reduce #2 of comm a is made by rank 0 and not by rank 1.");
 }
 
 TEST_CASE("sequence: a member that nothing shows is asked for", "[unit][replay]") {
