@@ -263,9 +263,8 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   (line.damaged ? read_.tally.damaged : claimed ? read_.tally.claimed : read_.tally.plain) += line.bytes;
   const auto is_asked_for = [&](std::uint32_t id) { return id < first_mark_id_; };
   const auto first_hit = yield.hits.begin() + line.hits;
-  if (peeled.bar.empty() && (!line.context || claimed) &&
-      std::none_of(first_hit, first_hit + line.hit_count, is_asked_for))
-    return;
+  // A line with a format's mark that no format takes is as plain as any other.
+  if (peeled.bar.empty() && claimed && std::none_of(first_hit, first_hit + line.hit_count, is_asked_for)) return;
   LogMessage message;
   message.component = line.bulk ? bulk.component : Component::kAny;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {
@@ -282,7 +281,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
     work.text = std::string(peeled.bar);
     sink_.Add(EventFrom(bar, std::move(work)));
   }
-  if (message.hits.empty() && (!line.context || claimed)) return;
+  if (message.hits.empty() && claimed) return;
   if (record.text.size() > kCitedBytes) message.text = std::string(record.text.substr(0, kLineCap));
   message.sampled = line.sampled && message.hits.empty();
   sink_.Add(EventFrom(record, std::move(message)));

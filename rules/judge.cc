@@ -150,7 +150,8 @@ void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Findin
 }
 
 /// A complaint that the work outlived is a note: its process neither ended nor stood still because of it. Not of the
-/// kernel or of a tool, whose lines are not in the job's order, and not where the line alone names the first cause.
+/// kernel or of a tool, whose lines are not in the job's order; and where the line alone names the first cause, only
+/// what went on for long.
 void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findings) {
   std::map<std::string_view, EventIndex> last;
   for (const LineMatch& match : evidence.matches) {
@@ -160,9 +161,13 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
   }
   for (Finding& finding : findings) {
     const auto line = last.find(finding.rule);
-    if (finding.cause.empty() || finding.strength == Strength::kDecisive || line == last.end()) continue;
+    if (finding.cause.empty() || line == last.end()) continue;
     const What& what = evidence.timeline.events[line->second].what;
-    if (!IsOfKernel(what) && !IsOfHost(what) && evidence.course.WentOn(line->second))
+    if (finding.strength == Strength::kDecisive &&
+        (IsOfKernel(what) || IsOfHost(what) || !evidence.course.LongOutlived(line->second)))
+      continue;
+    const bool came_up = finding.strength == Strength::kHint && evidence.course.ServedAfter(line->second);
+    if (!IsOfKernel(what) && !IsOfHost(what) && (came_up || evidence.course.WentOn(line->second)))
       finding.explained_by = "work-went-on";
     else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second))
       finding.explained_by = "program-had-ended";
@@ -184,10 +189,30 @@ void NoteWhatFollowsATimeOut(const Evidence& evidence, std::vector<Finding>& fin
   }
 }
 
+/// The agent on whose host the store lives ends with its workers, and the agents of the other hosts lose it: behind a
+/// worker's bad end a network that fails says nothing new.
+void NoteWhatFollowsAWorker(const Evidence& evidence, std::vector<Finding>& findings) {
+  const std::vector<Event>& events = evidence.timeline.events;
+  const auto ended = std::ranges::find_if(events, [](const Event& event) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    return exit != nullptr && exit->reporter == "torchelastic" && IsBadExit(event.what) &&
+           exit->signal.value_or(0) != 15;
+  });
+  if (ended == events.end()) return;
+  for (Finding& finding : findings) {
+    const auto shown = FirstEvent(finding);
+    if (Is(evidence.book, finding, "aftermath") && LayerOf(evidence.book, finding) == "network" &&
+        finding.strength != Strength::kDecisive && finding.explained_by.empty() && shown &&
+        evidence.timeline.Order(static_cast<EventIndex>(ended - events.begin()), *shown) == std::partial_ordering::less)
+      finding.explained_by = "worker-ended";
+  }
+}
+
 /// The only candidate, beside a sign of failure that is not older than it, decides: something has to be the cause.
 void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings) {
   if (!evidence.course.failed()) return;
   Finding* lone = nullptr;
+  std::string_view cause;
   for (Finding& finding : findings) {
     if (finding.cause.empty() || !finding.explained_by.empty()) continue;
     // States of hosts beside the job's log are no rivals.
@@ -195,9 +220,11 @@ void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings)
         !finding.citations.empty() &&
         finding.citations.front().where.input != evidence.timeline.events[*evidence.course.since()].where.input;
     if (finding.strength == Strength::kHint && elsewhere) continue;
-    if (evidence.book.FindRule(finding.rule) == nullptr) return;
-    if (lone != nullptr && lone->cause != finding.cause) return;
-    if (lone == nullptr || finding.confidence > lone->confidence) lone = &finding;
+    const bool relation = evidence.book.FindRule(finding.rule) == nullptr;
+    if (relation && finding.strength != Strength::kHint) return;
+    if (!cause.empty() && cause != finding.cause) return;
+    cause = finding.cause;
+    if (!relation && (lone == nullptr || finding.confidence > lone->confidence)) lone = &finding;
   }
   if (lone == nullptr || lone->confidence >= thresholds::kLeastConfidence ||
       lone->confidence < thresholds::kLeastOfALone)
@@ -727,6 +754,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   LiftHints(evidence, findings);
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
   LiftStops(evidence, findings);
+  NoteWhatFollowsAWorker(evidence, findings);
   SetAside(timeline, evidence.book, findings);
   NoteWhatFollowsATimeOut(evidence, findings);
   LiftLoneCandidate(evidence, findings);

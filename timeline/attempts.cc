@@ -31,11 +31,17 @@ bool EndsTheJob(const Event& event) {
   return stopped != nullptr && stopped->by == "slurm";
 }
 
+/// One of several tasks ended; what follows is of the others.
+bool EndsATask(const What& what) {
+  const auto* exit = std::get_if<ProcessExit>(&what);
+  return exit != nullptr && (exit->reporter == "srun" || exit->reporter == "pals");
+}
+
 /// A process that nobody else started ended here, as far as its own line tells.
 bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
   return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) ||
-         std::holds_alternative<JobStopped>(event.what) || IsBadExit(event.what);
+         std::holds_alternative<JobStopped>(event.what) || (IsBadExit(event.what) && !EndsATask(event.what));
 }
 
 bool IsGoodExit(const What& what) {
@@ -59,10 +65,20 @@ std::set<std::string> ChildrenOfSeveral(const Timeline& timeline, std::uint32_t 
 
 bool IsOfJob(const Event& event) { return !IsOfHost(event.what) && !IsOfKernel(event.what); }
 
+/// A frame of a traceback, plain or in a box, which each rank that dies prints; a bar that others still draw; or what
+/// Weights & Biases prints as each of them leaves.
+bool IsOfAnyRank(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  constexpr std::string_view kBox = "\xe2\x94", kCorner = "\xe2\x95";  // U+2500 to U+257F
+  return text.starts_with(kBox) || text.starts_with(kCorner) || text.starts_with("File \"") ||
+         text.starts_with("wandb:") || text.find("%|") != std::string_view::npos;
+}
+
 /// A line without its numbers; empty: too little to know it by.
 std::string KnownBy(const Event& event) {
   constexpr std::size_t kLongest = 120;
   constexpr std::ptrdiff_t kLeastLetters = 8;
+  if (IsOfAnyRank(MessageOf(event))) return {};
   std::string shape = ShapeOf(std::string_view(event.text).substr(0, kLongest));
   const auto letters =
       std::ranges::count_if(shape, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });

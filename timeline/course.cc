@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "core/pattern.h"
 #include "timeline/goal.h"
+#include "timeline/shape.h"
 #include "timeline/streams.h"
 
 namespace inquest {
@@ -174,8 +176,36 @@ bool IsDeath(const What& what) {
          std::holds_alternative<JobStopped>(what) || IsBadExit(what);
 }
 
+bool Course::IsSchedulersStop(EventIndex event) const {
+  const std::vector<Event>& events = timeline_->events;
+  const auto stops = [&](EventIndex i) {
+    const auto* stopped = std::get_if<JobStopped>(&events[i].what);
+    return events[i].where == events[event].where && stopped != nullptr && stopped->by == "slurm";
+  };
+  return stops(event) || (event > 0 && stops(event - 1)) || (event + 1 < events.size() && stops(event + 1));
+}
+
+bool Course::OutlivedStop(EventIndex event) const {
+  constexpr std::chrono::minutes kGrace(2);
+  constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
+  const Event& stop = timeline_->events[event];
+  const auto behind = [&](std::span<const EventIndex> lines) {
+    const auto own = std::ranges::upper_bound(lines, event);
+    return std::span(own, lines.end());
+  };
+  const std::span<const EventIndex> counted = behind(CountedIn(stop.where.input));
+  if (counted.empty()) return false;
+  // By the program's own clock: the scheduler's may be of another zone.
+  const auto &first = timeline_->events[counted.front()].at, &last = timeline_->events[counted.back()].at;
+  if (first && last && first->date == last->date) return last->at > first->at + kGrace;
+  const auto steps = std::ranges::count_if(
+      behind(work_), [&](EventIndex step) { return timeline_->events[step].where.input == stop.where.input; });
+  return steps >= kManySteps || static_cast<std::ptrdiff_t>(counted.size()) >= kManyRows;
+}
+
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
   const SourcePos where = timeline_->events[event].where;
+  if (IsSchedulersStop(event)) return OutlivedStop(event);
   if (WasIgnored(event)) return true;
   if (std::ranges::any_of(outlived_, [&](const LineSpan& span) { return span.Holds(where); })) return true;
   const auto soon = std::ranges::find_if(recovered_, [&](EventIndex other) {
@@ -191,7 +221,35 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     const auto first = std::ranges::upper_bound(counted, event), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
-  return SteppedOn(event, steps);
+  return SteppedOn(event, steps) || LoopWentOn(event);
+}
+
+bool Course::ServedAfter(EventIndex event, std::size_t times) const {
+  return static_cast<std::size_t>(std::ranges::count_if(served_, [&](EventIndex served) {
+           return served > event && timeline_->events[served].where.input == timeline_->events[event].where.input;
+         })) >= times;
+}
+
+bool Course::LoopWentOn(EventIndex event) const {
+  if (died_) return false;
+  if (ServedAfter(event, kStepsThatUndo)) return true;
+  const std::uint32_t input = timeline_->events[event].where.input;
+  const auto behind = std::ranges::upper_bound(loops_, event, {}, &Bar::event);
+  return std::any_of(loops_.begin(), behind, [&](const Bar& before) {
+    return timeline_->events[before.event].where.input == input &&
+           std::any_of(behind, loops_.end(), [&](const Bar& after) {
+             return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
+                    timeline_->events[after.event].where.input == input;
+           });
+  });
+}
+
+bool Course::LongOutlived(EventIndex event) const {
+  constexpr std::ptrdiff_t kManySteps = 16;
+  const auto behind = std::ranges::upper_bound(work_, event);
+  return LoopWentOn(event) || std::count_if(behind, work_.end(), [&](EventIndex step) {
+                                return timeline_->events[step].where.input == timeline_->events[event].where.input;
+                              }) >= kManySteps;
 }
 
 bool Course::WasIgnored(EventIndex event) const {
@@ -279,6 +337,22 @@ void Course::DateTrouble() {
   if (!given_up_) given_up_ = raised_at;
 }
 
+namespace {
+
+constexpr std::size_t kMostBars = 4096;
+
+/// `Train:  20%|##        | 375/1881 [3:40:16<`: what is counted, and how far; nullopt: it does not say of how many.
+std::optional<std::pair<std::string, std::uint64_t>> ReadBar(std::string_view text) {
+  static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[)");
+  const auto match = kBar.Search(text);
+  if (!match || !match->number(2)) return std::nullopt;
+  const auto front = static_cast<std::size_t>(match->text(0).data() - text.data());
+  return std::pair(ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
+                   static_cast<std::uint64_t>(*match->number(2)));
+}
+
+}  // namespace
+
 void Course::ReadWork(std::span<const Told> told) {
   Counters counters;
   struct Counted {
@@ -291,7 +365,13 @@ void Course::ReadWork(std::span<const Told> told) {
     if (line.what != Told::What::kWork) continue;
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
-    if (line.kind == "bar") lines.push_back({&line, nullptr});
+    if (line.kind == "serving") served_.push_back(line.event);
+    if (line.kind == "bar") {
+      lines.push_back({&line, nullptr});
+      const std::string_view text = MessageOf(timeline_->events[line.event]);
+      if (auto bar = ReadBar(text); bar && loops_.size() < kMostBars)
+        loops_.push_back({line.event, std::move(bar->first), bar->second});
+    }
     if (IsStep(line.kind) || line.kind == "rows")
       lines.push_back({&line, counters.Take(timeline_->events[line.event])});
   }
@@ -316,6 +396,7 @@ void Course::ReadSigns(std::span<const Told> told) {
         outlived_.push_back({event.where.input, raised->begin.line, event.where.line});
     }
   std::ranges::sort(ignored_);
+  died_ = std::ranges::any_of(timeline_->events, [](const Event& event) { return IsDeath(event.what); });
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);
@@ -328,6 +409,20 @@ void Course::ReadSigns(std::span<const Told> told) {
     // Trouble of a host that no line of the job complains of did the job no harm.
     if (!IsOfKernel(timeline_->events[line.event].what)) First(since_, line.event);
   }
+}
+
+bool Course::IsOneOfMany(EventIndex event) const {
+  const Event& line = timeline_->events[event];
+  const std::span<const EventIndex> counted = CountedIn(line.where.input);
+  const auto next_step = std::ranges::lower_bound(counted, event);
+  if (next_step == counted.begin()) return false;
+  const std::string shape = ShapeOf(line.text);
+  return std::any_of(timeline_->events.begin(),
+                     timeline_->events.begin() + static_cast<std::ptrdiff_t>(*std::prev(next_step)),
+                     [&](const Event& other) {
+                       return other.where.input == line.where.input && other.text.size() < 2 * line.text.size() &&
+                              std::holds_alternative<LogMessage>(other.what) && ShapeOf(other.text) == shape;
+                     });
 }
 
 void Course::ReadEndings(std::span<const Told> told) {
@@ -377,7 +472,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
     const bool only_last = line.kind == "scores" || line.kind == kAtGoal || line.kind == "saved-once";
-    const bool of_anyone = line.kind == "shell" || only_last;
+    const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
+    if (line.kind == "figures" && IsOneOfMany(line.event)) continue;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;

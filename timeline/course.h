@@ -30,7 +30,7 @@ struct Told {
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
-                          ///< `leaving`, `shell`, `saved-once`, `scores`; else the rule
+                          ///< `leaving`, `shell`, `figures`, `saved-once`, `scores`; else the rule
   std::optional<int> percent = {};
   std::uint64_t number = 0;  ///< of a goal, whose kind is `epochs`, `steps` or `from`
   bool heavy = true;         ///< of a complaint: more than a hint
@@ -68,6 +68,11 @@ class Course {
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
   /// ignored it, or a thread died of it, or it was caught and logged, and its process printed on.
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
+  /// A server came up behind it in its input, or answered.
+  bool ServedAfter(EventIndex event, std::size_t times = 1) const;
+  /// So much was done behind it, by those who had complained or for lack of anybody who died, that it cannot have been
+  /// the end, whatever it says.
+  bool LongOutlived(EventIndex event) const;
   /// Python caught it where nothing can be done about it, and said so.
   bool WasIgnored(EventIndex event) const;
   /// Behind it in its input steps or rows of results were counted on, twice or more: whatever it began was over.
@@ -86,6 +91,14 @@ class Course {
   bool worked() const { return !work_.empty() || bars_; }
 
  private:
+  /// A scheduler's word that it ends the job. Who is told to end may count on until he is killed, half a minute later
+  /// or where sites give more time; so only work long after it is another job's.
+  bool IsSchedulersStop(EventIndex event) const;
+  bool OutlivedStop(EventIndex event) const;
+  /// A line of the same words stood in front of steps that were counted before this.
+  bool IsOneOfMany(EventIndex event) const;
+  /// A bar that stood in front of it moved on behind it, or a server answered, and nobody died.
+  bool LoopWentOn(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
   bool AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const;
   std::span<const EventIndex> CountedIn(std::uint32_t input) const;
@@ -101,8 +114,16 @@ class Course {
   bool bars_ = false;                                         ///< some progress bar moved, of a download perhaps
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
-  std::vector<EventIndex> recovered_, endings_, said_;        ///< said: endings in a program's own words
-  std::vector<SourcePos> ignored_;                            ///< lines of exceptions that Python ignored
+  std::vector<EventIndex> recovered_, served_;                ///< served: a server came up
+  struct Bar {
+    EventIndex event = 0;
+    std::string loop;  ///< what stands in front of it, and of how many
+    std::uint64_t count = 0;
+  };
+  std::vector<Bar> loops_;                  ///< bars that count, in order
+  bool died_ = false;                       ///< some process ended badly, gave up waiting, or was stopped
+  std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
+  std::vector<SourcePos> ignored_;          ///< lines of exceptions that Python ignored
   std::vector<LineSpan> outlived_;  ///< tracebacks that ended a thread, or were logged, and their process printed on
   std::optional<EventIndex> since_, first_time_out_;
   std::optional<Timestamp> onset_, given_up_;

@@ -67,6 +67,28 @@ std::optional<std::size_t> SizeOfHead(std::string_view text, std::string_view he
 }
 
 /// `[node1:4]: `, `worker-1  | `, `2031-02-03 04:05:06,789 - ERROR - `: the end of what is put in front of a line.
+/// Two processes wrote at once: `KeyErrorKeyError`.
+std::string_view Once(std::string_view type) {
+  const std::string_view half = type.substr(0, type.size() / 2);
+  return half.ends_with("Error") && type.substr(half.size()) == half ? half : type;
+}
+
+/// JAX raises these to show a stack, in front of the exception that they stand for.
+bool IsStandIn(std::string_view type) {
+  constexpr std::string_view kStandIns[] = {"JaxStackTraceBeforeTransformation", "UnfilteredStackTrace",
+                                            "SimplifiedTraceback"};
+  return std::ranges::any_of(kStandIns, [&](std::string_view name) { return type.ends_with(name); });
+}
+
+/// `W0405 06:07:08.123000 41200 torch/_dynamo/convert_frame.py:1233] `: glog's mark of a warning.
+bool IsOfWarning(std::string_view head) {
+  constexpr std::string_view kForm = "W0000 00:00:";
+  const std::size_t at = head.find_last_of('W', head.find(':'));
+  if (at == std::string_view::npos || head.size() < at + kForm.size()) return false;
+  return std::equal(kForm.begin(), kForm.end(), head.begin() + static_cast<std::ptrdiff_t>(at),
+                    [](char form, char c) { return form == '0' ? IsDigit(c) : form == c; });
+}
+
 bool IsHead(std::string_view head) {
   const std::size_t last = head.find_last_not_of(' ');
   return head.size() <= kLongestHead &&
@@ -184,11 +206,11 @@ struct OpenTraceback {
     return WaitIn(stack, places, std::move(event));
   }
   ExceptionRaised Close(const ExceptionLine& line) {
-    ExceptionRaised raised{.type = std::string(line.type),
+    ExceptionRaised raised{.type = std::string(Once(line.type)),
                            .message = std::string(line.message),
                            .frame = std::move(user_frame),
                            .stack = std::move(stack),
-                           .ignored = ignored,
+                           .ignored = ignored || IsOfWarning(head),
                            .chained_first = quoted,
                            .begin = begin,
                            .process = std::move(process),
@@ -445,7 +467,7 @@ class TracebackParser final : public Parser {
     const bool raised = !open_.empty();
     if (raised) {
       FlushPending(false, out);
-      pending_ = EventFrom(record, open_.back().Close(*line));
+      if (!IsStandIn(line->type)) pending_ = EventFrom(record, open_.back().Close(*line));
       open_.pop_back();
       for (OpenTraceback& open : open_) open.last_line = record.where.line;
     }

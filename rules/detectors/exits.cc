@@ -15,11 +15,12 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"ended-by-sigsegv", "reported", "who signal"}, {"ended-by-sigill", "reported", "who signal"},
-    {"ended-by-sigfpe", "reported", "who signal"},  {"ended-by-sigbus", "reported", "who signal"},
-    {"ended-by-sigkill", "reported", "who signal"}, {"ended-by-sigabrt", "reported", "who signal"},
-    {"ended-by-sigint", "reported", "who signal"},  {"ended-by-sighup", "reported", "who signal"},
-    {"ended-by-sigterm", "reported", "who signal"}, {"all-ranks-killed", "reported", "who signal"},
+    {"ended-by-sigsegv", "reported", "who signal"},   {"ended-by-sigill", "reported", "who signal"},
+    {"ended-by-sigfpe", "reported", "who signal"},    {"ended-by-sigbus", "reported", "who signal"},
+    {"ended-by-sigkill", "reported", "who signal"},   {"ended-by-sigabrt", "reported", "who signal"},
+    {"ended-by-sigint", "reported", "who signal"},    {"ended-by-sighup", "reported", "who signal"},
+    {"ended-by-sigterm", "reported", "who signal"},   {"all-ranks-killed", "reported", "who signal"},
+    {"killed-in-teardown", "reported", "who signal"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -53,6 +54,23 @@ bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
   if (!ended && timeline.job_hosts < 2) return false;
   constexpr std::size_t kLeast = 4;
   return ranks.size() >= kLeast && ranks.size() * 4 >= timeline.KnownRanks() * 3;
+}
+
+/// Whether a launcher that reports the ends in their order, srun or PALS, was ending the job before it killed the first
+/// of these: another process had failed, or the job was cancelled.
+bool AreOfTeardown(const Timeline& timeline, const std::vector<EventIndex>& killed) {
+  const auto in_order = [&](EventIndex i) {
+    const std::string& reporter = std::get<ProcessExit>(timeline.events[i].what).reporter;
+    return reporter == "srun" || reporter == "pals";
+  };
+  if (!std::ranges::all_of(killed, in_order)) return false;
+  const std::uint32_t input = timeline.events[killed.front()].where.input;
+  return std::any_of(timeline.events.begin(), timeline.events.begin() + static_cast<std::ptrdiff_t>(killed.front()),
+                     [&](const Event& event) {
+                       if (event.where.input != input) return false;
+                       const auto* stopped = std::get_if<JobStopped>(&event.what);
+                       return (stopped != nullptr && stopped->by == "slurm") || IsBadExit(event.what);
+                     });
 }
 
 std::vector<Relation> Run(const Evidence& evidence) {
@@ -95,12 +113,16 @@ std::vector<Relation> Run(const Evidence& evidence) {
     }
     found.Say("who", ranks.empty() ? "A process" : RanksInWords(ranks));
     found.Say("signal", std::to_string(signal));
-    if (signal == 9 && AreAll(timeline, ranks)) {
-      Found all = found;
-      all.Grade({"all-ranks-killed", "reported"});
-      all.culprits.clear();
-      out.push_back(std::move(all));
-    }
+    const auto by_launcher = [&](Found::Held held) {
+      Found killed = found;
+      killed.Grade(held);
+      killed.culprits.clear();
+      out.push_back(std::move(killed));
+    };
+    if (signal == 9 && AreAll(timeline, ranks)) by_launcher({"all-ranks-killed", "reported"});
+    const bool teardown = AreOfTeardown(timeline, events);
+    if (signal == 9 && teardown) by_launcher({"killed-in-teardown", "reported"});
+    if (signal == 15 && teardown) found.culprits.clear();
     out.push_back(std::move(found));
   }
   return out;
