@@ -41,6 +41,7 @@ Words Datatypes() { return NamesOf(kDatatypes, &DatatypeRow::name); }
 Words RedOps() { return {kRedOps.begin(), kRedOps.end()}; }
 Words EngineNames() { return {kEngineNames.begin(), kEngineNames.end()}; }
 Words ReplayFormats() { return {"text", "json"}; }
+Words StreamChoices() { return {"log", "one", "own"}; }
 Words TriageFormats() { return {"text", "json", "jsonl"}; }
 Words EvidenceFormats() { return {"text", "json", "html"}; }
 
@@ -154,6 +155,23 @@ Wanted SetShares(Options& options, const std::string& value) {
   if (!shares) return shares.error().message + (shares.error().hint.empty() ? "" : "; " + shares.error().hint);
   options.replay.hosts = *std::move(shares);
   return std::nullopt;
+}
+Wanted SetFor(Options& options, const std::string& value) {
+  options.replay.for_time = DurationOf(value);
+  for (const auto& [unit, seconds] : {std::pair{'m', 60}, {'h', 3600}, {'d', 86400}}) {
+    if (options.replay.for_time || !value.ends_with(unit)) continue;
+    if (const auto number = DurationOf(value.substr(0, value.size() - 1));
+        number && *number <= std::chrono::hours(24 * 365))
+      options.replay.for_time = *number * seconds;
+  }
+  const bool is_time = options.replay.for_time && options.replay.for_time->count() > 0;
+  return is_time ? Wanted() : "a time, such as 90s, 30m or 2h";
+}
+Wanted SetExport(Options& options, const std::string& value) {
+  options.replay.exported = value;
+  return value == kNcclTests || value.ends_with(".py")
+             ? Wanted()
+             : "the name of a script to write, that ends in .py, or nccl-tests";
 }
 Wanted SetMaster(Options& options, const std::string& value) {
   options.replay.master = ParseHostAndPort(value);
@@ -379,6 +397,8 @@ std::span<const Command> Commands() {
            "inquest replay job.log --hosts node07:8,node08:8\n"
            "inquest replay job.log --isolate\n"
            "inquest replay --ranks 8 --save-baseline good.json      later: --baseline good.json\n"
+           "inquest replay job.log --export repro.py\n"
+           "inquest replay nccl.*.log --last 5 --until-fails --for 2h\n"
            "inquest replay --op all-gather --count 4096 --ranks 4 --format json | jq -r '.trials[].verdict'",
        .words = {},
        .ids = "",
@@ -723,6 +743,46 @@ std::span<const Option> OptionTable() {
        "Say what would be run, and how each argument is known; run nothing",
        "replay",
        Set<kReplay, &ReplayOptions::dry_run, AsFlag>},
+      {"last",
+       0,
+       "N",
+       {},
+       "The last N calls of every communicator, per rank as the logs show them, instead of the one that failed",
+       "replay",
+       [](Options& options, const std::string& value) -> Wanted {
+         options.replay.last = WholeNumber<int>(value, 1 << 20);
+         return options.replay.last.value_or(0) > 0 ? Wanted() : "a whole number from 1";
+       }},
+      {"streams", 0, "WHICH", StreamChoices,
+       "Of --last: as the logs say, all calls of a rank on one, or an own one for each communicator [log]", "replay",
+       [](Options& options, const std::string& value) {
+         using Streams = SequenceAsked::Streams;
+         options.replay.streams = value == "one" ? Streams::kOne : value == "own" ? Streams::kOwn : Streams::kAsLogged;
+         return Wanted();
+       }},
+      {"until-fails",
+       0,
+       "",
+       {},
+       "Run it again and again until it fails, with the rate of failure",
+       "replay",
+       Set<kReplay, &ReplayOptions::until_fails, AsFlag>},
+      {"for", 0, "TIME", {}, "Run it again and again for so long, such as 90s, 30m or 2h", "replay", SetFor},
+      {"state",
+       0,
+       "FILE",
+       {},
+       "Where --until-fails and --for keep their counts, so that the same command goes on after an interrupt "
+       "[inquest-replay.state.json]",
+       "replay",
+       Set<kReplay, &ReplayOptions::state, AsText>},
+      {"export",
+       0,
+       "FILE.py|nccl-tests",
+       {},
+       "Write a torchrun script that does the same without inquest, or print the command of nccl-tests; run nothing",
+       "replay",
+       SetExport},
       {"fault",
        0,
        "SPEC",

@@ -15,6 +15,7 @@
 #include "core/result.h"
 #include "parsers/scan.h"
 #include "replay/plan.h"
+#include "replay/sequence_reader.h"
 #include "replay/speeds.h"
 #include "report/report.h"
 
@@ -54,9 +55,18 @@ struct CollectOptions {
 };
 
 /// What is not given is inferred or assumed.
+/// Of `--export`: nccl-tests' command instead of a script.
+inline constexpr std::string_view kNcclTests = "nccl-tests";
+
 struct ReplayOptions {
   GivenArguments given;
   std::string engine = "nccl", interface, faults, nccl_library, logs;
+  std::optional<int> last;  ///< `--last`: calls of every communicator, instead of the one that failed
+  SequenceAsked::Streams streams = SequenceAsked::Streams::kAsLogged;
+  bool until_fails = false;
+  std::optional<std::chrono::milliseconds> for_time;
+  std::string state = "inquest-replay.state.json";
+  std::string exported;  ///< `--export`: a script's path, or `nccl-tests`; empty: run it
   std::optional<int> iterations;
   std::optional<std::chrono::milliseconds> timeout, join_timeout;
   bool as_json = false, dry_run = false, share_gpu = false, isolate = false, verbose = false;

@@ -14,15 +14,19 @@
 #include "cli/console.h"
 #include "cli/interrupt.h"
 #include "cli/nccl_logs.h"
+#include "cli/read_again.h"
+#include "cli/replay_export.h"
 #include "cli/replay_nodes.h"
 #include "cli/replay_report.h"
 #include "cli/replay_runs.h"
 #include "cli/replay_speeds.h"
+#include "cli/report_file.h"
 #include "collect/child.h"
 #include "replay/faults.h"
 #include "replay/infer.h"
 #include "replay/ops.h"
 #include "replay/recipes.h"
+#include "replay/soak.h"
 #include "replay/supervisor.h"
 #include "report/terminal.h"
 
@@ -75,8 +79,29 @@ Plan PlanOfSpeeds(const ReplayOptions& options) {
   return plan;
 }
 
+/// The last calls of every communicator, which no timeline keeps: the inputs are read again.
+std::variant<Plan, CommandResult> PlanOfLast(const Options& options) {
+  const GivenArguments& given = options.replay.given;
+  if (given.operation || given.count || given.datatype || given.redop || given.root || given.peer || given.ranks)
+    return CouldNotRun({"--last replays the calls that the logs show, and they say what each is",
+                        "leave --op, --count, --dtype, --redop, --root, --peer and --ranks out", ""});
+  if (options.replay.isolate)
+    return CouldNotRun({"--isolate runs one call and not --last", "leave one of them out", ""});
+  std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
+  if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
+  const Analysis& analysis = std::get<Analysis>(analyzed);
+  SequenceReader reader(analysis.timeline, {.last = *options.replay.last, .streams = options.replay.streams});
+  if (const std::string why = ReadInputsAgain(options.analysis, analysis, CallTimes::kLeft, reader); !why.empty())
+    return CouldNotRun({why, "--last reads the inputs twice: give files that do not change", ""});
+  Result<Plan> plan = reader.Finish();
+  if (!plan) return CouldNotRun(plan.error());
+  return *std::move(plan);
+}
+
 /// What is assumed where neither a log nor an option says otherwise.
 std::variant<Plan, CommandResult> BasePlan(const Options& options) {
+  if (options.replay.last && !options.arguments.empty()) return PlanOfLast(options);
+  if (options.replay.last) return CouldNotRun({"--last needs logs or dumps", "inquest replay nccl.*.log --last 5", ""});
   if (!options.arguments.empty()) return PlanFromFiles(options);
   if (!options.replay.given.operation && AsksForSpeeds(options.replay)) return PlanOfSpeeds(options.replay);
   if (!options.replay.given.operation)
@@ -127,13 +152,16 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& option
   }
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
+  if (plan.sequence && std::ranges::any_of(*faults, [](const Fault& fault) { return fault.call.has_value(); }))
+    return Error{"a fault that changes the call needs one call, and --last has many", "leave one of them out", ""};
   plan.faults = std::move(*faults);
   plan.compare_descriptors =
       std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kUnchecked; }) == 0;
   if (options.share_gpu && plan.engine == "nccl")
     return SharingGpu(std::move(plan), fmt::format("{}", ::getpid()), inherited);
   // Who comes is known once they have.
-  return launch.count == 1 || options.dry_run ? WhereTheyWere(std::move(plan), launch, options) : plan;
+  const bool only_prints = options.dry_run || !options.exported.empty();
+  return launch.count == 1 || only_prints ? WhereTheyWere(std::move(plan), launch, options) : plan;
 }
 
 /// Beside this program, or where an installation has it.
@@ -226,6 +254,13 @@ IsolationSetup IsolationOf(ReplayRuns& runs, NcclLogs& logs, const Environment& 
   return isolation;
 }
 
+TrialOutcome TrialOf(Plan plan, RunOutcome run, const NcclLogs& logs, const AnalysisOptions& options) {
+  NcclLogs::Reading reading = plan.engine == "nccl" ? logs.Read(options) : NcclLogs::Reading();
+  // The end of a log of a run that passed looks like that of one that hangs.
+  if (run.verdict == RunVerdict::kPassed) reading.says.clear();
+  return {std::move(plan), std::move(run), std::move(reading.used), std::move(reading.says)};
+}
+
 std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const NcclLogs& logs,
                                     const AnalysisOptions& options) {
   std::vector<TrialOutcome> trials;
@@ -233,27 +268,97 @@ std::vector<TrialOutcome> RunTrials(const Plan& plan, ReplayRuns& runs, const Nc
     RunOutcome run = runs.Whole(one);
     const bool over = run.verdict == RunVerdict::kInterrupted || run.verdict == RunVerdict::kCouldNotRun ||
                       run.verdict == RunVerdict::kNodeLost;
-    NcclLogs::Reading reading = one.engine == "nccl" ? logs.Read(options) : NcclLogs::Reading();
-    // The end of a log of a run that passed looks like that of one that hangs.
-    if (run.verdict == RunVerdict::kPassed) reading.says.clear();
-    trials.push_back({std::move(one), std::move(run), std::move(reading.used), std::move(reading.says)});
+    trials.push_back(TrialOf(std::move(one), std::move(run), logs, options));
     if (over) break;
   }
   return trials;
 }
 
+ReportFile StateOf(const ReplayOptions& options) {
+  return {.path = options.state, .option = "--state", .mark = SoakState().schema};
+}
+
+/// Again and again; what is kept is kept after every run.
+Result<SoakOutcome> RunSoak(const Plan& plan, ReplayRuns& runs, const ReplayOptions& options) {
+  std::optional<SoakState> before;
+  std::error_code error;
+  if (fs::exists(options.state, error)) {
+    const std::string text = ReadSmallFile(options.state);
+    before = DecodeSoak(text);
+    if (!text.empty() && !before)
+      return Error{"it is no state of a replay", "give --state a name of its own", options.state};
+    if (before && !before->over && before->plan != PlanKey(plan))
+      return Error{"it is the state of another replay that is not over", "remove it, or give --state another name",
+                   options.state};
+  }
+  std::optional<Error> unkept;
+  const auto keep = [&](const SoakState& state) {
+    if (auto failed = WriteReportFile(StateOf(options), [&](const Sink& sink) { sink(Encode(state)); }))
+      unkept = failed;
+    if (ErrorIsTerminal()) WriteErr("\r\x1b[K" + Cut(InWords(state), 100));
+  };
+  SoakOutcome outcome = Soak(
+      plan, {.until_fails = options.until_fails, .for_time = options.for_time}, std::move(before),
+      [&](const Plan& one) { return runs.Whole(one); }, keep);
+  if (unkept) return *unkept;
+  return outcome;
+}
+
+/// 0 nothing failed, 1 something did, 2 interrupted before, 3 nothing could be run.
+int ExitStatus(const SoakOutcome& soak) {
+  enum : int { kPassed, kFailed, kUndecided, kCouldNotRun };
+  if (soak.state.failed > 0) return kFailed;
+  if (!soak.cannot.empty()) return soak.state.iterations() > 0 ? kUndecided : kCouldNotRun;
+  return soak.interrupted ? kUndecided : kPassed;
+}
+
+ReportFile ScriptOf(const ReplayOptions& options) {
+  return {.path = options.exported, .option = "--export", .mark = kReproMark};
+}
+
+/// A program of the user's own has the same ending.
+std::optional<Error> CheckScript(const ReplayOptions& options) {
+  if (options.exported.empty() || options.exported == kNcclTests) return std::nullopt;
+  std::error_code error;
+  if (!fs::is_regular_file(options.exported, error)) return CheckReportFile(ScriptOf(options), {});
+  const std::string head = ReadSmallFile(options.exported).substr(0, 1024);
+  if (head.empty() || head.find(kReproMark) != std::string::npos) return std::nullopt;
+  return Error{"it is there, and no script of ours", "give --export a name of its own", options.exported};
+}
+
+/// Writes the plan down for others, instead of running it.
+CommandResult Export(const Plan& plan, const ReplayOptions& options) {
+  if (const auto missing = WhyNotRunnable(plan)) return CouldNotRun(*missing);
+  CommandResult result;
+  if (options.exported == kNcclTests) {
+    Result<std::string> lines = NcclTestsLines(plan);
+    if (!lines) return CouldNotRun(lines.error());
+    result.out = *std::move(lines);
+    return result;
+  }
+  const std::string script = ReproScript(plan, Version(), fs::path(options.exported).filename().string());
+  const auto failed = WriteReportFile(ScriptOf(options), [&](const Sink& sink) { sink(script); });
+  return failed ? CouldNotRun(*failed) : result;
+}
+
 /// What node 0 does: plans, runs, reports. A number of the report is its status.
 CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
+  const bool only_prints = options.replay.dry_run || !options.replay.exported.empty();
   const auto cannot_begin = [&](CommandResult result, const std::string& complaint) {
-    if (!options.replay.dry_run) DismissOthers(options.replay, launch, fmt::format("node 0: {}", complaint));
+    if (!only_prints) DismissOthers(options.replay, launch, fmt::format("node 0: {}", complaint));
     return result;
   };
+  if (const auto refused = CheckScript(options.replay)) return CouldNotRun(*refused);
   std::variant<Plan, CommandResult> base = BasePlan(options);
   if (CommandResult* failed = std::get_if<CommandResult>(&base))
     return cannot_begin(std::move(*failed), "the logs could not be read, or name no collective");
+  if (options.replay.isolate && (options.replay.until_fails || options.replay.for_time))
+    return cannot_begin(CouldNotRun({"--isolate repeats by itself", "leave --until-fails and --for out", ""}),
+                        "--isolate repeats by itself");
   const Environment inherited = Inherited();
   Result<Plan> plan = PlanOf(std::get<Plan>(std::move(base)), launch, options.replay, inherited);
   if (!plan) return cannot_begin(CouldNotRun(plan.error()), plan.error().message);
+  if (!options.replay.exported.empty()) return Export(*plan, options.replay);
   const auto print = [&](const ReplayReport& report, int status) {
     return CommandResult{.status = status,
                          .out = options.replay.as_json
@@ -315,7 +420,17 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   };
   ReplayRuns runs([&](const Plan& one) { return nodes->Run(one, setup); }, at_once, inherited, *logs, witness);
   int status = 0;
-  if (options.replay.isolate) {
+  if (options.replay.until_fails || options.replay.for_time) {
+    const Plan one = Combinations(*plan, 1).front();
+    Result<SoakOutcome> soak = RunSoak(one, runs, options.replay);
+    if (!soak) return could_not_run(soak.error());
+    status = ExitStatus(*soak);
+    if (soak->telling)
+      report.trials.push_back(TrialOf(one, *std::exchange(soak->telling, std::nullopt), *logs, options.analysis));
+    report.soak = *std::move(soak);
+    report.state = options.replay.state;
+    report.status = status;
+  } else if (options.replay.isolate) {
     report.isolation =
         Isolate(Combinations(*plan, 1).front(), IsolationOf(runs, *logs, inherited, shown.nccl, options.analysis));
     if (!nodes->lost().empty())
@@ -354,7 +469,7 @@ CommandResult RunReplay(const Options& options) {
   const Result<Launch> launch = LaunchOf(options.replay);
   if (!launch) return CouldNotRun(launch.error());
   if (launch->index == 0) return RunAsCoordinator(options, *launch);
-  if (options.replay.dry_run) return {};
+  if (options.replay.dry_run || !options.replay.exported.empty()) return {};
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;

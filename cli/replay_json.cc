@@ -52,31 +52,73 @@ Json ToJson(const RankPlace& place, std::size_t rank) {
           {"env", place.env}};
 }
 
+Json ToJson(const Sequence& sequence) {
+  Json communicators = Json::array(), ranks = Json::array(), differ = Json::array();
+  for (const SequenceCommunicator& communicator : sequence.communicators)
+    communicators.push_back({{"name", communicator.name}, {"ranks", communicator.ranks}});
+  for (const auto& of_rank : sequence.steps) {
+    Json steps = Json::array();
+    for (const SequenceStep& step : of_rank)
+      steps.push_back({{"communicator", step.communicator},
+                       {"call", Describe(sequence.calls[step.call])},
+                       {"number", step.called},
+                       {"stream", step.stream},
+                       {"group_call", step.batch > 0 ? Json(step.batch) : Json(nullptr)},
+                       {"source", step.at && !step.at->path.empty() ? Json(step.at->path) : Json(nullptr)},
+                       {"line", step.at && !step.at->path.empty() ? Json(step.at->line) : Json(nullptr)}});
+    ranks.push_back(steps);
+  }
+  for (const Disagreement& one : DisagreementsOf(sequence)) differ.push_back(one.sentence);
+  return {{"rule", OrNull(sequence.rule)}, {"communicators", communicators}, {"ranks", ranks}, {"differences", differ}};
+}
+
+Json ToJson(const SoakOutcome& soak, const std::string& state) {
+  const RateInterval interval = WilsonInterval(soak.state.failed, soak.state.iterations());
+  const std::uint64_t all = soak.state.iterations();
+  return {{"iterations", all},
+          {"failed", soak.state.failed},
+          {"rate", all > 0 ? Json(static_cast<double>(soak.state.failed) / static_cast<double>(all)) : Json(nullptr)},
+          {"low", interval.low},
+          {"high", interval.high},
+          {"confidence", 0.95},
+          {"first_failed", soak.state.first_failed ? Json(*soak.state.first_failed) : Json(nullptr)},
+          {"first_sentence", OrNull(soak.state.sentence)},
+          {"runs", soak.state.runs},
+          {"verdicts", soak.state.verdicts},
+          {"time_s", Seconds(soak.state.time)},
+          {"resumed", soak.resumed},
+          {"interrupted", soak.interrupted},
+          {"stopped_by", OrNull(soak.cannot)},
+          {"state", state}};
+}
+
 Json ToJson(const Plan& plan) {
   const ReplayOp& op = RowOf(plan.operation.value);
   const auto same = [](auto value) { return value; };
   const auto name = [](auto value) { return std::string(Name(value)); };
   Json places = Json::array();
   for (std::size_t rank = 0; rank < plan.places.size(); ++rank) places.push_back(ToJson(plan.places[rank], rank));
-  const bool counts = op.operation != Operation::kBarrier && plan.count.value > 0;
-  return {{"op", plan.has_operation() ? ArgumentOf(plan.operation, name) : Json(nullptr)},
-          {"count", counts ? ArgumentOf(plan.count, same) : Json(nullptr)},
-          {"dtype", op.operation == Operation::kBarrier ? Json(nullptr) : ArgumentOf(plan.datatype, name)},
-          {"redop", op.needs_redop ? ArgumentOf(plan.redop, name) : Json(nullptr)},
-          {"root", op.needs_root ? ArgumentOf(plan.root, same) : Json(nullptr)},
-          {"peer", op.needs_peer ? ArgumentOf(plan.peer, same) : Json(nullptr)},
-          {"ranks", plan.ranks.value > 0 ? ArgumentOf(plan.ranks, same) : Json(nullptr)},
-          {"at_least", plan.at_least > 0 ? Json(plan.at_least) : Json(nullptr)},
-          {"nodes", ArgumentOf(plan.nodes, same)},
-          {"splits", plan.splits},
-          {"engine", plan.engine},
-          {"options", plan.options},
-          {"env", plan.env},
-          {"places", places},
-          {"iterations", plan.iterations},
-          {"timeout_s", Seconds(plan.deadlines.each)},
-          {"notes", plan.notes},
-          {"cannot", plan.cannot}};
+  const bool single = !plan.sequence, counts = single && op.operation != Operation::kBarrier && plan.count.value > 0;
+  return {
+      {"op", plan.has_operation() ? ArgumentOf(plan.operation, name) : Json(nullptr)},
+      {"count", counts ? ArgumentOf(plan.count, same) : Json(nullptr)},
+      {"dtype", plan.sequence || op.operation == Operation::kBarrier ? Json(nullptr) : ArgumentOf(plan.datatype, name)},
+      {"redop", single && op.needs_redop ? ArgumentOf(plan.redop, name) : Json(nullptr)},
+      {"root", single && op.needs_root ? ArgumentOf(plan.root, same) : Json(nullptr)},
+      {"peer", single && op.needs_peer ? ArgumentOf(plan.peer, same) : Json(nullptr)},
+      {"ranks", plan.ranks.value > 0 ? ArgumentOf(plan.ranks, same) : Json(nullptr)},
+      {"at_least", plan.at_least > 0 ? Json(plan.at_least) : Json(nullptr)},
+      {"nodes", ArgumentOf(plan.nodes, same)},
+      {"splits", plan.splits},
+      {"sequence", plan.sequence ? ToJson(*plan.sequence) : Json(nullptr)},
+      {"engine", plan.engine},
+      {"options", plan.options},
+      {"env", plan.env},
+      {"places", places},
+      {"iterations", plan.iterations},
+      {"timeout_s", Seconds(plan.deadlines.each)},
+      {"notes", plan.notes},
+      {"cannot", plan.cannot}};
 }
 
 Json ToJson(const RankOutcome& rank) {
@@ -144,11 +186,23 @@ Json ToJson(const TrialOutcome& trial) {
   if (const auto& b = run.bandwidth)
     bandwidth = {{"bytes", b->bytes},          {"first_s", Seconds(b->first)},   {"best_s", Seconds(b->best)},
                  {"mean_s", Seconds(b->mean)}, {"algorithm_gb_s", b->algorithm}, {"bus_gb_s", b->bus}};
-  return {{"call", Describe(CallOf(trial.plan))},
+  Json waiting = Json::array();
+  for (const Waiting& w : run.waiting)
+    waiting.push_back({{"rank", w.rank},
+                       {"stream", w.stream},
+                       {"step", w.step},
+                       {"call", w.call},
+                       {"waits_for", w.for_ranks},
+                       {"never_made_by", w.never},
+                       {"source", w.at && !w.at->path.empty() ? Json(w.at->path) : Json(nullptr)},
+                       {"line", w.at && !w.at->path.empty() ? Json(w.at->line) : Json(nullptr)}});
+  return {{"call", TitleOf(trial.plan)},
           {"verdict", Name(run.verdict)},
           {"sentence", run.sentence},
           {"notes", run.notes},
           {"blamed", blamed},
+          {"cycle", run.cycle},
+          {"waiting", waiting},
           {"bandwidth", bandwidth},
           {"took_s", Seconds(run.took)},
           {"event_s", run.verdict == RunVerdict::kPassed ? Json(nullptr) : Seconds(run.event_at)},
@@ -238,6 +292,7 @@ std::string_view OutcomeOf(const ReplayReport& report) {
   // A link that is slow is no repetition of what hung.
   if (report.speeds && ExitStatus(report.speeds->compared) == 1) return "slow";
   if (report.speeds) return kOutcomes[ExitStatus(report.speeds->compared)];
+  if (report.status) return kOutcomes[*report.status];
   if (report.isolation) return kOutcomes[ExitStatus(*report.isolation)];
   return report.trials.empty() ? "dry-run" : kOutcomes[ExitStatus(report.trials)];
 }
@@ -260,6 +315,7 @@ std::string ReplayJson(const ReplayReport& report, std::string_view tool_version
       {"nccl_tests", OrNull(command)},
       {"conclusion", OrNull(Conclusion(report))},
       {"trials", trials},
+      {"soak", report.soak ? ToJson(*report.soak, report.state) : Json(nullptr)},
       {"isolation", report.isolation ? ToJson(*report.isolation) : Json(nullptr)},
       {"speeds", report.speeds ? ToJson(*report.speeds) : Json(nullptr)}};
   return document.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";

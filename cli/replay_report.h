@@ -7,6 +7,7 @@
 
 #include "replay/isolate.h"
 #include "replay/outcome.h"
+#include "replay/soak.h"
 #include "replay/speeds.h"
 #include "report/report.h"
 
@@ -33,7 +34,10 @@ struct ReplayReport {
   std::vector<TrialOutcome> trials;  ///< empty: a dry run, or an isolation
   std::optional<IsolationOutcome> isolation = {};
   std::optional<SpeedReport> speeds = {};
-  std::vector<ReportNode> nodes = {};  ///< empty: this host alone, or a dry run
+  std::optional<SoakOutcome> soak = {};  ///< of many runs; `trials` has the one that tells most
+  std::string state = {};                ///< where its counts are
+  std::optional<int> status = {};        ///< its exit status
+  std::vector<ReportNode> nodes = {};    ///< empty: this host alone, or a dry run
 };
 
 /// Of several combinations: the picture of the first that broke, or of all.

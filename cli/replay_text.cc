@@ -189,11 +189,29 @@ void AppendPlaces(std::string& text, const Plan& plan, const TextStyle& style) {
   }
 }
 
+/// Its communicators, and of some ranks what they call in which order.
+void AppendSequence(std::string& text, const Sequence& sequence, const TextStyle& style) {
+  text += Cut(Sanitize(fmt::format("  {:<7} {}", "calls", Describe(sequence))), style.width) + "\n";
+  for (std::size_t i = 0; i < std::min(sequence.communicators.size(), kShownLinks); ++i)
+    text += Cut(Sanitize(fmt::format("  {:<7} {}: ranks {}", "comm", sequence.communicators[i].name,
+                                     FoldRanks(sequence.communicators[i].ranks))),
+                style.width) +
+            "\n";
+  for (std::size_t rank = 0; rank < std::min(sequence.steps.size(), kShownLines); ++rank) {
+    std::string line = fmt::format("rank {} calls", rank);
+    for (const SequenceStep& step : sequence.steps[rank])
+      line += fmt::format(" {}{};", step.stream > 0 ? fmt::format("[stream {}] ", step.stream) : "",
+                          InWords(sequence, step));
+    AppendWrapped(text, line, style, "  ");
+  }
+}
+
 void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& style) {
   for (const ArgumentLine& line : Arguments(report.plan)) {
     text += fmt::format("  {:<7} {:<14} {}\n", line.name, line.value, Sanitize(line.origin));
     if (line.sweep.size() > 1) text += fmt::format("  {:<7} {:<14} tried: {}\n", "", "", fmt::join(line.sweep, ", "));
   }
+  if (report.plan.sequence) AppendSequence(text, *report.plan.sequence, style);
   text += fmt::format("  {:<7} {:<14} {}\n", "engine", report.plan.engine, Sanitize(report.engine));
   for (const ReportNode& node : report.nodes)
     text += Cut(fmt::format("  {:<7} {:<14} {}, {}", "", Sanitize(node.address), Sanitize(node.name),
@@ -207,11 +225,47 @@ void AppendPlan(std::string& text, const ReplayReport& report, const TextStyle& 
   if (!report.engine_tests.empty()) AppendWrapped(text, report.engine_tests, style, "  ");
 }
 
+/// A row for each call that a rank is in.
+void AppendWaiting(std::string& text, const RunOutcome& run, const TextStyle& style) {
+  if (run.waiting.empty()) return;
+  text += "\nWhere the ranks stand\n";
+  const bool several = std::ranges::any_of(run.waiting, [](const Waiting& w) { return w.stream > 0; });
+  std::size_t shown = 0;
+  for (const Waiting& w : run.waiting) {
+    if (shown++ == kShownRanks) {
+      text += fmt::format("  and {} more in --format json\n", run.waiting.size() - kShownRanks);
+      break;
+    }
+    std::string line = fmt::format("rank {}, call {}", w.rank, w.step);
+    if (several) line += fmt::format(" on stream {}", w.stream);
+    if (!w.for_ranks.empty()) line += fmt::format(", waits for rank {}", FoldRanks(w.for_ranks));
+    if (!w.never.empty()) line += fmt::format(", never made by rank {}", FoldRanks(w.never));
+    line += fmt::format(": {}", w.call);
+    if (w.at && !w.at->path.empty()) line += fmt::format(", {}:{}", w.at->path, w.at->line);
+    AppendWrapped(text, line, style, "  ");
+  }
+}
+
+void AppendSoak(std::string& text, const ReplayReport& report, const TextStyle& style) {
+  const SoakOutcome& soak = *report.soak;
+  text += Bold(InWords(soak.state), style) + "\n";
+  const double seconds = Seconds(soak.state.time);
+  AppendWrapped(
+      text,
+      fmt::format("{} run{} in {}{}{}. The counts are in {}.", soak.state.runs, soak.state.runs == 1 ? "" : "s",
+                  seconds < 600 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.1f} h", seconds / 3600),
+                  soak.resumed ? ", gone on with after an interrupt" : "",
+                  soak.interrupted ? "; interrupted: the same command goes on" : "", report.state),
+      style);
+  if (!soak.cannot.empty()) AppendWrapped(text, "Nothing could be run after that: " + soak.cannot, style);
+  if (soak.state.failed > 0 && soak.resumed) AppendWrapped(text, "The first: " + soak.state.sentence, style);
+  text += "\n";
+}
+
 void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& style) {
   const RunOutcome& run = trial.run;
   text +=
-      Bold(fmt::format("{}  {}, {} ranks", Headline(run.verdict), Describe(CallOf(trial.plan)), trial.plan.ranks.value),
-           style) +
+      Bold(fmt::format("{}  {}, {} ranks", Headline(run.verdict), TitleOf(trial.plan), trial.plan.ranks.value), style) +
       "\n";
   AppendWrapped(text, run.sentence, style);
   for (const std::string& note : run.notes) AppendWrapped(text, note, style);
@@ -228,6 +282,7 @@ void AppendTrial(std::string& text, const TrialOutcome& trial, const TextStyle& 
   }
   if (!run.ranks.empty() && run.ranks[0].pid > 0) {
     text += "\nSeconds until each step was reached; > for how long the rank was in it\n" + Picture(run);
+    AppendWaiting(text, run, style);
     AppendLinks(text, run);
     AppendThreads(text, run, style);
     AppendDumps(text, run, style);
@@ -297,7 +352,7 @@ void AppendIsolation(std::string& text, const IsolationOutcome& isolation, const
 
 std::string NcclTestsCommand(const Plan& plan) {
   const ReplayOp& op = RowOf(plan.operation.value);
-  if (op.nccl_tests.empty() || WhyNotRunnable(plan)) return "";
+  if (plan.sequence || op.nccl_tests.empty() || WhyNotRunnable(plan)) return "";
   const Call call = CallOf(plan);
   const std::uint64_t bytes = op.bandwidth_elements(call, plan.ranks.value) * BytesOf(call.datatype);
   return fmt::format("timeout 60 ./build/{} -g {} -b {} -e {} -d {}{} -w 1 -n 5", op.nccl_tests, plan.ranks.value,
@@ -330,7 +385,8 @@ std::string Conclusion(const ReplayReport& report) {
 
 std::string ReplayText(const ReplayReport& report, const TextStyle& style, ReplayDetail detail) {
   std::string text;
-  if (const std::string words = Conclusion(report); !words.empty()) {
+  if (report.soak) AppendSoak(text, report, style);
+  if (const std::string words = report.soak ? "" : Conclusion(report); !words.empty()) {
     text += Bold(words, style) + "\n";
     if (report.trials.size() > 1) AppendTable(text, report, style);
     text += "\n";

@@ -42,6 +42,8 @@ struct CallBatch {
     std::uint32_t process = 0;  ///< into processes
     std::uint64_t pointer = 0;
     std::int32_t nranks = 0;  ///< 0: not printed
+    std::uint64_t stream =
+        0;  ///< on which these calls are: a communicator with two streams is here twice; 0: the default
   };
   std::vector<Process> processes;
   std::vector<Comm> comms;

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "replay/call.h"
 #include "replay/phase.h"
+#include "replay/sequence.h"
 
 namespace inquest {
 
@@ -33,6 +34,7 @@ class Store {
 struct SessionSetup {
   int rank = 0, nranks = 1;
   Call call;
+  std::optional<SequenceWork> sequence = {};   ///< instead of the call
   std::map<std::string, std::string> options;  ///< of the engine: `interface`, `library`, `device`; the plan fills them
   std::chrono::milliseconds
       patience{};  ///< longer than every deadline: the library must not give up before the supervisor does
@@ -50,6 +52,7 @@ struct WrongData {
   std::uint64_t elements = 0;  ///< how many are wrong
   std::uint64_t first = 0;     ///< index of the first, in the output
   std::string wanted, got;
+  std::optional<std::uint32_t> step = {};  ///< of a sequence: the rank's step that it came out of
 };
 
 /// What an engine is made of on one host.
@@ -59,7 +62,8 @@ struct EngineProbe {
   std::optional<int> nccl = {};  ///< NCCL's own number of the version: 22809
 };
 
-/// One rank's use of an engine. All but async_error and Abort are called from the worker's main thread.
+/// One rank's use of an engine, for one call or for a sequence of them: then kEnqueued begins a whole pass of it, and
+/// kCompleted is its end. All but async_error, progress and Abort are called from the worker's main thread.
 class Session {
  public:
   virtual ~Session() = default;
@@ -74,6 +78,8 @@ class Session {
   virtual std::optional<WrongData> wrong_data() const = 0;
   /// How long the last completed iteration took on the device, from kEnqueued; nullopt: ask the clock.
   virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
+  /// Of a sequence: how far this pass is. From another thread, at any time.
+  virtual SequenceProgress progress() const { return {}; }
   /// What a reader must know of this run: library and version, interface, `via` lines. One sentence an entry.
   virtual std::vector<std::string> Describe() const = 0;
   /// What the library was last heard to say of what went wrong; empty: nothing. From another thread, at any time; takes

@@ -12,6 +12,7 @@
 
 #include "replay/links.h"
 #include "replay/ops.h"
+#include "replay/sequence_judgement.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -131,8 +132,15 @@ Judgement OfMismatch(const RunOutcome& run, const Plan& plan) {
   return judgement;
 }
 
-Judgement OfWrongData(const RunOutcome& run, const RankOutcome& rank) {
+Judgement OfWrongData(const RunOutcome& run, const RankOutcome& rank, const Plan& plan) {
   const WrongData& data = *rank.wrong_data;
+  const auto own = static_cast<std::size_t>(rank.rank);
+  if (plan.sequence && data.step && *data.step < plan.sequence->steps[own].size())
+    return {RunVerdict::kWrongData,
+            fmt::format("Rank {}{} got wrong data out of {}: element {} is {}, not {}; {} element{} wrong.", rank.rank,
+                        On(run, rank), InWordsWhole(*plan.sequence, plan.sequence->steps[own][*data.step]), data.first,
+                        data.got, data.wanted, data.elements, data.elements == 1 ? " is" : "s are"),
+            {{.rank = rank.rank, .to = {}}}};
   return {RunVerdict::kWrongData,
           fmt::format("Rank {}{} got wrong data in #{}: element {} is {}, not {}; {} element{} wrong.", rank.rank,
                       On(run, rank), rank.doing.iteration, data.first, data.got, data.wanted, data.elements,
@@ -282,6 +290,8 @@ Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseco
     if (behind == nullptr || IsBefore(rank.doing, behind->doing)) behind = &rank;
     if (ahead == nullptr || IsBefore(ahead->doing, rank.doing)) ahead = &rank;
   }
+  if (plan.sequence && (behind->doing.phase == Phase::kStarted || behind->doing.phase == Phase::kCompleted))
+    return JudgeSequence(run, plan, waited);
   const string time = fmt::format(" within {:.1f} s", Seconds(waited));
   if (behind->doing == ahead->doing) {
     return {RunVerdict::kHung,
@@ -344,6 +354,12 @@ const RankOutcome* First(const RunOutcome& run, bool (*matches)(const RankOutcom
   return first;
 }
 
+/// What the library made nothing of: a mismatch of sizes need not hang.
+string AllowedDifferences(const Sequence& sequence) {
+  const auto differ = DisagreementsOf(sequence);
+  return differ.empty() ? "" : " They did so although not all do the same: " + differ.front().sentence;
+}
+
 Judgement JudgeHere(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
   // What came after it came of it.
   if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, OfInterrupt(run), {}};
@@ -355,13 +371,18 @@ Judgement JudgeHere(const RunOutcome& run, const Plan& plan, Ending ending, std:
     return OfStopped(run, *still);
   if (First(run, [](const RankOutcome& r) { return r.asked.has_value(); }) != nullptr) return OfMismatch(run, plan);
   if (const auto* wrong = First(run, [](const RankOutcome& r) { return r.wrong_data.has_value(); }))
-    return OfWrongData(run, *wrong);
+    return OfWrongData(run, *wrong, plan);
   if (const auto* failed = First(run, [](const RankOutcome& r) { return !r.error.empty(); }))
     return OfError(run, *failed);
   if (ending == Ending::kDeadline) {
     if (auto links = OfLinks(run)) return *links;
     return OfHang(run, plan, waited);
   }
+  if (plan.sequence)
+    return {RunVerdict::kPassed,
+            fmt::format("{} passed on {} ranks.{}", Capital(Describe(*plan.sequence)), run.ranks.size(),
+                        AllowedDifferences(*plan.sequence)),
+            {}};
   return {RunVerdict::kPassed,
           fmt::format("{} passed on {} rank{}{}.", Capital(Describe(CallOf(plan))), run.ranks.size(),
                       run.ranks.size() == 1 ? "" : "s",
@@ -391,6 +412,10 @@ string InTheJob(const Judgement& judgement, const Plan& plan) {
 
 Judgement Judge(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
   Judgement judgement = JudgeHere(run, plan, ending, waited);
+  const bool of_calls = judgement.verdict == RunVerdict::kRankDied || judgement.verdict == RunVerdict::kEngineError ||
+                        judgement.verdict == RunVerdict::kWrongData || judgement.verdict == RunVerdict::kLinkDead;
+  if (const string differ = of_calls ? NameDisagreements(run, plan) : ""; !differ.empty())
+    judgement.sentence += (judgement.sentence.ends_with('.') ? "" : ".") + differ;
   judgement.sentence += InTheJob(judgement, plan);
   return judgement;
 }
@@ -406,6 +431,7 @@ Step StepAfter(const Step& step, const Plan& plan) {
 }
 
 std::optional<Bandwidth> BandwidthOf(const RunOutcome& run, const Plan& plan) {
+  if (plan.sequence) return std::nullopt;
   std::size_t iterations = SIZE_MAX;
   for (const RankOutcome& rank : run.ranks) iterations = std::min(iterations, rank.times.size());
   if (run.ranks.empty() || iterations == 0) return std::nullopt;

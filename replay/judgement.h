@@ -16,6 +16,7 @@ struct Judgement {
   RunVerdict verdict = RunVerdict::kPassed;
   std::string sentence;
   std::vector<Blamed> blamed;
+  std::vector<int> cycle = {};  ///< of a sequence: each waits for the next, the last for the first
 };
 
 /// `run` holds the table of ranks and, after a deadline, the links. `waited`: the deadline that passed.

@@ -179,7 +179,10 @@ void LocalNode::Receive(int number) {
 }
 
 void LocalNode::Hear(int rank, ToSupervisor message) {
-  if (const auto* beat = std::get_if<Heartbeat>(&message); beat != nullptr && beat->async_error.empty()) return;
+  if (const auto* beat = std::get_if<Heartbeat>(&message)) {
+    const bool moved = std::exchange(ranks_[rank].progress, beat->progress) != beat->progress;
+    if (beat->async_error.empty() && !moved) return;
+  }
   const auto* failed = std::get_if<WorkFailed>(&message);
   const bool first = failed != nullptr && !failed->wrong_data && !std::exchange(failure_seen_, true);
   // Now: those that fail next will not listen any more where this rank looked for them.

@@ -35,6 +35,7 @@ class LocalNode final : public Node {
     std::map<std::string, std::string> env;  ///< what the order sets for it
     std::string output;
     OomKills before;            ///< when it was started
+    SequenceProgress progress;  ///< that was told last
     Clock::time_point heard{};  ///< any packet
     bool alive = true, socket_open = true, output_open = true, told_stopped = false;
   };

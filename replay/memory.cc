@@ -7,6 +7,7 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "replay/judgement.h"
 #include "replay/ops.h"
@@ -88,19 +89,39 @@ std::string WhyUnfit(const SessionSetup& setup) {
   if (setup.nranks > kMostRanks) return fmt::format("{} ranks are more than a replay can start", setup.nranks);
   if (setup.rank < 0 || setup.rank >= setup.nranks)
     return fmt::format("rank {} is none of {} ranks", setup.rank, setup.nranks);
-  return WhyInvalid(setup.call, setup.nranks);
+  return setup.sequence ? WhyInvalid(*setup.sequence, setup.rank) : WhyInvalid(setup.call, setup.nranks);
 }
 
 /// As Gloo's engine takes them: what goes in and what comes out, and where it works. The order is fit, so that no
 /// product is too large.
-std::uint64_t BuffersOf(const StartWork& work) {
-  const ReplayOp& op = RowOf(work.setup.call.operation);
-  const std::uint64_t size = BytesOf(work.setup.call.datatype);
-  const std::uint64_t in = op.elements_in(work.setup.call, work.setup.rank, work.setup.nranks) * size;
-  const std::uint64_t out = op.elements_out(work.setup.call, work.setup.rank, work.setup.nranks) * size;
+std::uint64_t BuffersOf(const Call& call, int rank, int nranks) {
+  const ReplayOp& op = RowOf(call.operation);
+  const std::uint64_t size = BytesOf(call.datatype);
+  const std::uint64_t in = op.elements_in(call, rank, nranks) * size;
+  const std::uint64_t out = op.elements_out(call, rank, nranks) * size;
   if (op.operation == Operation::kReduceScatter) return 2 * in;
   if (op.operation == Operation::kReduce) return 2 * in;
-  return work.setup.call.in_place ? std::max(in, out) : in + out;
+  return call.in_place ? std::max(in, out) : in + out;
+}
+
+/// Of a sequence, each stream has those of one step, or of one group call, at a time.
+double BuffersOf(const StartWork& work) {
+  const SessionSetup& setup = work.setup;
+  if (!setup.sequence) return static_cast<double>(BuffersOf(setup.call, setup.rank, setup.nranks));
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> batches;  // by stream and group call
+  std::map<std::uint32_t, double> streams;
+  for (const SequenceStep& step : setup.sequence->steps) {
+    const std::vector<int>& ranks = setup.sequence->communicators[step.communicator].ranks;
+    const auto own = std::ranges::find(ranks, setup.rank) - ranks.begin();
+    const auto bytes = static_cast<double>(
+        BuffersOf(setup.sequence->calls[step.call], static_cast<int>(own), static_cast<int>(ranks.size())));
+    double& together = batches[{step.stream, step.batch}];
+    together = step.batch == 0 ? bytes : together + bytes;
+    streams[step.stream] = std::max(streams[step.stream], together);
+  }
+  double all = 0;
+  for (const auto& [stream, bytes] : streams) all += bytes;
+  return all;
 }
 
 }  // namespace
@@ -127,7 +148,7 @@ std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional
     if (std::string why = WhyUnfit(work.setup); !why.empty()) return why;
   if (!room || ranks.empty() || ranks.front().engine != "gloo") return "";
   double buffers = 0;  // no product of it overflows
-  for (const StartWork& work : ranks) buffers += static_cast<double>(BuffersOf(work));
+  for (const StartWork& work : ranks) buffers += BuffersOf(work);
   // Those of other nodes are taken for ranks like these.
   const std::uint64_t all = std::max<std::uint64_t>(ranks.size(), static_cast<std::uint64_t>(std::max(on_host, 0)));
   buffers = buffers / static_cast<double>(ranks.size()) * static_cast<double>(all);
@@ -140,6 +161,7 @@ std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional
                   SizeText(static_cast<std::uint64_t>(std::min(wanted, kMostShown))), room->of, SizeText(room->bytes));
   if (room->bytes <= workers || buffers == 0)
     return text + fmt::format("; at most --ranks {}", room->bytes / kOfAWorker);
+  if (ranks.front().setup.sequence) return text;
   // Others take and give memory meanwhile.
   constexpr double kOfTheRoom = 0.9;
   const double part = kOfTheRoom * static_cast<double>(room->bytes - workers) / buffers;

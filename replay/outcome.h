@@ -58,6 +58,7 @@ struct RankOutcome {
   bool spoke = false;                           ///< its worker said hello
   std::vector<std::chrono::nanoseconds> times;  ///< of each completed iteration
   std::string stopped;                          ///< why it stands still: `stopped (SIGSTOP)`; empty: it does not
+  SequenceProgress progress;                    ///< of a sequence: by stream, in this pass
   std::optional<Call> asked;                    ///< what it asked for, where the plan wants another call
   std::string error;                            ///< the engine's
   std::optional<WrongData> wrong_data;
@@ -104,12 +105,23 @@ struct Blamed {
   std::optional<int> to;  ///< of a link: `rank` -> `to`
 };
 
+/// A call of a sequence that a rank is in, and whom it waits for.
+struct Waiting {
+  int rank = 0, stream = 0;
+  int step = 0;                       ///< of the rank's calls, from 1
+  std::string call;                   ///< `all-reduce #3 of comm 0x5c1e (1024 float32, sum)`
+  std::vector<int> for_ranks, never;  ///< that have it ahead of them, and that have it not at all
+  std::optional<SourceLine> at = {};  ///< where the log says it
+};
+
 struct RunOutcome {
   RunVerdict verdict = RunVerdict::kCouldNotRun;
   std::string sentence;            ///< `Rank 2 did not enqueue #1; ranks 0, 1 did.`
   std::vector<std::string> notes;  ///< `rank 2 was 4.0 s late at comm-init`
   std::vector<Blamed> blamed;
   bool is_hurried = false;               ///< a deadline ended it that was shorter than the plan's
+  std::vector<int> cycle;                ///< of a sequence: each waits for the next, the last for the first
+  std::vector<Waiting> waiting;          ///< of a sequence that did not pass: by rank and stream
   std::vector<RankOutcome> ranks;        ///< by rank
   std::vector<NodeOutcome> nodes;        ///< by node; empty: this host alone
   std::vector<LinkRow> links;            ///< where a picture was taken

@@ -62,7 +62,23 @@ Call CallOf(const Plan& plan) {
   return call;
 }
 
+std::string TitleOf(const Plan& plan) { return plan.sequence ? Describe(*plan.sequence) : Describe(CallOf(plan)); }
+
+Sequence SequenceOf(const Plan& plan) {
+  if (plan.sequence) return *plan.sequence;
+  Sequence one{.communicators = {{.name = "all ranks", .ranks = {}}}, .calls = {CallOf(plan)}, .steps = {}, .rule = ""};
+  for (int rank = 0; rank < plan.ranks.value; ++rank) {
+    one.communicators[0].ranks.push_back(rank);
+    const bool takes_part =
+        plan.operation.value != Operation::kSendRecv || rank == one.calls[0].root || rank == one.calls[0].peer;
+    one.steps.push_back(takes_part ? std::vector{SequenceStep{}} : std::vector<SequenceStep>());
+  }
+  Complete(one);
+  return one;
+}
+
 std::vector<Plan> Combinations(const Plan& plan, std::size_t limit) {
+  if (plan.sequence) return {plan};
   const ReplayOp& op = RowOf(plan.operation.value);
   std::vector<Plan> plans;
   for (const int root : op.needs_root ? Values(plan.root) : std::vector{plan.root.value}) {
@@ -105,6 +121,10 @@ std::optional<Error> WhyNotRunnable(const Plan& plan) {
   if (plan.ranks.value > most)
     return Error{fmt::format("{} ranks are more than a replay with {} can start", plan.ranks.value, plan.engine),
                  fmt::format("at most {}", most), ""};
+  if (plan.sequence) {
+    const std::string why = WhyInvalid(*plan.sequence);
+    return why.empty() ? std::nullopt : std::optional(Error{why, "a smaller --last may be one that can be run", ""});
+  }
   if (plan.operation.value == Operation::kSendRecv && plan.ranks.value < 2)
     return Error{"send-recv needs two ranks", "give --ranks 2", ""};
   for (const Plan& one : Combinations(plan, 4096)) {
@@ -119,6 +139,7 @@ std::vector<ArgumentLine> Arguments(const Plan& plan) {
   const auto number = [](auto value) { return fmt::format("{}", value); };
   const auto name = [](auto value) { return std::string(Name(value)); };
   const auto known = [](auto value) { return value > 0 ? fmt::format("{}", value) : "unknown"; };
+  if (plan.sequence) return {LineOf("ranks", plan.ranks, known)};
   std::vector<ArgumentLine> lines = {LineOf("op", plan.operation, name)};
   if (!plan.has_operation()) lines.front().value = "unknown";
   if (op.operation != Operation::kBarrier) {

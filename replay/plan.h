@@ -13,17 +13,13 @@
 #include "core/result.h"
 #include "replay/call.h"
 #include "replay/phase.h"
+#include "replay/sequence.h"
+#include "replay/source_line.h"
 
 namespace inquest {
 
 /// That a replay can start; a log may speak of any number.
 inline constexpr int kMostRanks = 1024;
-
-/// Where a log says it.
-struct SourceLine {
-  std::string path;
-  std::uint64_t line = 0;
-};
 
 /// A value, how it is known, and what else it could be.
 template <class T>
@@ -91,6 +87,8 @@ struct Plan {
   Argument<int> nodes{.value = 1, .rule = "this host alone"};
   std::vector<NodeShare> shares = {};  ///< in the order of ranks; empty: all here
   std::vector<std::uint64_t> splits = {};
+  /// Many calls of several communicators instead of the one call that the arguments above make.
+  std::optional<Sequence> sequence = {};
 
   std::string engine = "gloo";
   std::map<std::string, std::string> options = {};  ///< of the engine
@@ -106,6 +104,8 @@ struct Plan {
 
   /// Whether a log or an option names one.
   bool has_operation() const { return operation.basis != Basis::kAssumed; }
+  /// Whether there is anything to run: an operation, or a sequence.
+  bool has_calls() const { return sequence || has_operation(); }
 
   std::vector<std::string> notes =
       {};  ///< what a reader must know beforehand: `the log shows the first tensor's size only`
@@ -115,6 +115,10 @@ struct Plan {
 
 /// The call with the first value of every argument.
 Call CallOf(const Plan& plan);
+/// What is run, in words: of the call, or of the sequence.
+std::string TitleOf(const Plan& plan);
+/// The plan's sequence; of one call, that one on one communicator.
+Sequence SequenceOf(const Plan& plan);
 /// One plan for each combination of values to try, the likeliest first; no sweep is left in them. At most `limit`.
 std::vector<Plan> Combinations(const Plan& plan, std::size_t limit);
 

@@ -11,6 +11,7 @@
 
 #include "replay/judgement.h"
 #include "replay/local_node.h"
+#include "replay/sequence_judgement.h"
 
 namespace inquest {
 namespace {
@@ -115,6 +116,7 @@ class Run {
     work.setup.rank = static_cast<int>(rank);
     work.setup.nranks = plan_.ranks.value;
     work.setup.call = call_;
+    if (plan_.sequence) work.setup.sequence = inquest::WorkOf(*plan_.sequence, static_cast<int>(rank));
     work.setup.options = place.options;
     work.setup.options.insert(plan_.options.begin(), plan_.options.end());
     work.setup.patience = Patience();
@@ -321,6 +323,11 @@ class Run {
   }
 
   void Hear(std::size_t rank, const Heartbeat& beat) {
+    if (beat.progress != Of(rank).progress) {
+      Of(rank).progress = beat.progress;
+      // Of many calls a rank may wait long for one that another comes to late: as long as anything moves, all is well.
+      for (Rank& each : ranks_) each.moved = Moment();
+    }
     if (beat.async_error.empty() || !Of(rank).error.empty()) return;
     Of(rank).error = beat.async_error;
     Of(rank).ended_at = at_;
@@ -429,6 +436,8 @@ class Run {
     out_.verdict = judgement.verdict;
     out_.sentence = judgement.sentence;
     out_.blamed = judgement.blamed;
+    out_.cycle = judgement.cycle;
+    if (judgement.verdict != RunVerdict::kPassed) out_.waiting = WaitingIn(out_, plan_);
     out_.decided_at = out_.took = Now();
     for (std::string& note : LatenessNotes(late_, out_)) out_.notes.push_back(std::move(note));
     if (setup_.decided) setup_.decided(out_);

@@ -16,7 +16,7 @@ namespace inquest {
 
 /// The worker finds its socket at this descriptor; a worker and a supervisor of two versions refuse one another.
 inline constexpr int kWorkerSocket = 3;
-inline constexpr int kWireVersion = 2;
+inline constexpr int kWireVersion = 3;
 /// How a worker leaves whose library's abort did not return in time.
 inline constexpr int kExitAbortHung = 5;
 /// Longer packets are refused by either side.
@@ -66,7 +66,8 @@ struct Reached {
 };
 struct Heartbeat {  ///< from a thread of its own, whatever the main thread hangs in
   static constexpr std::string_view kKind = "heartbeat";
-  std::string async_error;  ///< Session::async_error
+  std::string async_error;    ///< Session::async_error
+  SequenceProgress progress;  ///< Session::progress
 };
 struct Descriptor {  ///< what this rank is about to ask for; answered by Proceed
   static constexpr std::string_view kKind = "descriptor";

@@ -44,12 +44,51 @@ void Fields(Archive& archive, WrongData& data) {
   archive("first", data.first);
   archive("wanted", data.wanted);
   archive("got", data.got);
+  archive("step", data.step);
+}
+template <class Archive>
+void Fields(Archive& archive, SequenceCommunicator& communicator) {
+  archive("name", communicator.name);
+  archive("ranks", communicator.ranks);
+  archive("id", communicator.id);
+  archive("span", communicator.span);
+}
+/// A step is six numbers in a row: a packet has to hold thousands.
+template <class Archive>
+void Fields(Archive& archive, SequenceWork& work) {
+  archive("communicators", work.communicators);
+  archive("calls", work.calls);
+  std::vector<std::uint32_t> numbers;
+  for (const SequenceStep& step : work.steps)
+    numbers.insert(numbers.end(), {step.communicator, step.call, step.stream, step.batch, step.number,
+                                   static_cast<std::uint32_t>(step.checked)});
+  archive("steps", numbers);
+  if (!Archive::kReads) return;
+  constexpr std::size_t kEach = 6;
+  archive.Demand(numbers.size() % kEach == 0);
+  work.steps.clear();
+  for (std::size_t i = 0; i < numbers.size(); i += kEach) {
+    archive.Demand(numbers[i] < work.communicators.size() && numbers[i + 1] < work.calls.size() &&
+                   numbers[i + 2] < numbers.size());
+    work.steps.push_back({.communicator = numbers[i],
+                          .call = numbers[i + 1],
+                          .stream = numbers[i + 2],
+                          .batch = numbers[i + 3],
+                          .number = numbers[i + 4],
+                          .checked = numbers[i + 5] != 0});
+  }
+}
+template <class Archive>
+void Fields(Archive& archive, StreamProgress& progress) {
+  archive("begun", progress.begun);
+  archive("completed", progress.completed);
 }
 template <class Archive>
 void Fields(Archive& archive, SessionSetup& setup) {
   archive("rank", setup.rank);
   archive("nranks", setup.nranks);
   archive("call", setup.call);
+  archive("sequence", setup.sequence);
   archive("options", setup.options);
   archive("patience", setup.patience);
 }
@@ -104,6 +143,7 @@ void Fields(Archive& archive, Reached& m) {
 template <class Archive>
 void Fields(Archive& archive, Heartbeat& m) {
   archive("async_error", m.async_error);
+  archive("progress", m.progress);
 }
 template <class Archive>
 void Fields(Archive& archive, Descriptor& m) {

@@ -42,6 +42,7 @@ concept Duration = requires {
 /// Puts fields into an object.
 class Writer {
  public:
+  static constexpr bool kReads = false;
   template <class T>
   void operator()(const char* key, const T& value) {
     json_[key] = Of(value);
@@ -104,6 +105,7 @@ class Writer {
 /// Takes fields from an object. The other side is never trusted: what does not fit its type is Malformed.
 class Reader {
  public:
+  static constexpr bool kReads = true;
   explicit Reader(const Json& json) : json_(json) {
     if (!json.is_object()) throw Malformed();
   }

@@ -30,8 +30,8 @@ const std::map<std::string, std::set<std::string>> kRooms = {
 };
 
 /// What supervisor and worker both speak, so that the worker may include it beside the engines.
-const std::set<std::string> kReplaySeams = {"replay/call.h",  "replay/engine.h", "replay/ops.h",
-                                            "replay/phase.h", "replay/plan.h",   "replay/wire.h"};
+const std::set<std::string> kReplaySeams = {"replay/call.h", "replay/engine.h",   "replay/ops.h", "replay/phase.h",
+                                            "replay/plan.h", "replay/sequence.h", "replay/wire.h"};
 
 struct Door {
   std::string library;             ///< start of the header's name
@@ -52,7 +52,7 @@ const std::vector<Door> kDoors = {
     {"archive", {"parsers/unpack.cc", "collect/bundle_writer.cc"}},
     {"cuda", {}},
     {"nccl", {}},
-    {"gloo/", {"replay/engines/gloo.cc"}},
+    {"gloo/", {"replay/engines/gloo.cc", "replay/engines/gloo_call."}},
 };
 
 struct Include {

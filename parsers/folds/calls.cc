@@ -51,7 +51,7 @@ struct CallFolder::Fields {
   struct Range {
     std::size_t begin = 0, end = 0;
   };
-  std::uint64_t op_count = 0, count = 0, comm = 0;
+  std::uint64_t op_count = 0, count = 0, comm = 0, stream = 0;
   std::int32_t datatype = 0, redop = 0, root = 0, nranks = 0;
   Range digits, send, receive;  ///< of opCount and the buffers, in the message
   std::size_t tail = 0;         ///< where ` comm ` stands
@@ -110,7 +110,8 @@ std::uint32_t CallFolder::NumberOf(Comm& comm) {
   if (comm.stamp != stamp_) {
     comm.stamp = stamp_;
     comm.number = static_cast<std::uint32_t>(batch_.comms.size());
-    batch_.comms.push_back({writers_[comm.what.process].process, comm.what.pointer, comm.what.nranks});
+    batch_.comms.push_back(
+        {writers_[comm.what.process].process, comm.what.pointer, comm.what.nranks, comm.what.stream});
   }
   return comm.number;
 }
@@ -219,7 +220,7 @@ bool CallFolder::ParseFields(std::string_view message, std::size_t op_size, Fiel
   if (!Skip(p, " stream ")) return false;
   if (p[0] == '0' && p[1] == 'x') {
     p += 2;
-    if (!ReadHex(p, pointer)) return false;
+    if (!ReadHex(p, out.stream)) return false;
   } else if (!Skip(p, "(nil)")) {
     return false;
   }
@@ -227,9 +228,9 @@ bool CallFolder::ParseFields(std::string_view message, std::size_t op_size, Fiel
 }
 
 std::uint32_t CallFolder::CommOf(std::uint32_t writer, const Fields& fields) {
-  const auto [it, is_new] =
-      comm_by_pointer_.try_emplace({writer, fields.comm, fields.nranks}, static_cast<std::uint32_t>(comms_.size()));
-  if (is_new) comms_.push_back({.what = {writer, fields.comm, fields.nranks}});
+  const auto [it, is_new] = comm_by_pointer_.try_emplace({writer, fields.comm, fields.nranks, fields.stream},
+                                                         static_cast<std::uint32_t>(comms_.size()));
+  if (is_new) comms_.push_back({.what = {writer, fields.comm, fields.nranks, fields.stream}});
   return it->second;
 }
 

@@ -2,7 +2,7 @@
 // Format:  one line a call; printed by NCCL src/enqueue.cc before it enqueues, in 2.4 to 2.30:
 //            node017:41234:41777 [3] NCCL INFO AllReduce: opCount 2a sendbuff 0x7f.. recvbuff 0x7f.. count 1048576
 //            datatype 9 op 0 root 0 comm 0x55.. [nranks=16] stream 0x55..                       (one line)
-// Clock:   the envelope's, or NCCL_DEBUG_TIMESTAMP_LEVELS'.     Not read: buffers and streams.
+// Clock:   the envelope's, or NCCL_DEBUG_TIMESTAMP_LEVELS'.     Not read: buffers.
 #pragma once
 
 #include <cstdint>
@@ -147,7 +147,7 @@ class CallFolder {
   std::vector<Comm> comms_;
   std::vector<Descriptor> descriptors_;
   std::unordered_map<std::string, std::uint32_t> writer_by_name_, thread_by_prefix_;
-  std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t>, std::uint32_t> comm_by_pointer_;
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t, std::uint64_t>, std::uint32_t> comm_by_pointer_;
   std::map<std::tuple<std::string, std::uint64_t, std::int32_t, std::int32_t, std::int32_t>, std::uint32_t>
       descriptor_by_fields_;
   std::vector<Head> heads_;

@@ -1,22 +1,14 @@
 // The GPU engine: NCCL, as the failed job used it. The only door to it and to the driver, beside nccl_*: both are
 // loaded at run time.
-//
-// Every call is made by one thread of the session, abort and destruction too, and it polls: the communicator is
-// non-blocking (NCCL 2.14), so that each call returns ncclInProgress and ncclCommGetAsyncError tells when it is
-// through; the stream is asked by events and never waited for. What hangs nevertheless hangs that thread alone. The
-// worker's own threads go on telling the supervisor what it saw last.
-#include <stdlib.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
-#include "replay/engine.h"
-#include "replay/engines/nccl_device.h"
-#include "replay/engines/nccl_library.h"
-#include "replay/engines/runner.h"
+#include "replay/engines/nccl_owner.h"
 #include "replay/ops.h"
 
 namespace inquest {
@@ -24,17 +16,17 @@ namespace {
 
 constexpr const char* kIdKey = "nccl-unique-id";
 constexpr std::uint64_t kWarmUpElements = 1024;
-constexpr int kFirstWithFloat8 = 22400;
 
 std::string Value(const std::map<std::string, std::string>& options, const std::string& key) {
   const auto found = options.find(key);
   return found == options.end() ? "" : found->second;
 }
 
-class NcclSession final : public Session {
+class NcclSession final : public NcclOwner {
  public:
   NcclSession(const SessionSetup& setup, inquest::Store& store)
-      : setup_(setup), shape_{setup.call, setup.rank, setup.nranks}, store_(store) {}
+      : NcclOwner(setup, store), shape_{setup.call, setup.rank, setup.nranks} {}
+  ~NcclSession() override { EndRunner(); }
 
   StepState Begin(const Step& step) override {
     step_ = step;
@@ -42,11 +34,14 @@ class NcclSession final : public Session {
       case Phase::kLibsLoaded:
         return Run([this] { Load(); });
       case Phase::kDeviceSet:
-        return Run([this] { SetDevice(); });
+        return Run([this] {
+          SetDevice();
+          CheckFloat8(setup_.call);
+        });
       case Phase::kIdReceived:
         return Run([this] { ExchangeId(); });
       case Phase::kCommInit:
-        return Run([this] { Init(); });
+        return Run([this] { Init(setup_.rank, setup_.nranks, id_); });
       case Phase::kBuffersReady:
         return Run([this] { Allocate(); });
       case Phase::kWarmedUp:
@@ -67,15 +62,11 @@ class NcclSession final : public Session {
         return {};
     }
   }
-  StepState Poll() override { return runner_.state(); }
 
   std::optional<WrongData> wrong_data() const override { return wrong_data_; }
   std::optional<std::chrono::nanoseconds> device_time() const override { return time_; }
   std::vector<std::string> Describe() const override {
-    std::vector<std::string> lines;
-    if (library_.version > 0)
-      lines.push_back(fmt::format("NCCL {} of {}", nccl::VersionText(library_.version), library_.path));
-    if (!gpu_.description().empty()) lines.push_back(gpu_.description());
+    std::vector<std::string> lines = DescribeLibraries();
     if (!gpu_.why_host().empty())
       lines.push_back("the host fills and verifies the data, since the driver cannot compile for the GPU: " +
                       gpu_.why_host());
@@ -85,116 +76,10 @@ class NcclSession final : public Session {
       lines.emplace_back("input and output are one buffer, as PyTorch has it");
     return lines;
   }
-  std::string async_error() const override {
-    const nccl::Status state = seen_.load();
-    return state == nccl::Status::kSuccess ? "" : Words(state);
-  }
-  void Abort() override {
-    abort_ = true;
-    runner_.Wake();
-    // Where the owner hangs in a call this does as well, and the worker leaves without it.
-    for (Life life = life_; life == Life::kAlive; life = life_) life_.wait(life);
-  }
   void Corrupt() override { corrupt_ = true; }  // in Verify, on the thread that knows the device
 
  private:
-  StepState Run(std::function<void()> job) {
-    runner_.Begin(std::move(job));
-    return {StepState::State::kPending, ""};
-  }
-
-  // ---- getting ready -------------------------------------------------------------------------------------------
-
-  /// What a session sets up otherwise, or what would make calls wait. NCCL's files of settings fill in what is not set.
-  static void ForgetSettings() {
-    ::setenv("NCCL_COMM_BLOCKING", "0", 1);  // goes before the configuration
-    ::unsetenv("NCCL_COMM_ID");              // the store hands out the id
-    ::unsetenv("CUDA_LAUNCH_BLOCKING");
-  }
-
-  void Load() {
-    ForgetSettings();
-    Result<nccl::Library> library = nccl::LoadLibrary(Value(setup_.options, "library"));
-    if (!library) throw std::runtime_error(library.error().message);
-    library_ = *std::move(library);
-    gpu_.Open();
-  }
-
-  void SetDevice() {
-    gpu_.Choose(OwnDevice());
-    CheckFloat8();
-  }
-
-  /// By its address where the plan names one, else by its number.
-  int OwnDevice() const {
-    const int count = gpu_.Count();
-    if (const std::string address = Value(setup_.options, "bus-id"); !address.empty()) {
-      for (int device = 0; device < count; ++device)
-        if (gpu_.IsAt(device, address)) return device;
-      throw std::runtime_error(fmt::format("rank {} belongs on GPU {}, which is not among the {} that can be seen here",
-                                           setup_.rank, address, count));
-    }
-    const std::string asked = Value(setup_.options, "device");
-    const bool only = count == 1 && !Value(setup_.options, "device-or-only").empty();
-    const int device = only ? 0 : asked.empty() ? setup_.rank : std::atoi(asked.c_str());
-    if (device < 0 || device >= count)
-      throw std::runtime_error(
-          fmt::format("rank {} wants GPU {}, and there {} {}; --share-gpu puts several ranks on one", setup_.rank,
-                      device, count == 1 ? "is" : "are", count));
-    return device;
-  }
-
-  /// Before anyone is asked to communicate. Of a GPU before Hopper NCCL refuses the arithmetic alone (2.28.9,
-  /// enqueue.cc).
-  void CheckFloat8() const {
-    const Call& call = setup_.call;
-    if (call.datatype != Datatype::kFloat8E4M3 && call.datatype != Datatype::kFloat8E5M2) return;
-    if (library_.version < kFirstWithFloat8)
-      throw std::runtime_error(fmt::format("NCCL {} has no {}; 2.24 is the first that has",
-                                           nccl::VersionText(library_.version), Name(call.datatype)));
-    if (RowOf(call.operation).needs_redop && gpu_.capability() < 90)
-      throw std::runtime_error(
-          fmt::format("NCCL reduces {} on GPUs of compute capability 9.0 and later, and {} has {}.{}",
-                      Name(call.datatype), gpu_.description(), gpu_.capability() / 10, gpu_.capability() % 10));
-  }
-
-  void ExchangeId() {
-    if (setup_.rank == 0) {
-      CheckNccl(library_.get_unique_id(&id_), "ncclGetUniqueId");
-      store_.Set(kIdKey, std::string(id_.internal, sizeof(id_.internal)));
-      return;
-    }
-    const auto bytes = store_.Get(kIdKey, setup_.patience);
-    if (!bytes || bytes->size() != sizeof(id_.internal))
-      throw std::runtime_error("rank 0 has not sent the id of the communicator");
-    std::memcpy(id_.internal, bytes->data(), sizeof(id_.internal));
-  }
-
-  void Init() {
-    nccl::Config config;
-    life_ = Life::kAlive;
-    const nccl::Status result = library_.init(&made_, setup_.nranks, id_, setup_.rank, &config);
-    comm_ = made_;
-    Finish(result, "ncclCommInitRankConfig");
-  }
-
-  /// PyTorch's all_reduce, broadcast and reduce have one buffer; its barrier is an all-reduce. Sends and receives
-  /// cannot have one.
-  static bool IsInPlace(const Call& call) {
-    switch (call.operation) {
-      case Operation::kAllReduce:
-      case Operation::kReduce:
-        // All ranks hand in the average itself: a call that does nothing would leave what is right.
-        return call.redop != RedOp::kAvg;
-      case Operation::kBroadcast:
-      case Operation::kBarrier:
-        return true;
-      case Operation::kAllToAll:
-        return false;
-      default:
-        return call.in_place;
-    }
-  }
+  void ExchangeId() { id_ = setup_.rank == 0 ? MakeId(kIdKey) : ReceiveId(kIdKey); }
 
   void Allocate() {
     const std::uint64_t in = BytesIn(shape_), out = BytesOut(shape_), free = gpu_.FreeBytes();
@@ -209,9 +94,6 @@ class NcclSession final : public Session {
     gpu_.Prepare();
   }
 
-  struct Buffers {
-    cuda::Pointer input = 0, output = 0;
-  };
   /// Where the buffers of a call begin that is no larger than the session's.
   Buffers BuffersOf(const DataShape& shape) const {
     Buffers buffers{input_memory_, output_memory_};
@@ -231,7 +113,7 @@ class NcclSession final : public Session {
     small.call.count = std::min(small.call.count, kWarmUpElements);
     for (std::uint64_t& split : small.call.splits) split = std::min(split, kWarmUpElements);
     gpu_.SetBytes(BuffersOf(small).input, 0, BytesIn(small));
-    Finish(Collective(small), "the warm-up");
+    Finish(Collective(small, BuffersOf(small), Comm(0), gpu_.stream()), "the warm-up");
     gpu_.MarkEnd();
     gpu_.AwaitEnd();
   }
@@ -246,7 +128,7 @@ class NcclSession final : public Session {
 
   void Enqueue() {
     gpu_.MarkBegin();
-    Finish(Collective(shape_), "the call");
+    Finish(Collective(shape_, BuffersOf(shape_), Comm(0), gpu_.stream()), "the call");
     gpu_.MarkEnd();
   }
 
@@ -272,159 +154,17 @@ class NcclSession final : public Session {
                             .got = ElementText(shape_.call.datatype, got)};
   }
 
-  void Finalize() {
-    if (life_ != Life::kAlive) return;
-    Finish(library_.finalize(Comm()), "ncclCommFinalize");
-    library_.destroy(std::exchange(comm_, nullptr));
-    Gone();
-  }
-
-  static std::byte* At(cuda::Pointer pointer) { return reinterpret_cast<std::byte*>(pointer); }
-
-  /// What PyTorch calls for each operation. Sends and receives of one group, so that none waits for another.
-  nccl::Status Collective(const DataShape& shape) {
-    const Call& call = shape.call;
-    const auto type = nccl::TypeOf(call.datatype);
-    const auto redop = nccl::ReductionOf(call.redop);
-    const std::size_t count = call.count, bytes = BytesOf(call.datatype);
-    const Buffers buffers = BuffersOf(shape);
-    std::byte *const input = At(buffers.input), *const output = At(buffers.output);
-    const cuda::Stream stream = gpu_.stream();
-    const nccl::Comm comm = Comm();
-    switch (call.operation) {
-      case Operation::kBroadcast:
-        return library_.broadcast(setup_.rank == call.root ? input : output, output, count, type, call.root, comm,
-                                  stream);
-      case Operation::kAllReduce:
-      case Operation::kBarrier:
-        return library_.all_reduce(input, output, count, type, redop, comm, stream);
-      case Operation::kReduce:
-        return library_.reduce(input, output, count, type, redop, call.root, comm, stream);
-      case Operation::kAllGather:
-        return library_.all_gather(input, output, count, type, comm, stream);
-      case Operation::kReduceScatter:
-        return library_.reduce_scatter(input, output, count, type, redop, comm, stream);
-      case Operation::kSendRecv:
-        if (setup_.rank == call.root) return library_.send(input, count, type, call.peer, comm, stream);
-        if (setup_.rank == call.peer) return library_.recv(output, count, type, call.root, comm, stream);
-        return nccl::Status::kSuccess;
-      default:
-        break;
-    }
-    const bool all = call.operation == Operation::kAllToAll, is_root = setup_.rank == call.root;
-    const bool sends_parts = all || (call.operation == Operation::kScatter && is_root),
-               gets_parts = all || (call.operation == Operation::kGather && is_root);
-    nccl::Status result = library_.group_start();
-    const auto add = [&](nccl::Status next) {
-      if (result == nccl::Status::kSuccess && next != nccl::Status::kInProgress) result = next;
-    };
-    const std::size_t own = all && !call.splits.empty() ? call.splits[static_cast<std::size_t>(setup_.rank)] : count;
-    std::size_t sent = 0;
-    for (int peer = 0; peer < setup_.nranks; ++peer) {
-      const std::size_t part = all && !call.splits.empty() ? call.splits[static_cast<std::size_t>(peer)] : count;
-      if (sends_parts) add(library_.send(input + sent * bytes, part, type, peer, comm, stream));
-      if (gets_parts)
-        add(library_.recv(output + static_cast<std::size_t>(peer) * own * bytes, own, type, peer, comm, stream));
-      sent += part;
-    }
-    if (call.operation == Operation::kGather) add(library_.send(input, count, type, call.root, comm, stream));
-    if (call.operation == Operation::kScatter) add(library_.recv(output, count, type, call.root, comm, stream));
-    const nccl::Status end = library_.group_end();
-    return result == nccl::Status::kSuccess ? end : result;
-  }
-
-  // ---- polling -------------------------------------------------------------------------------------------------
-
-  std::string Words(nccl::Status result) const {
-    return fmt::format("{} ({})", library_.error_string(result), static_cast<int>(result));
-  }
-  void CheckNccl(nccl::Status result, std::string_view what) const {
-    if (result == nccl::Status::kSuccess) return;
-    const char* const words = library_.last_error(comm_);
-    const std::string last = words == nullptr ? "" : words;
-    throw std::runtime_error(fmt::format("{}: {}{}{}", what, Words(result), last.empty() ? "" : ": ", last));
-  }
-
-  /// Until a call that returned ncclInProgress is through.
-  void Finish(nccl::Status result, std::string_view what) {
-    for (Backoff backoff; result == nccl::Status::kInProgress; backoff.Wait()) {
-      AbortIfAsked();
-      result = Ask();
-    }
-    CheckNccl(result, what);
-  }
-
-  // ---- the communicator's owner --------------------------------------------------------------------------------
-  // From 2.26 on ncclCommGetAsyncError finishes what a group has begun, so that two threads must not call it at once;
-  // nor may one that asks meet one that aborts or destroys. The runner's thread alone does any of it, and leaves what
-  // it saw for the others.
-
-  nccl::Comm Comm() const {
-    if (comm_ == nullptr) throw std::runtime_error("the communicator was aborted");
-    return comm_;
-  }
-
-  nccl::Status Ask() {
-    nccl::Status async = nccl::Status::kSuccess;
-    const nccl::Status asked = library_.async_error(Comm(), &async);
-    const nccl::Status state = asked == nccl::Status::kSuccess ? async : asked;
-    seen_ = state == nccl::Status::kInProgress ? nccl::Status::kSuccess : state;
-    return state;
-  }
-
-  void AbortIfAsked() {
-    if (!abort_) return;
-    if (comm_ != nullptr) library_.abort(std::exchange(comm_, nullptr));
-    Gone();
-    throw std::runtime_error("the communicator was aborted");
-  }
-
-  void Gone() {
-    life_ = Life::kGone;
-    life_.notify_all();
-  }
-
-  /// While the GPU is waited for: an error of the communicator ends that.
-  void Look() {
-    AbortIfAsked();
-    const nccl::Status state = Ask();
-    if (state != nccl::Status::kInProgress) CheckNccl(state, "asynchronous error");
-  }
-
-  /// Between two steps.
-  void LookIdly() {
-    if (life_ != Life::kAlive) return;
-    try {
-      AbortIfAsked();
-      if (comm_ != nullptr) Ask();
-    } catch (const std::exception&) {
-      // the next step says it
-    }
-  }
-
-  SessionSetup setup_;
   DataShape shape_;
-  inquest::Store& store_;
   Step step_;
-  nccl::Library library_;
-  cuda::Gpu gpu_{[this] { Look(); }};
   nccl::UniqueId id_{};
-  nccl::Comm comm_ = nullptr;  ///< of the runner's thread, as all that is said of the owner
-  /// NCCL's own thread stores into this until the communicator exists, even past an abort (2.14.3, init.cc); a worker
-  /// never deletes its session.
-  nccl::Comm made_ = nullptr;
-  enum class Life : int { kNone, kAlive, kGone };
-  std::atomic<Life> life_ = Life::kNone;
-  std::atomic<bool> abort_ = false;
-  std::atomic<nccl::Status> seen_ = nccl::Status::kSuccess;  ///< the last error that the owner was told of
-  cuda::Pointer input_memory_ = 0, output_memory_ = 0;       ///< one and the same in place
+  cuda::Pointer input_memory_ = 0, output_memory_ = 0;  ///< one and the same in place
   std::optional<WrongData> wrong_data_;
   std::optional<std::chrono::nanoseconds> time_;
   std::atomic<bool> corrupt_ = false;
-  Runner runner_{"NCCL", [](std::string words) { return words; }, [this] { LookIdly(); }};  ///< last: it ends first
 };
 
 std::unique_ptr<Session> MakeNccl(const SessionSetup& setup, inquest::Store& store) {
+  if (setup.sequence) return MakeNcclSequence(setup, store);
   return std::make_unique<NcclSession>(setup, store);
 }
 

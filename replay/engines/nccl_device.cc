@@ -40,13 +40,26 @@ void Gpu::Check(Status status, std::string_view what) const {
   if (status != Status::kSuccess) throw std::runtime_error(fmt::format("{}: {}", what, driver_.Words(status)));
 }
 
+bool Gpu::IsPast(Event event) const {
+  const Status status = driver_.query(event);
+  if (status != Status::kNotReady) Check(status, "waiting for the GPU");
+  return status == Status::kSuccess;
+}
+
 void Gpu::Await(Event event) const {
-  for (Backoff backoff;; backoff.Wait()) {
-    const Status status = driver_.query(event);
-    if (status == Status::kSuccess) return;
-    if (status != Status::kNotReady) Check(status, "waiting for the GPU");
-    look_();
-  }
+  for (Backoff backoff; !IsPast(event); backoff.Wait()) look_();
+}
+
+Stream Gpu::NewStream() const {
+  Stream stream = nullptr;
+  Check(driver_.create_stream(&stream, kStreamNonBlocking), "making a stream");
+  return stream;
+}
+
+Event Gpu::NewEvent() const {
+  Event event = nullptr;
+  Check(driver_.create_event(&event, 0), "making an event");
+  return event;
 }
 
 // ---- getting ready --------------------------------------------------------------------------------------------------

@@ -42,6 +42,11 @@ class Gpu {
 
   void MarkBegin() const { Check(driver_.record(begun_, stream_), "recording an event"); }
   void MarkEnd() const { Check(driver_.record(ended_, stream_), "recording an event"); }
+  Stream NewStream() const;
+  Event NewEvent() const;
+  void Record(Event event, Stream stream) const { Check(driver_.record(event, stream), "recording an event"); }
+  bool IsPast(Event event) const;
+  void Await(Event event) const;
   void AwaitBegin() const { Await(begun_); }
   void AwaitEnd() const { Await(ended_); }
   /// Between the marks, once both are passed.
@@ -54,7 +59,6 @@ class Gpu {
 
  private:
   void Check(Status status, std::string_view what) const;
-  void Await(Event event) const;
   void LoadKernels();
   void Launch(Kernel kernel, std::uint64_t elements, void** parameters) const;
 

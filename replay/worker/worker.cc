@@ -158,7 +158,10 @@ void Worker::Send(const ToSupervisor& message) {
 
 void Worker::Beat() {
   Heartbeat beat;
-  if (const Session* session = session_.load()) beat.async_error = session->async_error();
+  if (const Session* session = session_.load()) {
+    beat.async_error = session->async_error();
+    beat.progress = session->progress();
+  }
   const std::string packet = Encode(ToSupervisor(beat));
   // A supervisor that is behind needs no second beat.
   if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN &&

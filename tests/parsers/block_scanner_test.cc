@@ -155,6 +155,19 @@ TEST_CASE("block: calls are folded by process, communicator and what they ask fo
   CHECK(yield.folded.calls.processes[3].last_text == job.Lines()[57]);
 }
 
+TEST_CASE("block: a communicator whose calls are on two streams stands there for each", "[block]") {
+  const std::string call = kHead +
+                           "AllReduce: opCount 2a sendbuff 0x7f00 recvbuff 0x7f00 count 8 datatype 7 op 0 root 0 "
+                           "comm 0x5581 [nranks=2] stream ";
+  const BlockYield yield = ScanBlock(call + "0x10\n" + call + "0x20\n" + call + "0x10\n" + call + "(nil)\n");
+  std::vector<std::uint64_t> streams;
+  for (const CallBatch::Call& one : yield.folded.calls.calls)
+    streams.push_back(yield.folded.calls.comms[one.comm].stream);
+  CHECK(streams == std::vector<std::uint64_t>{0x10, 0x20, 0x10, 0});
+  CHECK(yield.folded.calls.comms.size() == 3);
+  CHECK(yield.folded.calls.comms[1].pointer == 0x5581);
+}
+
 TEST_CASE("block: lines that a call line could be taken for", "[block]") {
   const std::string rows[] = {
       kHead + "AllReduce: 4194304 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",

@@ -183,27 +183,27 @@ char* Memory(const void* device) {
   return HostAddress(address);
 }
 
-/// Sends and receives between ncclGroupStart and ncclGroupEnd: none waits for one before it.
+/// What is between ncclGroupStart and ncclGroupEnd is one kernel a stream: none of it waits for one before it.
 struct Group {
   int depth = 0;
-  FakeStream* stream = nullptr;
-  std::vector<std::function<bool()>> works;
+  std::map<FakeStream*, std::vector<std::function<bool()>>> works;
 };
 thread_local Group group;
 
 void Put(cuda::Stream stream, std::function<bool()> work) {
-  group.stream = reinterpret_cast<FakeStream*>(stream);
+  auto* const on = reinterpret_cast<FakeStream*>(stream);
   if (group.depth > 0)
-    group.works.push_back(std::move(work));
+    group.works[on].push_back(std::move(work));
   else
-    group.stream->Add(std::move(work));
+    on->Add(std::move(work));
 }
 void EndGroup() {
-  if (--group.depth > 0 || group.works.empty()) return;
-  group.stream->Add([works = std::exchange(group.works, {})]() mutable {
-    std::erase_if(works, [](const std::function<bool()>& work) { return work(); });
-    return works.empty();
-  });
+  if (--group.depth > 0) return;
+  for (auto& [stream, of_stream] : std::exchange(group.works, {}))
+    stream->Add([works = std::move(of_stream)]() mutable {
+      std::erase_if(works, [](std::function<bool()>& work) { return work(); });
+      return works.empty();
+    });
 }
 
 /// Leaves what the rank hands in, of `bytes`; `move` gets that of all ranks, once all have come, and where the output
@@ -211,8 +211,7 @@ void EndGroup() {
 Status Meet(nccl::Comm comm, const void* in, void* out, std::size_t bytes, cuda::Stream stream,
             std::function<void(const Inputs&, char*)> move) {
   const std::uint64_t call = Used(comm).calls++;
-  auto* const work = reinterpret_cast<FakeStream*>(stream);
-  work->Add([=, from = Memory(in), to = Memory(out), left = false, move = std::move(move)]() mutable {
+  Put(stream, [=, from = Memory(in), to = Memory(out), left = false, move = std::move(move)]() mutable {
     if (!std::exchange(left, true)) Leave(OfCall(*comm, call, comm->rank), from, bytes);
     for (int rank = 0; rank < comm->nranks; ++rank)
       if (!fs::exists(OfCall(*comm, call, rank))) return false;
