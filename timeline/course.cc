@@ -231,6 +231,7 @@ bool Course::ServedAfter(EventIndex event, std::size_t times) const {
 }
 
 bool Course::LoopWentOn(EventIndex event) const {
+  constexpr std::chrono::minutes kLong(2);  // what another process draws ends soon after
   if (died_) return false;
   if (ServedAfter(event, kStepsThatUndo)) return true;
   const std::uint32_t input = timeline_->events[event].where.input;
@@ -239,7 +240,7 @@ bool Course::LoopWentOn(EventIndex event) const {
     return timeline_->events[before.event].where.input == input &&
            std::any_of(behind, loops_.end(), [&](const Bar& after) {
              return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
-                    timeline_->events[after.event].where.input == input;
+                    after.elapsed >= before.elapsed + kLong && timeline_->events[after.event].where.input == input;
            });
   });
 }
@@ -341,14 +342,23 @@ namespace {
 
 constexpr std::size_t kMostBars = 4096;
 
-/// `Train:  20%|##        | 375/1881 [3:40:16<`: what is counted, and how far; nullopt: it does not say of how many.
-std::optional<std::pair<std::string, std::uint64_t>> ReadBar(std::string_view text) {
-  static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[)");
+struct LoopSeen {
+  std::string loop;
+  std::uint64_t count = 0;
+  std::chrono::seconds elapsed{};
+};
+
+/// `Train:  20%|##        | 375/1881 [3:40:16<`: what is counted, how far, for how long; nullopt: it does not say of
+/// how many.
+std::optional<LoopSeen> ReadBar(std::string_view text) {
+  static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[(?:(\d{1,4}):)?(\d{1,4}):(\d\d)<)");
   const auto match = kBar.Search(text);
-  if (!match || !match->number(2)) return std::nullopt;
+  if (!match || !match->number(2) || !match->number(5) || !match->number(6)) return std::nullopt;
   const auto front = static_cast<std::size_t>(match->text(0).data() - text.data());
-  return std::pair(ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
-                   static_cast<std::uint64_t>(*match->number(2)));
+  return LoopSeen{.loop = ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
+                  .count = static_cast<std::uint64_t>(*match->number(2)),
+                  .elapsed = std::chrono::hours(match->has(4) ? match->number(4).value_or(0) : 0) +
+                             std::chrono::minutes(*match->number(5)) + std::chrono::seconds(*match->number(6))};
 }
 
 }  // namespace
@@ -370,7 +380,7 @@ void Course::ReadWork(std::span<const Told> told) {
       lines.push_back({&line, nullptr});
       const std::string_view text = MessageOf(timeline_->events[line.event]);
       if (auto bar = ReadBar(text); bar && loops_.size() < kMostBars)
-        loops_.push_back({line.event, std::move(bar->first), bar->second});
+        loops_.push_back({line.event, std::move(bar->loop), bar->count, bar->elapsed});
     }
     if (IsStep(line.kind) || line.kind == "rows")
       lines.push_back({&line, counters.Take(timeline_->events[line.event])});

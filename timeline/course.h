@@ -1,6 +1,7 @@
 // How the job went: failed or not, since when, how it ended. Told once, here; detectors, judge and reports ask it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -97,7 +98,8 @@ class Course {
   bool OutlivedStop(EventIndex event) const;
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
-  /// A bar that stood in front of it moved on behind it, or a server answered, and nobody died.
+  /// A bar that stood in front of it moved on behind it, for minutes by its own clock, or a server answered, and nobody
+  /// died.
   bool LoopWentOn(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
   bool AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const;
@@ -119,6 +121,7 @@ class Course {
     EventIndex event = 0;
     std::string loop;  ///< what stands in front of it, and of how many
     std::uint64_t count = 0;
+    std::chrono::seconds elapsed{};
   };
   std::vector<Bar> loops_;                  ///< bars that count, in order
   bool died_ = false;                       ///< some process ended badly, gave up waiting, or was stopped
