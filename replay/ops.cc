@@ -203,6 +203,11 @@ std::string WhyInvalid(const Call& call, int nranks) {
   constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
   if (call.count > kMostElements || std::ranges::any_of(call.splits, [](auto split) { return split > kMostElements; }))
     return "the number of elements cannot be right";
+  // The libraries add in the type itself: the sum of 256 equal shares is zero whatever they did.
+  const bool eight_bits = call.datatype == Datatype::kInt8 || call.datatype == Datatype::kUint8;
+  if (op.needs_redop && call.redop == RedOp::kAvg && eight_bits && nranks % 256 == 0)
+    return fmt::format(
+        "an average of 8-bit integers over {} ranks may be zero whatever was sent, and would prove nothing", nranks);
   return "";
 }
 

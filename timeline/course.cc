@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t kSoon = 4;
 /// Lines behind the end of a thread after which its process lived on.
 constexpr std::uint64_t kLongAfter = 100;
+/// Behind what can have been no end: steps, and rows of numbers of any kind.
+constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
 constexpr std::uint64_t kLinesOfAJob = 12;
@@ -187,20 +189,12 @@ bool Course::IsSchedulersStop(EventIndex event) const {
 
 bool Course::OutlivedStop(EventIndex event) const {
   constexpr std::chrono::minutes kGrace(2);
-  constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
-  const Event& stop = timeline_->events[event];
-  const auto behind = [&](std::span<const EventIndex> lines) {
-    const auto own = std::ranges::upper_bound(lines, event);
-    return std::span(own, lines.end());
-  };
-  const std::span<const EventIndex> counted = behind(CountedIn(stop.where.input));
+  const std::span<const EventIndex> counted = CountedBehind(event);
   if (counted.empty()) return false;
   // By the program's own clock: the scheduler's may be of another zone.
   const auto &first = timeline_->events[counted.front()].at, &last = timeline_->events[counted.back()].at;
   if (first && last && first->date == last->date) return last->at > first->at + kGrace;
-  const auto steps = std::ranges::count_if(
-      behind(work_), [&](EventIndex step) { return timeline_->events[step].where.input == stop.where.input; });
-  return steps >= kManySteps || static_cast<std::ptrdiff_t>(counted.size()) >= kManyRows;
+  return HasManySteps(event) || static_cast<std::ptrdiff_t>(counted.size()) >= kManyRows;
 }
 
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
@@ -233,7 +227,8 @@ bool Course::ServedAfter(EventIndex event, std::size_t times) const {
 bool Course::LoopWentOn(EventIndex event) const {
   constexpr std::chrono::minutes kLong(2);  // what another process draws ends soon after
   if (died_) return false;
-  if (ServedAfter(event, kStepsThatUndo)) return true;
+  if (ServedAfter(event, kStepsThatUndo) || static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows)
+    return true;
   const std::uint32_t input = timeline_->events[event].where.input;
   const auto behind = std::ranges::upper_bound(loops_, event, {}, &Bar::event);
   return std::any_of(loops_.begin(), behind, [&](const Bar& before) {
@@ -245,13 +240,18 @@ bool Course::LoopWentOn(EventIndex event) const {
   });
 }
 
-bool Course::LongOutlived(EventIndex event) const {
-  constexpr std::ptrdiff_t kManySteps = 16;
-  const auto behind = std::ranges::upper_bound(work_, event);
-  return LoopWentOn(event) || std::count_if(behind, work_.end(), [&](EventIndex step) {
-                                return timeline_->events[step].where.input == timeline_->events[event].where.input;
-                              }) >= kManySteps;
+std::span<const EventIndex> Course::CountedBehind(EventIndex event) const {
+  const std::span<const EventIndex> counted = CountedIn(timeline_->events[event].where.input);
+  return {std::ranges::upper_bound(counted, event), counted.end()};
 }
+
+bool Course::HasManySteps(EventIndex event) const {
+  return std::count_if(std::ranges::upper_bound(work_, event), work_.end(), [&](EventIndex step) {
+           return timeline_->events[step].where.input == timeline_->events[event].where.input;
+         }) >= kManySteps;
+}
+
+bool Course::LongOutlived(EventIndex event) const { return LoopWentOn(event) || HasManySteps(event); }
 
 bool Course::WasIgnored(EventIndex event) const {
   return std::ranges::binary_search(ignored_, timeline_->events[event].where);

@@ -98,12 +98,14 @@ class Course {
   bool OutlivedStop(EventIndex event) const;
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
-  /// A bar that stood in front of it moved on behind it, for minutes by its own clock, or a server answered, and nobody
-  /// died.
+  /// A bar that stood in front of it moved on behind it, for minutes by its own clock, a server answered, or a great
+  /// many rows were counted; and nobody died.
   bool LoopWentOn(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
   bool AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const;
   std::span<const EventIndex> CountedIn(std::uint32_t input) const;
+  std::span<const EventIndex> CountedBehind(EventIndex event) const;  ///< in its input
+  bool HasManySteps(EventIndex event) const;                          ///< behind it, in its input
   void ReadWork(std::span<const Told> told);
   void ReadSigns(std::span<const Told> told);
   void DateTrouble();

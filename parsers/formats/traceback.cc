@@ -36,6 +36,8 @@ constexpr std::uint64_t kEndReach = 5, kTaggedEndReach = 100;
 // `Exception ignored in: <function ...>`, since CPython 3.14 also `Exception ignored while calling deallocator <...>:`,
 // stands right above its traceback.
 constexpr std::string_view kIgnoredIn = "Exception ignored in", kIgnoredWhile = "Exception ignored while ";
+// So does uvicorn's word (protocols/http/*_impl.py, run_asgi) that a request failed: it answers 500 and serves on.
+constexpr std::string_view kRequestFailed = "Exception in ASGI application";
 constexpr std::uint64_t kIgnoredReach = 2;
 
 // What a logger or a launcher of unknown make puts in front of every line is no longer.
@@ -358,7 +360,8 @@ class TracebackParser final : public Parser {
 
   bool ConsumeHead(const Record& record, EventSink& out) {
     constexpr std::string_view kHead = "Traceback (most recent call last):";
-    if (Contains(record.text, kIgnoredIn) || Contains(record.text, kIgnoredWhile)) {
+    if (Contains(record.text, kIgnoredIn) || Contains(record.text, kIgnoredWhile) ||
+        Contains(record.text, kRequestFailed)) {
       ignored_line_ = record.where.line;
       return true;
     }
@@ -369,6 +372,7 @@ class TracebackParser final : public Parser {
     }
     if (Contains(record.text, "During handling of the above exception, another") ||
         Contains(record.text, "The above exception was the direct cause of")) {
+      if (pending_ && std::get<ExceptionRaised>(pending_->what).ignored) ignored_line_ = record.where.line;
       FlushPending(true, out);
       return true;
     }
@@ -501,6 +505,7 @@ constexpr std::string_view kMarks[] = {
     "During handling of the above exception",
     kIgnoredIn,
     kIgnoredWhile,
+    kRequestFailed,
     "Process Process-",
     "Process SpawnProcess-",
     "Process ForkProcess-",

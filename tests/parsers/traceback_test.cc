@@ -40,6 +40,33 @@ TEST_CASE("traceback: multiprocessing names the child that died", "[traceback]")
   CHECK(ShowAll("Process Process-1 is ready\n" + raised) == "KeyError('x') at a.py:7 in f of 1 from line 2");
 }
 
+TEST_CASE("traceback: what was ignored, warned of or answered ended nobody", "[traceback]") {
+  const auto ignored = [](const std::string& text) {
+    return ShowEvents(kTraceback, text, [](const auto& what) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(what)>, ExceptionRaised>)
+        return what.type + (what.ignored ? " ignored" : "");
+      else
+        return std::string(what.kKind);
+    });
+  };
+  const std::string frame = "  File \"a.py\", line 7, in f\n    open(x)\n",
+                    head = "Traceback (most recent call last):\n",
+                    link = "\nDuring handling of the above exception, another exception occurred:\n\n";
+  CHECK(ignored(head + frame + "KeyError: 'x'\n") == "KeyError");
+  CHECK(ignored("ERROR:    Exception in ASGI application\n" + head + frame + "KeyError: 'x'\n") == "KeyError ignored");
+  CHECK(ignored("ERROR:    Exception in ASGI application\n" + head + frame + "KeyError: 'x'\n" + link + head + frame +
+                "ValueError: y\n") == "KeyError ignored; ValueError ignored");
+  CHECK(ignored(head + frame + "KeyError: 'x'\n" + link + head + frame + "ValueError: y\n") == "KeyError; ValueError");
+  const auto led = [&](const std::string& by) {
+    return by + head + by + frame.substr(0, frame.find('\n') + 1) + by + "KeyError: 'x'\n";
+  };
+  CHECK(ignored(led("W0405 06:07:08.123000 41200 torch/_dynamo/convert_frame.py:1233] ")) == "KeyError ignored");
+  CHECK(ignored(led("E0405 06:07:08.123000 41200 torch/_dynamo/convert_frame.py:1233] ")) == "KeyError");
+  // Two processes wrote at once; and what JAX raises to show a stack.
+  CHECK(ignored(head + frame + "FileNotFoundErrorFileNotFoundError: : x\n") == "FileNotFoundError");
+  CHECK(ignored(head + frame + "jax.errors.JaxStackTraceBeforeTransformation: x\n").empty());
+}
+
 TEST_CASE("traceback: exceptions of any name", "[traceback]") {
   const std::string frame =
       "Traceback (most recent call last):\n  File \"a.py\", line 7, in f\n    take(lock)\n    ^^^^^^^^^^\n";

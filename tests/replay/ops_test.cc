@@ -95,4 +95,8 @@ TEST_CASE("calls: what differs is named by field", "[unit][replay]") {
   CHECK(WhyInvalid({.operation = Operation::kSendRecv, .count = 7, .root = 1, .peer = 1}, 3) ==
         "a rank cannot send to itself");
   CHECK(WhyInvalid(call, 3).empty());
+  const Call average{
+      .operation = Operation::kAllReduce, .count = 7, .datatype = Datatype::kUint8, .redop = RedOp::kAvg};
+  CHECK(WhyInvalid(average, 255).empty());
+  CHECK_FALSE(WhyInvalid(average, 512).empty());
 }
