@@ -8,6 +8,7 @@
 #include <set>
 
 #include "replay/ops.h"
+#include "rules/remedy.h"
 
 namespace inquest {
 namespace {
@@ -33,15 +34,6 @@ std::string Remark(std::string_view text) {
   std::string line;
   for (const char c : text) line += c >= 0x20 && c < 0x7f ? c : '?';
   return line;
-}
-
-/// One word of a shell.
-std::string Quoted(std::string_view text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%^";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
 }
 
 /// torch's name of the type on the wire, and why it is another; NCCL moves unsigned words as it moves signed ones.
@@ -361,7 +353,7 @@ Result<std::string> NcclTestsLines(const Plan& plan) {
   command += fmt::format(" -w 1 -n {} -c 1", std::max(plan.iterations, 5));
   std::string exported, assigned;
   for (const auto& [name, value] : plan.env) {
-    const std::string setting = Quoted(name + "=" + value);
+    const std::string setting = ShellWord(name + "=" + value);
     exported += fmt::format(" -x {}", setting);
     assigned += fmt::format(" {}", setting);
   }

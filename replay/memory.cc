@@ -111,10 +111,9 @@ double BuffersOf(const StartWork& work) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, double> batches;  // by stream and group call
   std::map<std::uint32_t, double> streams;
   for (const SequenceStep& step : setup.sequence->steps) {
-    const std::vector<int>& ranks = setup.sequence->communicators[step.communicator].ranks;
-    const auto own = std::ranges::find(ranks, setup.rank) - ranks.begin();
-    const auto bytes = static_cast<double>(
-        BuffersOf(setup.sequence->calls[step.call], static_cast<int>(own), static_cast<int>(ranks.size())));
+    const SequenceCommunicator& communicator = setup.sequence->communicators[step.communicator];
+    const auto bytes = static_cast<double>(BuffersOf(setup.sequence->calls[step.call], communicator.PlaceOf(setup.rank),
+                                                     static_cast<int>(communicator.ranks.size())));
     double& together = batches[{step.stream, step.batch}];
     together = step.batch == 0 ? bytes : together + bytes;
     streams[step.stream] = std::max(streams[step.stream], together);

@@ -1,6 +1,7 @@
 // The last calls of several communicators, as each rank made them: what a replay of more than one call runs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ struct SequenceCommunicator {
   std::vector<int> ranks;  ///< of the replay, by rank in the communicator
   std::uint32_t id = 0;    ///< the same on all ranks
   std::uint32_t span = 1;  ///< numbers of its steps are below
+
+  /// The place in it of a rank that is in it.
+  int PlaceOf(int rank) const { return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()); }
 };
 
 /// One call of one rank. Fields of Call that name ranks are those of the communicator.

@@ -8,6 +8,7 @@
 
 #include "core/pattern.h"
 #include "rules/remedy.h"
+#include "timeline/course.h"
 #include "timeline/input_name.h"
 
 namespace inquest {
@@ -18,8 +19,7 @@ constexpr std::size_t kLongest = 253;  ///< of a name: what Kubernetes allows
 
 /// The number of the batch job that slurmstepd's line names.
 std::optional<std::string> StoppedJob(const Event& event) {
-  const auto* stopped = std::get_if<JobStopped>(&event.what);
-  if (stopped == nullptr || stopped->by != "slurm") return std::nullopt;
+  if (!IsSchedulersStop(event.what)) return std::nullopt;
   static const Pattern kId(R"(\b(?:JOB|STEP) (\d+)(?:[._]\w+)? ON )");
   const auto match = kId.Search(event.text);
   return match ? std::optional(std::string(match->text(1))) : std::nullopt;
@@ -168,9 +168,8 @@ std::string_view EnvironmentOf(const Evidence& evidence, const JobTold& job) {
   if (const auto own = std::ranges::find_if(Environments(), is); own != Environments().end()) return *own;
   for (const Event& event : evidence.timeline.events) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
-    const auto* stopped = std::get_if<JobStopped>(&event.what);
     if ((exit != nullptr && (exit->reporter == "srun" || exit->reporter == "slurmstepd")) ||
-        (stopped != nullptr && stopped->by == "slurm"))
+        IsSchedulersStop(event.what))
       return "slurm";
   }
   bool kubernetes = false;

@@ -48,6 +48,7 @@ inline constexpr std::chrono::seconds kAllGaveUpTogether{
     30};  ///< watchdogs poll; ranks that came together give up together
 inline constexpr std::chrono::seconds kServerMaySilent{60};  ///< NFS prints it for every stutter
 inline constexpr std::chrono::seconds kPortsComeUp{300};     ///< of a booting host
+inline constexpr std::uint64_t kFewWords = 12;               ///< that others add behind a build's last line
 inline constexpr std::uint64_t kFewLines = 40;               ///< a log that goes on for pages is not silent
 inline constexpr std::uint64_t kTracebackLines = 40;         ///< between a call and the refusal that it died of
 inline constexpr std::uint64_t kOnePcieReport = 30;          ///< lines from a port's report to the device's below it

@@ -25,18 +25,6 @@ constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
 
-/// The scheduler's word on the whole job.
-bool EndsTheJob(const Event& event) {
-  const auto* stopped = std::get_if<JobStopped>(&event.what);
-  return stopped != nullptr && stopped->by == "slurm";
-}
-
-/// One of several tasks ended; what follows is of the others.
-bool EndsATask(const What& what) {
-  const auto* exit = std::get_if<ProcessExit>(&what);
-  return exit != nullptr && (exit->reporter == "srun" || exit->reporter == "pals");
-}
-
 /// A process that nobody else started ended here, as far as its own line tells.
 bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
@@ -411,7 +399,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
       }
-      if (ends_program(event)) reader.Ended(i, EndsTheJob(event));
+      if (ends_program(event)) reader.Ended(i, IsSchedulersStop(event.what));
       if (IsOfJob(event) && !std::holds_alternative<LogMessage>(event.what)) reader.Lived(i);
     }
     by_input[input] = reader.Take();

@@ -20,6 +20,7 @@ constexpr std::uint64_t kSoon = 4;
 constexpr std::uint64_t kLongAfter = 100;
 /// Behind what can have been no end: steps, and rows of numbers of any kind.
 constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
+constexpr std::size_t kMostBars = 4096;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
 constexpr std::uint64_t kLinesOfAJob = 12;
@@ -173,16 +174,25 @@ bool IsBadExit(const What& what) {
   return exit != nullptr && (exit->signal || exit->exit_code != 0);
 }
 
+bool IsSchedulersStop(const What& what) {
+  const auto* stopped = std::get_if<JobStopped>(&what);
+  return stopped != nullptr && stopped->by == "slurm";
+}
+
+bool EndsATask(const What& what) {
+  const auto* exit = std::get_if<ProcessExit>(&what);
+  return exit != nullptr && (exit->reporter == "srun" || exit->reporter == "pals");
+}
+
 bool IsDeath(const What& what) {
   return std::holds_alternative<WorkTimedOut>(what) || std::holds_alternative<HeartbeatLost>(what) ||
          std::holds_alternative<JobStopped>(what) || IsBadExit(what);
 }
 
-bool Course::IsSchedulersStop(EventIndex event) const {
+bool Course::StandsWithAStop(EventIndex event) const {
   const std::vector<Event>& events = timeline_->events;
   const auto stops = [&](EventIndex i) {
-    const auto* stopped = std::get_if<JobStopped>(&events[i].what);
-    return events[i].where == events[event].where && stopped != nullptr && stopped->by == "slurm";
+    return events[i].where == events[event].where && IsSchedulersStop(events[i].what);
   };
   return stops(event) || (event > 0 && stops(event - 1)) || (event + 1 < events.size() && stops(event + 1));
 }
@@ -199,7 +209,7 @@ bool Course::OutlivedStop(EventIndex event) const {
 
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
   const SourcePos where = timeline_->events[event].where;
-  if (IsSchedulersStop(event)) return OutlivedStop(event);
+  if (StandsWithAStop(event)) return OutlivedStop(event);
   if (WasIgnored(event)) return true;
   if (std::ranges::any_of(outlived_, [&](const LineSpan& span) { return span.Holds(where); })) return true;
   const auto soon = std::ranges::find_if(recovered_, [&](EventIndex other) {
@@ -338,30 +348,17 @@ void Course::DateTrouble() {
   if (!given_up_) given_up_ = raised_at;
 }
 
-namespace {
-
-constexpr std::size_t kMostBars = 4096;
-
-struct LoopSeen {
-  std::string loop;
-  std::uint64_t count = 0;
-  std::chrono::seconds elapsed{};
-};
-
-/// `Train:  20%|##        | 375/1881 [3:40:16<`: what is counted, how far, for how long; nullopt: it does not say of
-/// how many.
-std::optional<LoopSeen> ReadBar(std::string_view text) {
+std::optional<Course::Bar> Course::ReadBar(EventIndex event, std::string_view text) {
   static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[(?:(\d{1,4}):)?(\d{1,4}):(\d\d)<)");
   const auto match = kBar.Search(text);
   if (!match || !match->number(2) || !match->number(5) || !match->number(6)) return std::nullopt;
   const auto front = static_cast<std::size_t>(match->text(0).data() - text.data());
-  return LoopSeen{.loop = ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
-                  .count = static_cast<std::uint64_t>(*match->number(2)),
-                  .elapsed = std::chrono::hours(match->has(4) ? match->number(4).value_or(0) : 0) +
-                             std::chrono::minutes(*match->number(5)) + std::chrono::seconds(*match->number(6))};
+  return Bar{.event = event,
+             .loop = ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
+             .count = static_cast<std::uint64_t>(*match->number(2)),
+             .elapsed = std::chrono::hours(match->has(4) ? match->number(4).value_or(0) : 0) +
+                        std::chrono::minutes(*match->number(5)) + std::chrono::seconds(*match->number(6))};
 }
-
-}  // namespace
 
 void Course::ReadWork(std::span<const Told> told) {
   Counters counters;
@@ -378,9 +375,8 @@ void Course::ReadWork(std::span<const Told> told) {
     if (line.kind == "serving") served_.push_back(line.event);
     if (line.kind == "bar") {
       lines.push_back({&line, nullptr});
-      const std::string_view text = MessageOf(timeline_->events[line.event]);
-      if (auto bar = ReadBar(text); bar && loops_.size() < kMostBars)
-        loops_.push_back({line.event, std::move(bar->loop), bar->count, bar->elapsed});
+      auto bar = ReadBar(line.event, MessageOf(timeline_->events[line.event]));
+      if (bar && loops_.size() < kMostBars) loops_.push_back(*std::move(bar));
     }
     if (IsStep(line.kind) || line.kind == "rows")
       lines.push_back({&line, counters.Take(timeline_->events[line.event])});

@@ -92,9 +92,9 @@ class Course {
   bool worked() const { return !work_.empty() || bars_; }
 
  private:
-  /// A scheduler's word that it ends the job. Who is told to end may count on until he is killed, half a minute later
-  /// or where sites give more time; so only work long after it is another job's.
-  bool IsSchedulersStop(EventIndex event) const;
+  /// Its line is a scheduler's word that it ends the job. Who is told to end may count on until he is killed, half a
+  /// minute later or where sites give more time; so only work long after it is another job's.
+  bool StandsWithAStop(EventIndex event) const;
   bool OutlivedStop(EventIndex event) const;
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
@@ -125,6 +125,8 @@ class Course {
     std::uint64_t count = 0;
     std::chrono::seconds elapsed{};
   };
+  /// Of `Train:  20%|##        | 375/1881 [3:40:16<`; nullopt: it does not say of how many, or for how long.
+  static std::optional<Bar> ReadBar(EventIndex event, std::string_view text);
   std::vector<Bar> loops_;                  ///< bars that count, in order
   bool died_ = false;                       ///< some process ended badly, gave up waiting, or was stopped
   std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
@@ -143,6 +145,12 @@ bool EndsAChild(const ExceptionRaised& raised);
 
 /// A process that ended by a signal, or with a status that is not 0, or badly in a way that is not said.
 bool IsBadExit(const What& what);
+
+/// The scheduler's word that it ends the whole job, or one of its steps.
+bool IsSchedulersStop(const What& what);
+
+/// One of several tasks ended, by a launcher that tells of each as it ends.
+bool EndsATask(const What& what);
 
 /// Whether the event itself says that a process of the job is past help: a time-out, a bad end, a stop from outside.
 bool IsDeath(const What& what);

@@ -68,7 +68,6 @@ std::optional<std::size_t> SizeOfHead(std::string_view text, std::string_view he
   return at;
 }
 
-/// `[node1:4]: `, `worker-1  | `, `2031-02-03 04:05:06,789 - ERROR - `: the end of what is put in front of a line.
 /// Two processes wrote at once: `KeyErrorKeyError`.
 std::string_view Once(std::string_view type) {
   const std::string_view half = type.substr(0, type.size() / 2);
@@ -91,6 +90,7 @@ bool IsOfWarning(std::string_view head) {
                     [](char form, char c) { return form == '0' ? IsDigit(c) : form == c; });
 }
 
+/// `[node1:4]: `, `worker-1  | `, `2031-02-03 04:05:06,789 - ERROR - `: the end of what is put in front of a line.
 bool IsHead(std::string_view head) {
   const std::size_t last = head.find_last_not_of(' ');
   return head.size() <= kLongestHead &&

@@ -19,6 +19,7 @@
 
 #include "replay/engine.h"
 #include "replay/engines/gloo_call.h"
+#include "replay/engines/lane.h"
 #include "replay/engines/runner.h"
 #include "replay/ops.h"
 
@@ -190,7 +191,7 @@ class GlooSequence final : public Session {
  public:
   GlooSequence(const SessionSetup& setup, inquest::Store& store)
       : setup_(setup), work_(*setup.sequence), store_(store) {
-    for (auto& steps : ByStream(work_.steps)) lanes_.push_back(std::make_unique<Lane>(std::move(steps)));
+    for (auto& steps : ByStream(work_.steps)) lanes_.push_back(std::make_unique<OwnLane>(std::move(steps)));
   }
 
   StepState Begin(const Step& step) override {
@@ -249,19 +250,13 @@ class GlooSequence final : public Session {
   void Corrupt() override {}
   SequenceProgress progress() const override {
     SequenceProgress progress;
-    for (const auto& lane : lanes_) {
-      const std::uint32_t completed = lane->completed;
-      progress.push_back({std::max<std::uint32_t>(lane->begun, completed), completed});
-    }
+    for (const auto& lane : lanes_) progress.push_back(lane->progress());
     return progress;
   }
 
  private:
-  /// One stream.
-  struct Lane {
-    explicit Lane(std::vector<std::uint32_t> of) : steps(std::move(of)) {}
-    const std::vector<std::uint32_t> steps;
-    std::atomic<std::uint32_t> begun = 0, completed = 0;
+  struct OwnLane : Lane {
+    using Lane::Lane;
     Runner runner{"Gloo", WithHostPorts};  ///< last: it ends first
   };
 
@@ -273,8 +268,7 @@ class GlooSequence final : public Session {
   /// All ranks have the communicators in one order, so that none waits for one that waits for it.
   void Connect() {
     for (const SequenceCommunicator& communicator : work_.communicators) {
-      const auto own = std::ranges::find(communicator.ranks, setup_.rank) - communicator.ranks.begin();
-      auto context = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(own),
+      auto context = std::make_shared<gloo::rendezvous::Context>(communicator.PlaceOf(setup_.rank),
                                                                  static_cast<int>(communicator.ranks.size()));
       context->setTimeout(setup_.patience);
       GlooStore store(store_, setup_.patience, fmt::format("{}/", communicator.id));
@@ -283,7 +277,7 @@ class GlooSequence final : public Session {
     }
   }
 
-  void RunLane(Lane& lane) {
+  void RunLane(OwnLane& lane) {
     for (std::size_t first = 0, end = 0; first < lane.steps.size(); first = end) {
       const std::uint32_t batch = work_.steps[lane.steps[first]].batch;
       for (end = first + 1; batch != 0 && end < lane.steps.size() && work_.steps[lane.steps[end]].batch == batch;)
@@ -341,7 +335,7 @@ class GlooSequence final : public Session {
   std::vector<std::shared_ptr<gloo::rendezvous::Context>> contexts_;  ///< by communicator
   mutable std::mutex mutex_;
   std::optional<WrongData> wrong_data_;  ///< guarded by it
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<OwnLane>> lanes_;
   Runner runner_{"Gloo", WithHostPorts};
 };
 

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "replay/engines/lane.h"
 #include "replay/engines/nccl_owner.h"
 #include "replay/ops.h"
 
@@ -21,7 +22,7 @@ namespace {
 class NcclSequence final : public NcclOwner {
  public:
   NcclSequence(const SessionSetup& setup, Store& store) : NcclOwner(setup, store), work_(*setup.sequence) {
-    for (auto& steps : ByStream(work_.steps)) lanes_.push_back(std::make_unique<Lane>(std::move(steps)));
+    for (auto& steps : ByStream(work_.steps)) lanes_.push_back(std::make_unique<OwnLane>(std::move(steps)));
   }
   ~NcclSequence() override { EndRunner(); }
 
@@ -65,19 +66,13 @@ class NcclSequence final : public NcclOwner {
   void Corrupt() override {}
   SequenceProgress progress() const override {
     SequenceProgress progress;
-    for (const auto& lane : lanes_) {
-      const std::uint32_t completed = lane->completed;
-      progress.push_back({std::max<std::uint32_t>(lane->begun, completed), completed});
-    }
+    for (const auto& lane : lanes_) progress.push_back(lane->progress());
     return progress;
   }
 
  private:
-  /// One stream.
-  struct Lane {
-    explicit Lane(std::vector<std::uint32_t> of) : steps(std::move(of)) {}
-    const std::vector<std::uint32_t> steps;
-    std::atomic<std::uint32_t> begun = 0, completed = 0;
+  struct OwnLane : Lane {
+    using Lane::Lane;
     cuda::Stream stream = nullptr;
     Buffers buffers;
   };
@@ -86,10 +81,7 @@ class NcclSequence final : public NcclOwner {
     const std::vector<int>& ranks = work_.communicators[step.communicator].ranks;
     return {work_.calls[step.call], RankIn(step.communicator), static_cast<int>(ranks.size())};
   }
-  int RankIn(std::uint32_t communicator) const {
-    const std::vector<int>& ranks = work_.communicators[communicator].ranks;
-    return static_cast<int>(std::ranges::find(ranks, setup_.rank) - ranks.begin());
-  }
+  int RankIn(std::uint32_t communicator) const { return work_.communicators[communicator].PlaceOf(setup_.rank); }
 
   /// What others wait for goes out before anything is waited for.
   void ExchangeIds() {
@@ -176,7 +168,7 @@ class NcclSequence final : public NcclOwner {
   }
 
   nccl::Status Issue(const SequenceStep& step) const {
-    const Lane& lane = *lanes_[step.stream];
+    const OwnLane& lane = *lanes_[step.stream];
     return Collective(ShapeOf(step), lane.buffers, Comm(step.communicator), lane.stream);
   }
 
@@ -200,7 +192,7 @@ class NcclSequence final : public NcclOwner {
 
   const SequenceWork work_;
   std::vector<nccl::UniqueId> ids_;  ///< by communicator
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<OwnLane>> lanes_;
   std::vector<cuda::Event> ended_;  ///< by step
   Buffers small_;
   // of the runner's thread

@@ -59,17 +59,11 @@ bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
 /// Whether a launcher that reports the ends in their order, srun or PALS, was ending the job before it killed the first
 /// of these: another process had failed, or the job was cancelled.
 bool AreOfTeardown(const Timeline& timeline, const std::vector<EventIndex>& killed) {
-  const auto in_order = [&](EventIndex i) {
-    const std::string& reporter = std::get<ProcessExit>(timeline.events[i].what).reporter;
-    return reporter == "srun" || reporter == "pals";
-  };
-  if (!std::ranges::all_of(killed, in_order)) return false;
+  if (!std::ranges::all_of(killed, [&](EventIndex i) { return EndsATask(timeline.events[i].what); })) return false;
   const std::uint32_t input = timeline.events[killed.front()].where.input;
   return std::any_of(timeline.events.begin(), timeline.events.begin() + static_cast<std::ptrdiff_t>(killed.front()),
                      [&](const Event& event) {
-                       if (event.where.input != input) return false;
-                       const auto* stopped = std::get_if<JobStopped>(&event.what);
-                       return (stopped != nullptr && stopped->by == "slurm") || IsBadExit(event.what);
+                       return event.where.input == input && (IsSchedulersStop(event.what) || IsBadExit(event.what));
                      });
 }
 

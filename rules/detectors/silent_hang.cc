@@ -79,9 +79,8 @@ bool RanksPrintedResults(const Evidence& evidence, EventIndex complete) {
 std::vector<Relation> SilenceInBuild(const Evidence& evidence) {
   if (evidence.phases.empty() || evidence.phases.back().kind != "compile") return {};
   const SourcePos last = evidence.timeline.events[evidence.phases.back().event].where;
-  constexpr std::uint64_t kFewWords = 12;  // lines
   const bool over = evidence.phases.back().percent == 100;
-  if (over || evidence.timeline.inputs[last.input].lines > last.line + kFewWords) return {};
+  if (over || evidence.timeline.inputs[last.input].lines > last.line + thresholds::kFewWords) return {};
   Found found({"silence-in-build", "nothing-else"});
   found.citations = {Cite(evidence.timeline, evidence.phases.back().event, "cause")};
   return {found};
