@@ -85,8 +85,6 @@ std::variant<Plan, CommandResult> PlanOfLast(const Options& options) {
   if (given.operation || given.count || given.datatype || given.redop || given.root || given.peer || given.ranks)
     return CouldNotRun({"--last replays the calls that the logs show, and they say what each is",
                         "leave --op, --count, --dtype, --redop, --root, --peer and --ranks out", ""});
-  if (options.replay.isolate)
-    return CouldNotRun({"--isolate runs one call and not --last", "leave one of them out", ""});
   std::variant<Analysis, CommandResult> analyzed = AnalyzeWith(options.analysis, options.arguments);
   if (CommandResult* failed = std::get_if<CommandResult>(&analyzed)) return std::move(*failed);
   const Analysis& analysis = std::get<Analysis>(analyzed);
@@ -152,8 +150,10 @@ Result<Plan> PlanOf(Plan base, const Launch& launch, const ReplayOptions& option
   }
   auto faults = ParseFaults(options.faults, plan);
   if (!faults) return faults.error();
-  if (plan.sequence && std::ranges::any_of(*faults, [](const Fault& fault) { return fault.call.has_value(); }))
-    return Error{"a fault that changes the call needs one call, and --last has many", "leave one of them out", ""};
+  const auto is_of_one_call = [](const Fault& fault) { return fault.call || fault.kind == Fault::Kind::kCorrupt; };
+  if (plan.sequence && std::ranges::any_of(*faults, is_of_one_call))
+    return Error{"a fault that changes the call or its data needs one call, and --last has many",
+                 "leave one of them out", ""};
   plan.faults = std::move(*faults);
   plan.compare_descriptors =
       std::erase_if(plan.faults, [](const Fault& fault) { return fault.kind == Fault::Kind::kUnchecked; }) == 0;
@@ -406,6 +406,9 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   }
   const Result<std::vector<EngineProbe>> engines = nodes->Probe(*plan, own);
   if (!engines) return could_not_run(engines.error());
+  Result<Plan> on_gpus = nodes->OnGpus(*plan, *engines);
+  if (!on_gpus) return could_not_run(on_gpus.error());
+  *plan = report.plan = *std::move(on_gpus);
   const EngineProbe& shown = engines->at(has_ranks || engines->size() == 1 ? 0 : 1);
   report.engine = shown.version;
   report.engine_tests = shown.tests;

@@ -228,6 +228,13 @@ Result<std::vector<EngineProbe>> ReplayNodes::Probe(const Plan& plan, const std:
   return crew_->Probe(plan.engine, plan.options, own);
 }
 
+Result<Plan> ReplayNodes::OnGpus(Plan plan, const std::vector<EngineProbe>& engines) const {
+  std::vector<std::optional<int>> gpus;
+  for (const EngineProbe& engine : engines) gpus.push_back(engine.gpus);
+  return OnGpusThatAreHere(std::move(plan), gpus,
+                           crew_ ? crew_->members() : std::vector<CrewMember>{{.host = OwnHostName()}});
+}
+
 RunOutcome ReplayNodes::Run(const Plan& plan, RunSetup setup) {
   if (!crew_) return RunPlan(plan, setup);
   return RunAtOnce({plan}, std::move(setup)).front();

@@ -43,6 +43,8 @@ class ReplayNodes {
   const std::string& lost() const { return lost_; }
   /// Of each node, this one first.
   Result<std::vector<EngineProbe>> Probe(const Plan& plan, const std::optional<EngineProbe>& own);
+  /// The plan with every rank on a GPU that its node has, by what those found.
+  Result<Plan> OnGpus(Plan plan, const std::vector<EngineProbe>& engines) const;
   RunOutcome Run(const Plan& plan, RunSetup setup);
   /// All of them at the same time; their ranks have places of their own.
   std::vector<RunOutcome> RunAtOnce(std::vector<Plan> plans, RunSetup setup);

@@ -56,11 +56,11 @@ struct Column {
   std::string_view title;
 };
 constexpr std::array kColumns = {
-    Column{Phase::kLibsLoaded, "libs"}, Column{Phase::kDeviceSet, "device"},       Column{Phase::kIdReceived, "id"},
-    Column{Phase::kCommInit, "init"},   Column{Phase::kConnected, "conn"},         Column{Phase::kBuffersReady, "bufs"},
-    Column{Phase::kWarmedUp, "warm"},   Column{Phase::kDescriptorAgreed, "agree"}, Column{Phase::kEnqueued, "enq"},
-    Column{Phase::kStarted, "start"},   Column{Phase::kCompleted, "done"},         Column{Phase::kVerified, "verify"},
-    Column{Phase::kFinalized, "final"}};
+    Column{Phase::kLibsLoaded, "libs"}, Column{Phase::kDeviceSet, "device"}, Column{Phase::kIdReceived, "id"},
+    Column{Phase::kCommInit, "init"},   Column{Phase::kConnected, "conn"},   Column{Phase::kBuffersReady, "bufs"},
+    Column{Phase::kWarmedUp, "warm"},   Column{Phase::kRehearsed, "rehear"}, Column{Phase::kDescriptorAgreed, "agree"},
+    Column{Phase::kEnqueued, "enq"},    Column{Phase::kStarted, "start"},    Column{Phase::kCompleted, "done"},
+    Column{Phase::kVerified, "verify"}, Column{Phase::kFinalized, "final"}};
 constexpr int kCell = 7;
 
 std::string Cell(const RankOutcome& rank, const Column& column, std::chrono::nanoseconds now) {

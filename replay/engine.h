@@ -34,8 +34,12 @@ class Store {
 struct SessionSetup {
   int rank = 0, nranks = 1;
   Call call;
-  std::optional<SequenceWork> sequence = {};   ///< instead of the call
-  std::map<std::string, std::string> options;  ///< of the engine: `interface`, `library`, `device`; the plan fills them
+  std::optional<SequenceWork> sequence = {};  ///< instead of the call
+  /// Of the engine, by the plan; variables of the environment stand in them by their own names. Of Gloo `interface`, or
+  /// `address`, at which the rank listens. Of NCCL `library`, a path; the GPU by `bus-id`, else `device`, its number;
+  /// `device-or-only`: where one GPU is all that can be seen, that one; `shared`: the rank's number among those that
+  /// share a GPU, which take its MIG instances in turn where there are several.
+  std::map<std::string, std::string> options;
   std::chrono::milliseconds
       patience{};  ///< longer than every deadline: the library must not give up before the supervisor does
 };
@@ -60,6 +64,7 @@ struct EngineProbe {
   std::string version;           ///< in its own words: `NCCL 2.28.9 of /usr/lib/libnccl.so.2, 8 GPUs`
   std::string tests;             ///< what a pass of it shows
   std::optional<int> nccl = {};  ///< NCCL's own number of the version: 22809
+  std::optional<int> gpus = {};  ///< that ranks can be put on, MIG instances where the environment names those
 };
 
 /// One rank's use of an engine, for one call or for a sequence of them: then kEnqueued begins a whole pass of it, and
@@ -68,9 +73,9 @@ class Session {
  public:
   virtual ~Session() = default;
   /// Begins the step that ends in `step.phase`; returns soon, whatever the library does: a call that blocks belongs in
-  /// a thread. Called for kLibsLoaded to kWarmedUp (the worker compares the calls before that); then for each iteration
-  /// kDescriptorAgreed (fill the buffers; the worker compares afterwards), kEnqueued, kStarted, kCompleted, kVerified;
-  /// at the end kFinalized. A step that means nothing to the engine is done at once.
+  /// a thread. Called for kLibsLoaded to kRehearsed (the worker compares the calls before kWarmedUp); then for each
+  /// iteration kDescriptorAgreed (fill the buffers; the worker compares afterwards), kEnqueued, kStarted, kCompleted,
+  /// kVerified; at the end kFinalized. A step that means nothing to the engine is done at once.
   virtual StepState Begin(const Step& step) = 0;
   /// Asks the step that was begun last. Never waits.
   virtual StepState Poll() = 0;
@@ -80,6 +85,8 @@ class Session {
   virtual std::optional<std::chrono::nanoseconds> device_time() const { return std::nullopt; }
   /// Of a sequence: how far this pass is. From another thread, at any time.
   virtual SequenceProgress progress() const { return {}; }
+  /// Whether what can be verified is; after kBuffersReady.
+  virtual bool verifies() const { return true; }
   /// What a reader must know of this run: library and version, interface, `via` lines. One sentence an entry.
   virtual std::vector<std::string> Describe() const = 0;
   /// What the library was last heard to say of what went wrong; empty: nothing. From another thread, at any time; takes

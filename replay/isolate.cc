@@ -1,5 +1,8 @@
 // First who, then which path.
 //
+// Of a sequence there is an answer before both: where its ranks wait for one another in a circle, or for a call that
+// one never makes, no machine is at fault, and none is looked for.
+//
 // The baseline comes first. Where it passes every time, nothing is left to isolate, and that is a finding. As soon as
 // it breaks the pairs are tried (pairs.cc), which mostly names a link or a rank in one more deadline or two. Where no
 // pair breaks, or there are too many, the ranks are shrunk to the fewest that break the very call (subsets.cc). A
@@ -57,15 +60,15 @@ class Isolation {
 
   IsolationOutcome Run() {
     TryBaseline(1);
-    if (Baseline().broken > 0 && !out_.interrupted) FindPart();
+    if (order_.empty() && Baseline().broken > 0 && !out_.interrupted) FindPart();
     // Where the baseline passes, or there is no GPU path to switch, the others say nothing.
     for (const Variant* variant : variants_) {
-      if (out_.interrupted || Baseline().broken == 0) break;
+      if (out_.interrupted || Baseline().broken == 0 || !order_.empty()) break;
       if (variant == variants_.front() || variant->engine == plan_.engine) continue;
       if (plan_.engine != "nccl" && variant->engine.empty()) continue;
       Try(std::string(variant->id), Applied(part_, *variant));
     }
-    if (Baseline().broken > 0 && !out_.interrupted) TryCards();
+    if (order_.empty() && Baseline().broken > 0 && !out_.interrupted) TryCards();
     Conclude();
     out_.took = Clock::now() - begin_;
     return std::move(out_);
@@ -95,7 +98,18 @@ class Isolation {
       if (!Count(run, base)) return;
       if (setup_.cards && base.runs == 1) cards_ = setup_.cards();
       if (Broke(run.verdict)) blamed_ = run.blamed;
+      if (IsOfOrder(run)) {
+        order_ = run.sentence;
+        return;
+      }
     }
+  }
+
+  /// Whether it hangs by what the ranks call, and in which order.
+  bool IsOfOrder(const RunOutcome& run) const {
+    if (!plan_.sequence || run.verdict != RunVerdict::kHung) return false;
+    return !run.cycle.empty() ||
+           std::ranges::any_of(run.waiting, [](const Waiting& waiting) { return !waiting.never.empty(); });
   }
 
   void FindPart() {
@@ -131,7 +145,9 @@ class Isolation {
   std::optional<std::vector<bool>> Break(const std::vector<std::vector<int>>& sets, int passes) {
     std::vector<SubsetOutcome> tried;
     for (const std::vector<int>& ranks : sets) tried.push_back({.ranks = ranks});
-    const auto is_known = [](const SubsetOutcome& one) { return one.broken || one.could_not_run; };
+    const auto is_known = [&](const SubsetOutcome& one) {
+      return one.broken || one.could_not_run || MakesNoCall(one.ranks);
+    };
     for (int pass = 0; pass < passes; ++pass) {
       std::vector<Plan> plans;
       std::vector<SubsetOutcome*> of_plans;
@@ -166,8 +182,13 @@ class Isolation {
     return answers;
   }
 
+  /// Of a sequence, ranks that never call together.
+  bool MakesNoCall(const std::vector<int>& ranks) const {
+    return plan_.sequence && SubsetOf(*plan_.sequence, ranks).size() == 0;
+  }
+
   void TryParts() {
-    if (RowOf(plan_.operation.value).needs_peer) return;  // the call itself names its two
+    if (!plan_.sequence && RowOf(plan_.operation.value).needs_peer) return;  // the call itself names its two
     std::vector<int> all;
     for (int rank = 0; rank < plan_.ranks.value; ++rank) all.push_back(rank);
     const int passes = AlwaysBreaks() ? 1 : setup_.repeats;
@@ -258,9 +279,17 @@ class Isolation {
     }
     if (base.broken == 0) {
       out_.finding = fmt::format(
-          "Passes {} of {}: the machines can do this collective now. Then it was the program (ranks that did not make "
-          "the same calls), something passing, or a node that is no longer among these.",
-          base.runs, base.runs);
+          "Passes {} of {}: the machines can do {} now. Then it was {}, something passing, or a node that is no longer "
+          "among these.",
+          base.runs, base.runs, plan_.sequence ? "these calls in this order" : "this collective",
+          plan_.sequence ? "what came between the calls" : "the program (ranks that did not make the same calls)");
+      return;
+    }
+    if (!order_.empty()) {
+      out_.finding = fmt::format(
+          "Breaks {} of {}, by what the ranks call and in which order, whatever machines they "
+          "are on; no machine was looked for. {}",
+          base.broken, base.runs, order_);
       return;
     }
     const std::string who = Who();
@@ -368,6 +397,7 @@ class Isolation {
   std::vector<Blamed> blamed_;      ///< by its last broken run
   std::optional<Shrunk> shrunk_;
   bool not_confirmed_ = false;
+  std::string order_;  ///< the sentence of a run that hangs by the order of the calls; empty: none did
   int part_runs_ = 0;
   Pace pace_, part_pace_;  ///< of pairs; of parts, which have the call to do
   Clock::time_point begin_ = Clock::now();

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/pattern.h"
 #include "replay/links.h"
 #include "replay/ops.h"
 #include "replay/sequence_judgement.h"
@@ -154,7 +155,9 @@ std::optional<int> RankAt(const string& error, const RunOutcome& run) {
     const std::size_t colon = address.rfind(':');
     const string host = address.substr(0, colon), port = address.substr(colon + 1);
     for (const string& form : {address, fmt::format("[{}]:{}", host, port), fmt::format("{}<{}>", host, port)}) {
-      if (error.find(form) != string::npos) return rank;
+      const std::size_t at = error.find(form), end = at + form.size();
+      const bool whole = at != string::npos && (end == error.size() || error[end] < '0' || error[end] > '9');
+      if (whole) return rank;
     }
   }
   return std::nullopt;
@@ -165,11 +168,20 @@ std::optional<int> PeerOf(const RankOutcome& rank, const RunOutcome& run) {
   return peer == rank.rank ? std::nullopt : peer;
 }
 
-/// The first to fail, but for one that fails at nearly the same moment and says who it could not reach.
+/// `[10.0.0.2]:4711`, `10.0.0.2<4711>`, `10.0.0.2:4711`: whoever that is.
+bool NamesAnAddress(const string& error) {
+  static const Pattern kAddress(R"((?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:]+)\]?[:<]\d{1,5}\b)");
+  return kAddress.Matches(error);
+}
+
+/// The first to fail, but for one that fails at nearly the same moment and says who it could not reach. Of a pair of
+/// Gloo's the side that connected gave the other an address at which nobody is any more: the other's error names that.
 const RankOutcome& Telling(const RunOutcome& run, const RankOutcome& first) {
   if (PeerOf(first, run)) return first;
+  const bool at_nobodys = NamesAnAddress(first.error);
   const auto telling = std::ranges::find_if(run.ranks, [&](const RankOutcome& rank) {
-    return !rank.error.empty() && rank.doing == first.doing && PeerOf(rank, run);
+    const auto peer = PeerOf(rank, run);
+    return !rank.error.empty() && peer && (rank.doing == first.doing || (at_nobodys && *peer == first.rank));
   });
   return telling == run.ranks.end() ? first : *telling;
 }
@@ -275,6 +287,19 @@ std::optional<Judgement> OfLinks(const RunOutcome& run) {
   return judgement;
 }
 
+/// What it means to hang before the first iteration, in what connects.
+string OfFirstCall(Phase phase, const Plan& plan) {
+  if (plan.engine != "nccl") return "";
+  if (phase == Phase::kWarmedUp)
+    return " That is the first call of all, of little data, in which NCCL connects: nothing was measured yet.";
+  if (phase != Phase::kRehearsed) return "";
+  return fmt::format(
+      " That is {}, before any is measured: little data had come through, and what only calls of this size connect or "
+      "move does not.",
+      plan.sequence ? "the first time that each of the calls is made, one after the other in one order on all ranks"
+                    : "the first call of this size");
+}
+
 Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseconds waited) {
   std::vector<int> silent;
   for (const RankOutcome& rank : run.ranks)
@@ -296,8 +321,8 @@ Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseco
   if (behind->doing == ahead->doing) {
     return {RunVerdict::kHung,
             fmt::format("All {} ranks wait in {}, none came through{}; no rank is behind and no connection between "
-                        "them holds bytes.",
-                        run.ranks.size(), Text(behind->doing), time),
+                        "them holds bytes.{}",
+                        run.ranks.size(), Text(behind->doing), time, OfFirstCall(behind->doing.phase, plan)),
             {}};
   }
   Judgement judgement{RunVerdict::kHung, "", {}};
@@ -315,8 +340,8 @@ Judgement OfHang(const RunOutcome& run, const Plan& plan, std::chrono::milliseco
                                                         : "did not get through " + Text(missing);
   const bool together = std::ranges::all_of(
       late, [&](int rank) { return run.ranks[static_cast<std::size_t>(rank)].node == behind->node; });
-  judgement.sentence = Capital(
-      fmt::format("{}{} {}{}{}.", Ranks(late), together ? On(run, *behind) : "", what, time, Others(run, late)));
+  judgement.sentence = Capital(fmt::format("{}{} {}{}{}.{}", Ranks(late), together ? On(run, *behind) : "", what, time,
+                                           Others(run, late), OfFirstCall(missing.phase, plan)));
   return judgement;
 }
 
@@ -360,6 +385,16 @@ string AllowedDifferences(const Sequence& sequence) {
   return differ.empty() ? "" : " They did so although not all do the same: " + differ.front().sentence;
 }
 
+/// Of which calls of it the data was verified.
+string VerifiedOf(const RunOutcome& run, const Sequence& sequence) {
+  std::size_t checked = 0;
+  for (std::size_t rank = 0; rank < sequence.steps.size() && rank < run.ranks.size(); ++rank)
+    if (run.ranks[rank].verifies)
+      checked += static_cast<std::size_t>(std::ranges::count(sequence.steps[rank], true, &SequenceStep::checked));
+  if (checked == sequence.size()) return ", data verified";
+  return checked == 0 ? ", data not verified" : fmt::format(", data of {} of the calls verified", checked);
+}
+
 Judgement JudgeHere(const RunOutcome& run, const Plan& plan, Ending ending, std::chrono::milliseconds waited) {
   // What came after it came of it.
   if (ending == Ending::kInterrupted) return {RunVerdict::kInterrupted, OfInterrupt(run), {}};
@@ -380,8 +415,8 @@ Judgement JudgeHere(const RunOutcome& run, const Plan& plan, Ending ending, std:
   }
   if (plan.sequence)
     return {RunVerdict::kPassed,
-            fmt::format("{} passed on {} ranks.{}", Capital(Describe(*plan.sequence)), run.ranks.size(),
-                        AllowedDifferences(*plan.sequence)),
+            fmt::format("{} passed on {} ranks{}.{}", Capital(Describe(*plan.sequence)), run.ranks.size(),
+                        VerifiedOf(run, *plan.sequence), AllowedDifferences(*plan.sequence)),
             {}};
   return {RunVerdict::kPassed,
           fmt::format("{} passed on {} rank{}{}.", Capital(Describe(CallOf(plan))), run.ranks.size(),

@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "core/host_name.h"
+#include "timeline/timeline.h"
 
 namespace inquest {
 namespace {
@@ -154,6 +156,57 @@ Plan WhereTheyWere(Plan plan, const std::vector<CrewMember>& members, bool may_m
     GiveGpus(plan, ranks, std::ranges::all_of(ranks, [&plan, &host](std::size_t rank) {
                return IsHost(plan.places[rank].was.host, host);
              }));
+  }
+  return plan;
+}
+
+Result<Plan> OnGpusThatAreHere(Plan plan, const std::vector<std::optional<int>>& gpus,
+                               const std::vector<CrewMember>& members) {
+  std::vector<int> nodes = NodesOf(plan.shares);
+  nodes.resize(static_cast<std::size_t>(plan.ranks.value), 0);
+  std::map<int, std::vector<int>> on_node;
+  for (int rank = 0; rank < plan.ranks.value; ++rank) on_node[nodes[static_cast<std::size_t>(rank)]].push_back(rank);
+  const auto option = [&plan](int rank, const char* name) -> std::optional<std::string> {
+    if (static_cast<std::size_t>(rank) >= plan.places.size()) return std::nullopt;
+    const auto& options = plan.places[static_cast<std::size_t>(rank)].options;
+    const auto found = options.find(name);
+    return found == options.end() ? std::nullopt : std::optional(found->second);
+  };
+  for (auto& [node, ranks] : on_node) {
+    const auto number = static_cast<std::size_t>(node);
+    const std::optional<int> here = number < gpus.size() ? gpus[number] : std::nullopt;
+    // A launcher has chosen; ranks share a GPU; the job's own GPU is known by its address.
+    if (!here || (number < members.size() && members[number].local_rank) ||
+        std::ranges::any_of(ranks, [&](int rank) { return option(rank, "shared") || option(rank, "bus-id"); }))
+      continue;
+    const std::string host =
+        number < members.size() && !members[number].host.empty() ? members[number].host : "this host";
+    if (static_cast<int>(ranks.size()) > *here)
+      return Error{fmt::format("{} ranks are to run on {}, which has {} GPU{}: NCCL takes one rank on each",
+                               ranks.size(), host, *here, *here == 1 ? "" : "s"),
+                   fmt::format("add hosts, or give --ranks {}; --share-gpu runs all on one GPU, and tests NCCL and the "
+                               "arguments alone",
+                               *here),
+                   ""};
+    const auto device = [&](int rank) {
+      const auto set = option(rank, "device");
+      return set ? std::atoi(set->c_str()) : -1;
+    };
+    if (std::ranges::none_of(ranks, [&](int rank) { return device(rank) >= *here; })) continue;
+    std::vector<int> were;
+    for (const int rank : ranks) were.push_back(device(rank));
+    std::vector<int> by_device = ranks;
+    std::ranges::stable_sort(by_device, {}, device);
+    std::ranges::sort(were);
+    for (std::size_t i = 0; i < by_device.size(); ++i)
+      plan.places[static_cast<std::size_t>(by_device[i])].options["device"] = fmt::format("{}", i);
+    plan.notes.push_back(fmt::format(
+        "rank{} {} {} on GPU{} {} in the job, and {} has {}: {} here, so that a pass acquits {} and not those of the "
+        "job",
+        ranks.size() == 1 ? "" : "s", FoldRanks(ranks), ranks.size() == 1 ? "was" : "were",
+        ranks.size() == 1 ? "" : "s", FoldRanks(were), host, *here,
+        ranks.size() == 1 ? "GPU 0 is taken" : fmt::format("GPUs 0-{} are taken in that order", ranks.size() - 1),
+        ranks.size() == 1 ? "that one" : "these"));
   }
   return plan;
 }

@@ -4,6 +4,7 @@
 #include "replay/members.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace inquest {
@@ -26,17 +27,20 @@ std::map<int, int> NumbersIn(const CollectiveRow& row) {
   return numbers;
 }
 
+/// How many ranks there are at least where one has this number; the number is a line's, and may be any.
+int AtLeast(int number) { return std::min(number, std::numeric_limits<int>::max() - 1) + 1; }
+
 class Membership {
  public:
   Membership(const Timeline& timeline, const CollectiveRef& collective, const MembersAsked& asked)
       : timeline_(timeline), collective_(collective), asked_(asked), seen_(collective.ranks_waiting) {
     seen_.Add(collective.ranks_absent);
-    found_.at_least = static_cast<int>(seen_.size());
+    found_.at_least = static_cast<int>(std::min<std::uint64_t>(seen_.size(), std::numeric_limits<int>::max()));
     // They count from 0.
-    if (IsDefault() && !seen_.empty()) found_.at_least = seen_.back() + 1;
+    if (IsDefault() && !seen_.empty()) found_.at_least = AtLeast(seen_.back());
     if (asked_.row == nullptr) return;
     for (const auto& [rank, number] : NumbersIn(*asked_.row)) {
-      found_.at_least = std::max(found_.at_least, number + 1);
+      found_.at_least = std::max(found_.at_least, AtLeast(number));
       rank_under_.emplace(number, rank);
     }
   }

@@ -199,7 +199,8 @@ std::string WhyInvalid(const Call& call, int nranks) {
   if (op.needs_peer && call.peer == call.root) return "a rank cannot send to itself";
   if (!call.splits.empty() && call.splits.size() != static_cast<std::size_t>(nranks))
     return fmt::format("{} splits for {} ranks", call.splits.size(), nranks);
-  if (call.count == 0 && call.operation != Operation::kBarrier && call.splits.empty()) return "there are no elements";
+  if (call.count == 0 && call.operation != Operation::kBarrier && call.splits.empty())
+    return fmt::format("{} of no elements would move nothing", op.name);
   constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
   if (call.count > kMostElements || std::ranges::any_of(call.splits, [](auto split) { return split > kMostElements; }))
     return "the number of elements cannot be right";

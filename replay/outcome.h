@@ -63,6 +63,7 @@ struct RankOutcome {
   std::string error;                            ///< the engine's
   std::optional<WrongData> wrong_data;
   std::vector<std::string> describe;  ///< Session::Describe
+  bool verifies = true;               ///< Session::verifies
   std::vector<ThreadState> threads;   ///< where a picture was taken
   std::string backtrace;              ///< gdb's, where it is installed
   std::string output;                 ///< the end of what the process printed
@@ -93,8 +94,7 @@ struct NodeOutcome {
 
 struct Bandwidth {
   std::uint64_t bytes = 0;  ///< nccl-tests' size
-  /// Of the slowest rank in each iteration. The first, in which ranks may still connect, counts for the others only
-  /// where it is alone.
+  /// Of the slowest rank in each iteration. The first counts for the others only where it is alone.
   std::chrono::nanoseconds first{}, best{}, mean{};
   double algorithm = 0, bus = 0;  ///< GB/s, by the mean
 };

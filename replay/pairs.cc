@@ -207,6 +207,28 @@ std::string SidesInWords(const std::vector<std::vector<int>>& groups) {
 
 }  // namespace
 
+namespace {
+
+/// Of a sequence a plan as large as its largest call.
+Plan OneCallOf(Plan plan) {
+  if (!plan.sequence) return plan;
+  std::uint64_t most = 0;
+  for (const Call& call : plan.sequence->calls) {
+    std::uint64_t elements = call.count;
+    for (const std::uint64_t split : call.splits) elements = std::max(elements, split);
+    if (elements * BytesOf(call.datatype) < most) continue;
+    most = elements * BytesOf(call.datatype);
+    plan.count.value = elements;
+    plan.datatype.value = call.datatype;
+  }
+  plan.operation.value = Operation::kAllToAll;
+  plan.splits.clear();
+  plan.sequence.reset();
+  return plan;
+}
+
+}  // namespace
+
 std::string_view Name(PairOutcome::State state) {
   constexpr std::array<std::string_view, 5> kNames = {"passed", "broken", "unconfirmed", "could-not-run", "not-run"};
   return kNames[static_cast<std::size_t>(state)];
@@ -221,7 +243,8 @@ std::string RanksHere(const std::vector<int>& ranks) {
   return fmt::format(" Here {}.", fmt::join(names, ", "));
 }
 
-Plan PairOf(const Plan& plan, const RankPair& pair) {
+Plan PairOf(const Plan& of, const RankPair& pair) {
+  const Plan plan = OneCallOf(of);
   Plan both = SubsetOf(plan, {pair.low, pair.high});
   both.operation.value = Operation::kAllToAll;
   both.splits.clear();
@@ -233,7 +256,8 @@ Plan PairOf(const Plan& plan, const RankPair& pair) {
   return both;
 }
 
-Plan SendOf(const Plan& plan, int from, int to, std::uint64_t bytes) {
+Plan SendOf(const Plan& of, int from, int to, std::uint64_t bytes) {
+  const Plan plan = OneCallOf(of);
   Plan send = SubsetOf(plan, {std::min(from, to), std::max(from, to)});
   send.operation.value = Operation::kSendRecv;
   send.root.value = from < to ? 0 : 1;

@@ -48,10 +48,11 @@ struct PairSearch {
   Pace* pace = nullptr;                                      ///< never null; learns what a pair takes
 };
 
-/// The plan of two ranks of `plan` that send to one another. At most 16 MB each way.
-Plan PairOf(const Plan& plan, const RankPair& pair);
+/// The plan of two ranks of `of` that send to one another; of a sequence as much as its largest call. At most 16 MB
+/// each way.
+Plan PairOf(const Plan& of, const RankPair& pair);
 /// The plan of one rank that sends to another.
-Plan SendOf(const Plan& plan, int from, int to, std::uint64_t bytes);
+Plan SendOf(const Plan& of, int from, int to, std::uint64_t bytes);
 
 /// Every pair once, in rounds; then those that did not pass again, apart from those that did. Of more than two rounds
 /// that each lose a whole deadline the rest stays unconfirmed. `last`: ranks and links that an earlier run blames;

@@ -18,6 +18,7 @@ enum class Phase : std::uint8_t {
   kConnected,         ///< connected to the others, where the engine does that beforehand
   kBuffersReady,      ///< allocated and filled
   kWarmedUp,          ///< a small operation on the same communicator is done
+  kRehearsed,         ///< the very call was made once, where the engine connects in first calls of a size
   kDescriptorAgreed,  ///< every rank asks for the same call
   kEnqueued,          ///< the call was made
   kStarted,           ///< the device works on it
@@ -26,10 +27,10 @@ enum class Phase : std::uint8_t {
   kFinalized,
   kExited,
 };
-inline constexpr std::array<std::string_view, 15> kPhases = {
-    "spawned",   "libs-loaded",   "device-set", "id-received",       "comm-init",
-    "connected", "buffers-ready", "warmed-up",  "descriptor-agreed", "enqueued",
-    "started",   "completed",     "verified",   "finalized",         "exited"};
+inline constexpr std::array<std::string_view, 16> kPhases = {
+    "spawned",   "libs-loaded", "device-set",        "id-received", "comm-init", "connected", "buffers-ready",
+    "warmed-up", "rehearsed",   "descriptor-agreed", "enqueued",    "started",   "completed", "verified",
+    "finalized", "exited"};
 constexpr std::string_view Name(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
 /// Comes once an iteration.
 constexpr bool IsRepeated(Phase phase) { return phase >= Phase::kDescriptorAgreed && phase <= Phase::kVerified; }

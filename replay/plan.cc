@@ -127,6 +127,9 @@ std::optional<Error> WhyNotRunnable(const Plan& plan) {
   }
   if (plan.operation.value == Operation::kSendRecv && plan.ranks.value < 2)
     return Error{"send-recv needs two ranks", "give --ranks 2", ""};
+  if (plan.count.value == 0 && plan.count.basis == Basis::kAssumed && plan.splits.empty() &&
+      plan.operation.value != Operation::kBarrier)
+    return Error{"the number of elements is not known", "give --count", ""};
   for (const Plan& one : Combinations(plan, 4096)) {
     if (const std::string why = WhyInvalid(CallOf(one), one.ranks.value); !why.empty())
       return Error{why, "inquest replay --help names the options that say it", ""};

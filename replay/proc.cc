@@ -71,7 +71,12 @@ bool IsFrozen(pid_t pid) {
     if (!unified.empty() &&
         ReadText(fmt::format("{}{}/cgroup.events", root, unified)).find("frozen 1") != std::string::npos)
       return true;
-  return !old.empty() && ReadText(fmt::format("/sys/fs/cgroup/freezer{}/freezer.state", old)) == "FROZEN";
+  if (!old.empty() && ReadText(fmt::format("/sys/fs/cgroup/freezer{}/freezer.state", old)) == "FROZEN") return true;
+  // Where the files of cgroups cannot be seen (a container, a network namespace) the kernel says where it sleeps:
+  // behind a signal nothing else does, but what is stopped, which is another state.
+  const std::string sleeps_in = ReadText(fmt::format("/proc/{}/wchan", pid));
+  return sleeps_in == "__refrigerator" ||
+         ((sleeps_in == "get_signal" || sleeps_in == "do_freezer_trap") && StateOf(pid) == 'S');
 }
 
 std::vector<ThreadState> ThreadsOf(pid_t pid) {

@@ -58,7 +58,10 @@ Plan Witnessed(Plan plan, const Environment& inherited) {
 bool IsWitnessed(const Environment& of_rank) { return of_rank.contains(kDumpSignal); }
 
 Plan SharingGpu(Plan plan, const std::string& tag, const Environment& inherited) {
-  for (int rank = 0; rank < plan.ranks.value; ++rank) PlaceOf(plan, rank).options["device"] = std::string("0");
+  for (int rank = 0; rank < plan.ranks.value; ++rank) {
+    PlaceOf(plan, rank).options["device"] = std::string("0");
+    PlaceOf(plan, rank).options["shared"] = fmt::format("{}", rank);
+  }
   plan.env["NCCL_NVLS_ENABLE"] = std::string("0");
   plan.env["NCCL_MAX_CTAS"] = std::string("4");
   if (SettingOf(plan, inherited, "NCCL_MULTI_RANK_GPU_ENABLE") == "1") {

@@ -26,9 +26,9 @@ Plan Witnessed(Plan plan, const Environment& inherited);
 /// Whether the settings of a rank are those of a Witnessed plan.
 bool IsWitnessed(const Environment& of_rank);
 
-/// All ranks on one GPU, each as if on a host of its own, so that NCCL takes them and they talk over sockets; with
-/// NCCL_MULTI_RANK_GPU_ENABLE=1 (2.30) as ranks of this host. `tag` keeps runs apart. Says in the plan's notes what
-/// that does not test.
+/// All ranks on one GPU, or on its MIG instances in turn, each as if on a host of its own, so that NCCL takes them and
+/// they talk over sockets; with NCCL_MULTI_RANK_GPU_ENABLE=1 (2.30) as ranks of this host. `tag` keeps runs apart. Says
+/// in the plan's notes what that does not test.
 Plan SharingGpu(Plan plan, const std::string& tag, const Environment& inherited);
 
 }  // namespace inquest

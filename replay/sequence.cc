@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "replay/ops.h"
@@ -184,6 +185,55 @@ void Complete(Sequence& sequence) {
       std::uint32_t& span = sequence.communicators[step.communicator].span;
       span = std::max(span, step.number + 1);
     }
+}
+
+Sequence SubsetOf(const Sequence& sequence, const std::vector<int>& ranks) {
+  Sequence subset{.communicators = {}, .calls = {}, .steps = {}, .rule = sequence.rule};
+  std::map<std::uint32_t, std::uint32_t> communicators;
+  std::vector<std::vector<std::optional<int>>> places(sequence.communicators.size());  // new ones, by the old
+  for (std::uint32_t i = 0; i < sequence.communicators.size(); ++i) {
+    SequenceCommunicator kept = sequence.communicators[i];
+    kept.ranks.clear();
+    for (const int rank : sequence.communicators[i].ranks) {
+      const auto found = std::ranges::find(ranks, rank);
+      places[i].push_back(found == ranks.end() ? std::nullopt : std::optional(static_cast<int>(kept.ranks.size())));
+      if (found != ranks.end()) kept.ranks.push_back(static_cast<int>(found - ranks.begin()));
+    }
+    if (kept.ranks.size() < 2) continue;
+    kept.id = communicators[i] = static_cast<std::uint32_t>(subset.communicators.size());
+    subset.communicators.push_back(std::move(kept));
+  }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> calls;  // by old call and communicator
+  for (const int rank : ranks) {
+    std::vector<SequenceStep>& steps = subset.steps.emplace_back();
+    for (SequenceStep step : sequence.steps[static_cast<std::size_t>(rank)]) {
+      const auto communicator = communicators.find(step.communicator);
+      if (communicator == communicators.end()) continue;
+      const auto place = [&](int old) { return places[step.communicator][static_cast<std::size_t>(old)]; };
+      Call call = sequence.calls[step.call];
+      if (call.operation == Operation::kSendRecv) {
+        if (!place(call.root) || !place(call.peer)) continue;
+        call.peer = *place(call.peer);
+        call.root = *place(call.root);
+      } else {
+        call.root = RowOf(call.operation).needs_root ? place(call.root).value_or(0) : 0;
+      }
+      if (!call.splits.empty()) {
+        std::vector<std::uint64_t> splits;
+        for (std::size_t old = 0; old < call.splits.size(); ++old)
+          if (place(static_cast<int>(old))) splits.push_back(call.splits[old]);
+        call.splits = std::move(splits);
+      }
+      const auto [known, is_new] =
+          calls.emplace(std::pair(step.call, step.communicator), static_cast<std::uint32_t>(subset.calls.size()));
+      if (is_new) subset.calls.push_back(std::move(call));
+      step.call = known->second;
+      step.communicator = communicator->second;
+      steps.push_back(std::move(step));
+    }
+  }
+  Complete(subset);
+  return subset;
 }
 
 SequenceWork WorkOf(const Sequence& sequence, int rank) {

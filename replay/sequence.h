@@ -87,6 +87,9 @@ std::vector<Disagreement> DisagreementsOf(const Sequence& sequence);
 
 /// Fills in what follows from the rest: `checked`.
 void Complete(Sequence& sequence);
+/// What those ranks make of it among themselves: without communicators of which none or one of them is, and without
+/// sends to or from others; a root that is not among them is the first. May be of no call. `ranks`: ascending.
+Sequence SubsetOf(const Sequence& sequence, const std::vector<int>& ranks);
 SequenceWork WorkOf(const Sequence& sequence, int rank);
 /// Why it cannot be run; empty: it can.
 std::string WhyInvalid(const Sequence& sequence);

@@ -82,6 +82,7 @@ Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
     return found == ranks.end() ? std::nullopt : std::optional(static_cast<int>(found - ranks.begin()));
   };
   subset.ranks.value = static_cast<int>(ranks.size());
+  if (plan.sequence) subset.sequence = SubsetOf(*plan.sequence, ranks);
   subset.root.value = place_in(plan.root.value).value_or(0);
   subset.places.clear();
   subset.shares.clear();

@@ -10,6 +10,7 @@
 namespace inquest {
 
 /// `ranks`: ascending, not empty. Each stays where it was, on its own GPU; a root that is not among them is the first.
+/// Of a sequence what they make among themselves.
 Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks);
 
 struct Shrunk {

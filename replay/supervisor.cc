@@ -56,8 +56,9 @@ class Run {
     milliseconds late{};        ///< behind the others, when it last began a step
   };
 
-  /// Time that goes on while this process does: what it missed is nobody's delay.
-  Clock::time_point Moment() const { return Clock::now() - suspended_; }
+  /// Time that goes on while this process does, as of the last look at the clock: what it missed is nobody's delay, and
+  /// what it misses from that look on is found by the next.
+  Clock::time_point Moment() const { return looked_ - suspended_; }
   nanoseconds Now() const { return Moment() - begin_; }
   /// When something happened, by that time. What another node did while we were suspended, or shortly before, is heard
   /// afterwards: the whole gap counts as one tick, in which it keeps its order.
@@ -155,7 +156,7 @@ class Run {
     const Clock::time_point now = Clock::now();
     const Clock::time_point before = std::exchange(looked_, now);
     const auto gap = now - before;
-    if (before == Clock::time_point() || gap < kSuspended || leaving_) return;
+    if (!is_watching_ || gap < kSuspended || leaving_) return;
     suspended_ += gap - kTick;
     resumed_ = now;
     gap_ = gap;
@@ -165,6 +166,7 @@ class Run {
   }
 
   void Watch() {
+    is_watching_ = true;
     while (!ending_ || Moment() < judge_at_) {
       Poll(kTick);
       const Clock::time_point now = Moment();
@@ -369,7 +371,10 @@ class Run {
     Note(Ending::kEvent, kSettleError);
   }
 
-  void Hear(std::size_t rank, const Described& described) { Of(rank).describe = described.lines; }
+  void Hear(std::size_t rank, const Described& described) {
+    Of(rank).describe = described.lines;
+    Of(rank).verifies = described.verifies;
+  }
 
   void Send(std::size_t rank, const ToWorker& message) {
     nodes_[ranks_[rank].node]->Tell(static_cast<int>(rank), message);
@@ -532,8 +537,9 @@ class Run {
   milliseconds waited_{};
   bool leaving_ = false;
   nanoseconds suspended_{};  ///< all the time that this process did not run
-  Clock::time_point looked_{}, resumed_{};
-  nanoseconds gap_{};  ///< before `resumed_`
+  Clock::time_point looked_ = begin_, resumed_{};
+  bool is_watching_ = false;  ///< all are started: looks at the clock follow one another closely
+  nanoseconds gap_{};         ///< before `resumed_`
   std::set<std::size_t> agreed_;
   std::map<std::string, std::string> store_;
   std::map<std::string, std::set<std::size_t>> askers_;

@@ -109,8 +109,15 @@ bool Exists(const Variant& variant, Operation operation, const std::string& algo
 std::vector<const Variant*> VariantsFor(const Plan& plan, const Environment& inherited, std::optional<int> nccl) {
   const std::string algorithms = Lower(SettingOf(plan, inherited, "NCCL_ALGO"));
   std::vector<const Variant*> variants;
+  std::vector<Operation> operations = {plan.operation.value};
+  if (plan.sequence) {
+    operations.clear();
+    for (const Call& call : plan.sequence->calls) operations.push_back(call.operation);
+  }
+  // What one of many calls has not, NCCL would refuse of all.
   for (const Variant& variant : kVariants)
-    if (Exists(variant, plan.operation.value, algorithms, nccl)) variants.push_back(&variant);
+    if (std::ranges::all_of(operations, [&](Operation one) { return Exists(variant, one, algorithms, nccl); }))
+      variants.push_back(&variant);
   return variants;
 }
 

@@ -16,7 +16,7 @@ namespace inquest {
 
 /// The worker finds its socket at this descriptor; a worker and a supervisor of two versions refuse one another.
 inline constexpr int kWorkerSocket = 3;
-inline constexpr int kWireVersion = 3;
+inline constexpr int kWireVersion = 4;
 /// How a worker leaves whose library's abort did not return in time.
 inline constexpr int kExitAbortHung = 5;
 /// Longer packets are refused by either side.
@@ -90,7 +90,8 @@ struct WorkFailed {
 };
 struct Described {
   static constexpr std::string_view kKind = "described";
-  std::vector<std::string> lines;
+  std::vector<std::string> lines;  ///< Session::Describe
+  bool verifies = true;            ///< Session::verifies
 };
 using ToSupervisor =
     std::variant<Hello, Began, Reached, Heartbeat, Descriptor, StoreSet, StoreGet, WorkFailed, Described>;

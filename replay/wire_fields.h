@@ -97,6 +97,7 @@ void Fields(Archive& archive, EngineProbe& probe) {
   archive("version", probe.version);
   archive("tests", probe.tests);
   archive("nccl", probe.nccl);
+  archive("gpus", probe.gpus);
 }
 
 // ---- to the worker ------------------------------------------------------------------------------------------------
@@ -168,6 +169,7 @@ void Fields(Archive& archive, WorkFailed& m) {
 template <class Archive>
 void Fields(Archive& archive, Described& m) {
   archive("lines", m.lines);
+  archive("verifies", m.verifies);
 }
 template <class Archive>
 void Fields(Archive& archive, ProbeAnswer& m) {

@@ -46,8 +46,9 @@ std::string Annotation(std::string_view level, const Timeline& timeline, const s
                            Escape(message, Part::kMessage));
 }
 
-/// All that stands in one annotation: the sentence, whom it blames, and what to do or to collect first.
-std::string MessageOf(const Verdict& verdict, const std::string& replay_command) {
+/// All that stands in one annotation: the sentence, whom it blames, what to do or to collect first, and which job it
+/// is.
+std::string MessageOf(const Timeline& timeline, const Verdict& verdict, const std::string& replay_command) {
   const bool undecided = verdict.outcome == Outcome::kUndecided;
   std::string out = OneLine(verdict.summary);
   const auto add = [&out](std::string_view head, const std::string& line) {
@@ -65,6 +66,8 @@ std::string MessageOf(const Verdict& verdict, const std::string& replay_command)
   }
   for (std::size_t i = 0; undecided && i < std::min(verdict.collect_next.size(), kMostOfAKind); ++i)
     add("Collect: ", verdict.collect_next[i]);
+  if (const std::string run = RunInWords(timeline, verdict); !run.empty()) add("Run: ", run);
+  if (!verdict.fingerprint.empty()) add("Fingerprint: ", verdict.fingerprint);
   return out;
 }
 
@@ -80,7 +83,7 @@ std::string RenderGithub(const Timeline& timeline, const Verdict& verdict, const
                 : "warning",
       timeline, evidence.empty() ? std::nullopt : std::optional(evidence.front().where),
       failed ? fmt::format("{}: {} ({})", verdict.cause, verdict.title, Percent(verdict.confidence)) : verdict.title,
-      MessageOf(verdict, context.replay_command)));
+      MessageOf(timeline, verdict, context.replay_command)));
   for (std::size_t i = 0; i < std::min(verdict.warnings.size(), kMostOfAKind); ++i)
     out.push_back(Annotation("warning", timeline, std::nullopt, "doubtful", OneLine(verdict.warnings[i])));
   if (!healthy)

@@ -1,6 +1,7 @@
 // One JSON object a line: for tools that read tables. What happened, as the page and the terminal draw it.
 #include <algorithm>
 
+#include "report/json_parts.h"
 #include "report/lane_events.h"
 #include "report/report.h"
 #include "report/words.h"
@@ -26,7 +27,7 @@ std::string_view Name(Lane::Of of) {
   return "device";
 }
 
-Json Head(const Verdict& verdict, std::string_view tool_version, const Json& zero) {
+Json Head(const Timeline& timeline, const Verdict& verdict, std::string_view tool_version, const Json& zero) {
   return Json{{"kind", "verdict"},
               {"schema", "inquest-events-1"},
               {"version", tool_version},
@@ -41,6 +42,7 @@ Json Head(const Verdict& verdict, std::string_view tool_version, const Json& zer
               {"exclude_hosts", verdict.exclude_hosts},
               {"fingerprint", OrNull(verdict.fingerprint)},
               {"attempt", JudgedAttempt(verdict).number},
+              {"job", IdentityInJson(timeline, verdict)},
               {"zero", zero}};
 }
 
@@ -61,7 +63,7 @@ void RenderJsonLines(const Timeline& timeline, const Verdict& verdict, const Rep
   });
   const EventRows rows(timeline, picture);
   const std::size_t attempt = JudgedAttempt(verdict).number;
-  sink(OneLine(Head(verdict, context.tool_version, rows.Zero())));
+  sink(OneLine(Head(timeline, verdict, context.tool_version, rows.Zero())));
   for (const Lane* lane : lanes) {
     std::string lines;
     const LaneEvents events = EventsOf(*lane, context.timeline_events);

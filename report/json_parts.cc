@@ -41,4 +41,15 @@ JsonValue MomentInJson(const std::optional<Timestamp>& at) {
   return at && at->zone_known && at->date == Timestamp::Date::kFull ? Json(FormatTime(*at)) : Json(nullptr);
 }
 
+JsonValue IdentityInJson(const Timeline& timeline, const Verdict& verdict) {
+  const JobTold& job = verdict.job;
+  return Json{{"id", IdInJson(job)},
+              {"name", OrNull(job.name)},
+              {"environment", OrNull(std::string(job.environment))},
+              {"attempt", AttemptInJson(verdict)},
+              {"start", MomentInJson(job.start)},
+              {"end", MomentInJson(job.end)},
+              {"hosts", timeline.hosts}};
+}
+
 }  // namespace inquest

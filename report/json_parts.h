@@ -10,6 +10,8 @@
 namespace inquest {
 
 JsonValue InJson(const std::vector<Culprit>& culprits);
+/// Which job it is, and when and where its judged start ran: the same keys wherever a document names the job in brief.
+JsonValue IdentityInJson(const Timeline& timeline, const Verdict& verdict);
 /// null: not known.
 JsonValue IdInJson(const JobTold& job);
 JsonValue AttemptInJson(const Verdict& verdict);

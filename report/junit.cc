@@ -53,10 +53,16 @@ Html BodyOf(const Timeline& timeline, const Verdict& verdict, const std::string&
   return body.Take();
 }
 
-Html Properties(const Verdict& verdict, std::string_view version) {
+Html Properties(const Timeline& timeline, const Verdict& verdict, std::string_view version) {
+  const AttemptNumber attempt = JudgedAttempt(verdict);
+  const auto moment = [](const std::optional<Timestamp>& at) { return at ? FormatTime(*at) : std::string(); };
   const std::pair<std::string_view, std::string> rows[] = {
       {"job", verdict.job.id ? verdict.job.id->value : ""},
       {"job_name", verdict.job.name},
+      {"job_hosts", fmt::format("{}", fmt::join(timeline.hosts, ", "))},
+      {"attempt", fmt::format("{} of {}", attempt.number, attempt.of)},
+      {"start", moment(verdict.job.start)},
+      {"end", moment(verdict.job.end)},
       {"cause", verdict.cause},
       {"confidence", fmt::format("{:.2f}", verdict.confidence)},
       {"signature", verdict.rule},
@@ -92,7 +98,7 @@ std::string RenderJunit(const Timeline& timeline, const Verdict& verdict, const 
              "    <testcase classname=\"inquest\" name=\"the job ended well\" time=\"0\">{3}</testcase>\n"
              "  </testsuite>\n"
              "</testsuites>\n",
-             failures, errors, Properties(verdict, context.tool_version), result)
+             failures, errors, Properties(timeline, verdict, context.tool_version), result)
       .markup;
 }
 

@@ -105,6 +105,20 @@ Json EventRows::SecondsOf(std::uint32_t moment) const {
   return Json(static_cast<double>(microseconds) / kSecond);
 }
 
+Json EventRows::FollowsOf(const LaneEvent& event) const {
+  Json list = Json::array();
+  for (const PictureLink& link : picture_.links) {
+    if (link.to != event.begin) continue;
+    const SourcePos& where = timeline_.events[picture_.moments[link.from].event].where;
+    list.push_back(Json{
+        {"order", link.from},
+        {"source", where.input < timeline_.inputs.size() ? Json(timeline_.inputs[where.input].path) : Json(nullptr)},
+        {"line", where.InputLine()},
+        {"why", link.why}});
+  }
+  return list;
+}
+
 void EventRows::Add(const LaneEvent& event, JsonValue& row) const {
   const Moment& moment = picture_.moments[event.begin];
   const Event& said = timeline_.events[moment.event];
@@ -121,6 +135,7 @@ void EventRows::Add(const LaneEvent& event, JsonValue& row) const {
   row.Add("open", event.open);
   row.Add("times", event.times);
   row.Add("cause", event.cause);
+  row.Add("follows", FollowsOf(event));
   row.Add("source", has_source ? Json(timeline_.inputs[said.where.input].path) : Json(nullptr));
   row.Add("line", said.where.InputLine());
   row.Add("text", Shortened(said.text, kShortened));

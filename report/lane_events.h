@@ -47,6 +47,8 @@ class EventRows {
   bool IsTimed(const Moment& moment) const;
   JsonValue TimeOf(std::uint32_t moment) const;
   JsonValue SecondsOf(std::uint32_t moment) const;
+  /// What it followed from, by the picture's links.
+  JsonValue FollowsOf(const LaneEvent& event) const;
 
   const Timeline& timeline_;
   const Picture& picture_;

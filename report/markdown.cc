@@ -61,14 +61,14 @@ std::vector<std::string> Items(const std::vector<std::string>& sentences) {
   return Each(sentences, [](const std::string& sentence) { return Item(Prose(sentence)); });
 }
 
-void Top(Comment& comment, const Verdict& verdict) {
+void Top(Comment& comment, const Timeline& timeline, const Verdict& verdict) {
   comment.Add(fmt::format("### {}: {}", Badge(verdict.outcome), Prose(verdict.title)));
   const std::string_view again = RetryInWords(verdict);
   if (verdict.outcome != Outcome::kUndecided)
     comment.Add(fmt::format("{}, {} sure.{}", Code(verdict.cause), Percent(verdict.confidence),
                             again.empty() ? "" : fmt::format(" Restart: {}.", Prose(again))));
   if (!verdict.summary.empty()) comment.Add(Prose(verdict.summary));
-  if (const std::string job = JobInWords(verdict); !job.empty()) comment.Add("Job: " + Code(job));
+  if (const std::string job = RunInWords(timeline, verdict); !job.empty()) comment.Add("Run: " + Code(job));
   comment.Add("",
               Each(verdict.warnings,
                    [](const std::string& warning) { return fmt::format("> **Doubtful:** {}\n\n", Prose(warning)); }),
@@ -169,7 +169,7 @@ std::string RenderMarkdown(const Timeline& timeline, const Verdict& verdict, con
   // By this a program finds the comment that it wrote before.
   comment.Add(
       fmt::format("<!-- inquest: {} {} -->", verdict.cause, verdict.fingerprint.empty() ? "-" : verdict.fingerprint));
-  Top(comment, verdict);
+  Top(comment, timeline, verdict);
   Culprits(comment, verdict);
   if (undecided) {
     Collect(comment, verdict, "Collect this, then run inquest over all of it together");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/json_document.h"
+#include "report/json_parts.h"
 #include "report/json_value.h"
 #include "report/report.h"
 #include "report/terminal.h"
@@ -139,7 +140,11 @@ void RenderSarif(const Timeline& timeline, const Verdict& verdict, const ReportC
   document.Key("results").Begin('[');
   if (!healthy) document.Value(ResultOf(timeline, verdict));
   document.End();
-  document.Key("properties").Value(Json{{"outcome", Name(verdict.outcome)}, {"warnings", verdict.warnings}});
+  document.Key("properties")
+      .Value(Json{{"outcome", Name(verdict.outcome)},
+                  {"fingerprint", OrNull(verdict.fingerprint)},
+                  {"job", IdentityInJson(timeline, verdict)},
+                  {"warnings", verdict.warnings}});
   document.End();
   document.End();
   document.End();

@@ -178,6 +178,19 @@ std::string JobInWords(const Verdict& verdict) {
   return out;
 }
 
+std::string RunInWords(const Timeline& timeline, const Verdict& verdict) {
+  constexpr std::size_t kMostHosts = 8;
+  std::string out = JobInWords(verdict);
+  const auto add = [&out](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  const JobTold& job = verdict.job;
+  if (job.start && job.end) add(fmt::format("{} to {}", FormatTime(*job.start), FormatTime(*job.end)));
+  const std::size_t hosts = timeline.hosts.size(), shown = std::min(hosts, kMostHosts);
+  if (hosts > 0)
+    add(fmt::format("on {}{}", fmt::join(timeline.hosts.begin(), timeline.hosts.begin() + std::ptrdiff_t(shown), ", "),
+                    hosts > shown ? fmt::format(" and {} more", hosts - shown) : ""));
+  return out;
+}
+
 std::string JudgedAs(const AttemptTold& attempt) {
   if (attempt.judged) return "this verdict";
   return attempt.cause.empty() ? "not looked at" : fmt::format("{} ({})", attempt.cause, Percent(attempt.confidence));

@@ -31,6 +31,9 @@ struct AttemptNumber {
 AttemptNumber JudgedAttempt(const Verdict& verdict);
 /// `slurm 88123 (train), attempt 2 of 3`; empty: nothing tells.
 std::string JobInWords(const Verdict& verdict);
+/// The same, and when and where that start ran: `slurm 88123, attempt 2 of 3, 2031-04-05T11:12:40Z to
+/// 2031-04-05T12:11:07Z, on node00, node07`; empty: nothing tells.
+std::string RunInWords(const Timeline& timeline, const Verdict& verdict);
 
 /// Culprits that share a line: ranks of one host, or processes on one device, for one reason.
 struct Suspects {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/pattern.h"
 #include "rules/remedy.h"
@@ -67,8 +68,23 @@ std::string PodOf(const Event& event) {
 
 /// What the job's inputs are called, and the pods that wrote them.
 struct Sources {
-  std::set<std::string> slurm, batch, pods_of_files, pods;
+  std::set<std::pair<std::string_view, std::string>> batch;  ///< system and id
+  std::set<std::string> likely;                              ///< of names that others give too
+  std::set<std::string> ray, pods_of_files, pods;
 };
+
+std::string_view SystemOf(const BatchFile& file) {
+  static constexpr std::string_view kNames[] = {"slurm", "pbs", "batch"};
+  return kNames[static_cast<std::size_t>(file.system)];
+}
+
+/// As its system writes it.
+std::string IdOf(const BatchFile& file) {
+  std::string id(file.id);
+  if (file.task.empty()) return id;
+  if (file.system == BatchFile::System::kPbs) return id.append("[").append(file.task).append("]");
+  return id.append(file.system == BatchFile::System::kSlurm ? "_" : ".").append(file.task);
+}
 
 Sources Look(const Timeline& timeline) {
   Sources sources;
@@ -81,14 +97,21 @@ Sources Look(const Timeline& timeline) {
   for (const std::uint32_t input : inputs) {
     if (input >= timeline.inputs.size()) continue;
     const std::string& path = timeline.inputs[input].path;
-    if (const auto file = BatchFileOf(path)) {
-      std::string id(file->id);
-      if (!file->task.empty()) id.append("_").append(file->task);
-      (file->slurm ? sources.slurm : sources.batch).insert(std::move(id));
-    }
+    if (const auto file = BatchFileOf(path)) sources.batch.emplace(SystemOf(*file), IdOf(*file));
+    if (const auto file = LikelyBatchFileOf(path)) sources.likely.insert(IdOf(*file));
+    if (const auto ray = RaySubmissionOf(BaseOf(path))) sources.ray.emplace(*ray);
     if (const auto pod = PodOfPath(path)) sources.pods_of_files.emplace(*pod);
   }
   return sources;
+}
+
+/// A line that only Slurm's own programs print.
+bool ToldBySlurm(const Timeline& timeline) {
+  return std::ranges::any_of(timeline.events, [](const Event& event) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    return (exit != nullptr && (exit->reporter == "srun" || exit->reporter == "slurmstepd")) ||
+           IsSchedulersStop(event.what);
+  });
 }
 
 void TellId(JobTold& job, std::string_view system, std::string id, Basis basis) {
@@ -105,12 +128,17 @@ void FindId(const Evidence& evidence, std::span<const NamedJob> named, JobTold& 
   if (named.size() == 1) TellId(job, named[0].system, named[0].id, Basis::kObserved);
   if (!named.empty()) return;
   const Sources sources = Look(evidence.timeline);
-  if (sources.slurm.size() + sources.batch.size() > 0) {
-    const bool slurm = sources.batch.empty();
-    if (const auto id = Only(slurm ? sources.slurm : sources.batch); id && (slurm || sources.slurm.empty()))
-      TellId(job, slurm ? "slurm" : "batch", *id, Basis::kFileName);
+  if (!sources.batch.empty()) {
+    if (sources.batch.size() == 1)
+      TellId(job, sources.batch.begin()->first, sources.batch.begin()->second, Basis::kFileName);
     return;
   }
+  std::set<std::string> submissions;
+  EachNamed(evidence, "ray", [&](EventIndex, const std::string& id) { submissions.insert(id); });
+  if (const auto id = Only(submissions)) return TellId(job, "ray", *id, Basis::kObserved);
+  if (const auto id = Only(sources.ray)) return TellId(job, "ray", *id, Basis::kFileName);
+  if (const auto id = Only(sources.likely))
+    return TellId(job, ToldBySlurm(evidence.timeline) ? "slurm" : "batch", *id, Basis::kFileName);
   if (!sources.pods.empty()) return TellPods(job, sources.pods, Basis::kEnvelope);
   if (!sources.pods_of_files.empty()) return TellPods(job, sources.pods_of_files, Basis::kFileName);
   std::set<std::string> runs;
@@ -166,12 +194,7 @@ namespace {
 std::string_view EnvironmentOf(const Evidence& evidence, const JobTold& job) {
   const auto is = [&](std::string_view name) { return name == job.system; };
   if (const auto own = std::ranges::find_if(Environments(), is); own != Environments().end()) return *own;
-  for (const Event& event : evidence.timeline.events) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    if ((exit != nullptr && (exit->reporter == "srun" || exit->reporter == "slurmstepd")) ||
-        IsSchedulersStop(event.what))
-      return "slurm";
-  }
+  if (ToldBySlurm(evidence.timeline)) return "slurm";
   bool kubernetes = false;
   EachNamed(evidence, "kubernetes", [&](EventIndex, const std::string&) { kubernetes = true; });
   return kubernetes ? "kubernetes" : "";

@@ -18,6 +18,7 @@
 #include "rules/evidence.h"
 #include "rules/host_states.h"
 #include "rules/job_identity.h"
+#include "rules/picture.h"
 #include "rules/thresholds.h"
 #include "timeline/agreement.h"
 #include "timeline/attempts.h"
@@ -964,12 +965,17 @@ Verdict Decide(Timeline& timeline, const RuleBook& book, std::optional<std::size
     told.push_back(TellOf(timeline, attempts[i - 1], i));
     if (i == judged || i + kEarlierJudged < attempts.size()) continue;
     const Timeline other = Only(timeline, attempts[i - 1]);
-    Fill(told.back(), DecideOne(Gather(other, book)));
+    const Evidence evidence = Gather(other, book);
+    Verdict verdict = DecideOne(evidence);
+    verdict.lifelines = DrawLifelines(other, evidence.told);
+    Fill(told.back(), verdict);
+    told.back().sketch = SketchOf(DrawPicture(other, verdict));
   }
   timeline = Only(timeline, attempts[judged - 1]);
   Verdict verdict = DecideWhole(Gather(timeline, book));
   told[judged - 1].judged = true;
   Fill(told[judged - 1], verdict);
+  told[judged - 1].sketch = SketchOf(DrawPicture(timeline, verdict));
   verdict.attempts = std::move(told);
   return verdict;
 }

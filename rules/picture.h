@@ -108,6 +108,9 @@ inline constexpr std::size_t kMostOfALane = 48;
 
 Picture DrawPicture(const Timeline& timeline, const Verdict& verdict);
 
+/// The same in brief.
+Sketch SketchOf(const Picture& picture);
+
 /// What an event is as a mark; its moment is not filled.
 PictureMark MarkBy(const Event& event);
 /// Those to whom the same befell, in the same order, share a fold.

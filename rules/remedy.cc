@@ -10,6 +10,7 @@ namespace inquest {
 namespace {
 
 constexpr Placeholder kPlaceholders[] = {
+    {"adapter", "PCI address or name of the network adapter, as mst status -v or ibv_devices lists it"},
     {"bus_id", "PCI bus id of the GPU, as nvidia-smi -q has it"},
     {"gpu", "index of the GPU, as nvidia-smi -L numbers them"},
     {"hca", "name of the RDMA adapter, as ibv_devices lists it"},
@@ -56,8 +57,9 @@ bool IsPlain(std::string_view value) {
          std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
+/// Every shell has a PATH of its own, so that it would not refuse.
 std::string Variable(std::string_view name) {
-  std::string out(name);
+  std::string out(name == "path" ? "file" : name);
   std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   return out;
 }
@@ -147,6 +149,8 @@ Remedy Filled(Remedy remedy, const Facts& facts) {
     std::string meaning(part.place->meaning);
     if (known != facts.end() && known->second.size() > 1)
       meaning += fmt::format("; here: {}", fmt::join(known->second, ", "));
+    else if (const auto rank = facts.find("rank"); name == "pid" && rank != facts.end() && rank->second.size() == 1)
+      meaning += fmt::format("; grep -lzx RANK={} /proc/[0-9]*/environ finds it", rank->second.front());
     remedy.needs.push_back({variable, std::move(meaning)});
   }
   remedy.command = std::move(command);

@@ -10,6 +10,7 @@
 #include "core/host_name.h"
 #include "rules/evidence.h"
 #include "rules/host_states.h"
+#include "rules/recovery.h"
 #include "rules/vendor_artefacts.h"
 #include "rules/vendor_parts.h"
 
@@ -594,14 +595,15 @@ class CaseBuilder {
   /// What the reported numbers ask for, as the catalogue has it.
   void AddActions() {
     for (const CaseError& error : case_.errors) {
-      if (error.code == nullptr || error.code->role != ErrorCode::Role::kCause) continue;
+      const bool asks = !error.is_sxid && error.number == kRecoveryAction;
+      if (error.code == nullptr || (error.code->role != ErrorCode::Role::kCause && !asks)) continue;
       if (!error.of_part && !error.is_sxid) continue;
       case_.steps.push_back(
           {.text = fmt::format("{} {}: {}", error.is_sxid ? "SXid" : "Xid", error.number, error.code->action),
            .command = {},
            .root = false,
            .destructive = false,
-           .quotes = {error.first}});
+           .quotes = {asks ? error.last : error.first}});
     }
   }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rules/remedy.h"
+#include "rules/sketch.h"
 #include "timeline/collective_ref.h"
 #include "timeline/lifelines.h"
 #include "timeline/timeline.h"
@@ -71,13 +72,14 @@ struct AttemptTold {
   Outcome outcome = Outcome::kUndecided;
   std::string cause, summary;  ///< empty: not looked at, there are too many
   double confidence = 0;
+  Sketch sketch = {};  ///< empty: the same
 };
 
 /// Which job it is, as far as its lines or the names of its files tell, and when the attempt that is judged ran.
 struct JobTold {
   std::optional<Known<std::string>> id;  ///< nullopt: nobody says, or they say several
   std::string_view system;               ///< whose id it is: `slurm`, `lsf`, `pbs`, `batch` (one of those that name
-                                         ///< files alike), `kubernetes`, `torchelastic`; empty: no id is known
+                                         ///< files alike), `kubernetes`, `ray`, `torchelastic`; empty: no id is known
   std::string_view environment;          ///< who runs the machines, one of Environments(); empty: nobody says
   std::string name;                      ///< empty: not printed, or several
   std::optional<Timestamp> start, end;   ///< its first and last event that has a date; of one clock

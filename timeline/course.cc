@@ -356,6 +356,7 @@ std::optional<Course::Bar> Course::ReadBar(EventIndex event, std::string_view te
   return Bar{.event = event,
              .loop = ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
              .count = static_cast<std::uint64_t>(*match->number(2)),
+             .of = static_cast<std::uint64_t>(match->number(3).value_or(0)),
              .elapsed = std::chrono::hours(match->has(4) ? match->number(4).value_or(0) : 0) +
                         std::chrono::minutes(*match->number(5)) + std::chrono::seconds(*match->number(6))};
 }
@@ -433,6 +434,27 @@ bool Course::IsOneOfMany(EventIndex event) const {
                      });
 }
 
+bool Course::StoppedShort(std::uint32_t input) const {
+  const auto last = std::find_if(loops_.rbegin(), loops_.rend(),
+                                 [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; });
+  return last != loops_.rend() && last->count < last->of;
+}
+
+bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const {
+  constexpr std::uint64_t kLastWords = 2;
+  if (grumbles.empty() || grumbles.back() <= ending) return false;
+  const Event& grumble = timeline_->events[grumbles.back()];
+  const auto* message = std::get_if<LogMessage>(&grumble.what);
+  // What libraries say as they are torn down, and what a rule knows, is weighed for itself.
+  if (message == nullptr || message->component != Component::kAny || !message->hits.empty()) return false;
+  if (grumble.where <= timeline_->events[ending].where) return false;
+  std::set<SourcePos> behind;  // how long lines are, and how they were cut, does not count
+  for (EventIndex i = grumbles.back() + 1; i < timeline_->events.size() && behind.size() < kLastWords; ++i)
+    if (timeline_->events[i].where.input == grumble.where.input && timeline_->events[i].where != grumble.where)
+      behind.insert(timeline_->events[i].where);
+  return behind.size() < kLastWords;
+}
+
 void Course::ReadEndings(std::span<const Told> told) {
   struct Writer {
     std::optional<EventIndex> at_work;     ///< the first line that shows a job at work
@@ -451,13 +473,17 @@ void Course::ReadEndings(std::span<const Told> told) {
                      std::holds_alternative<ChannelsVia>(event.what);
     if (const auto* init = std::get_if<CommInit>(&event.what)) (init->complete ? writer.set_up : writer.sets_up) = true;
   }
+  // Who counts what failed in the line that closes, or says in the line itself that it goes on, does not grumble.
+  std::set<EventIndex> settled(recovered_.begin(), recovered_.end());
+  for (const Told& line : told)
+    if (line.what == Told::What::kEnding) settled.insert(line.event);
   for (const Told& line : told) {
     Writer& writer = writers[timeline_->events[line.event].where.input];
     if (line.kind == "bar" && line.percent == 100) full.insert(line.event);
     if (line.what == Told::What::kEnding && line.kind == "leaving") ++writer.leaving;
     if (line.what == Told::What::kWork && line.kind != "joining") First(writer.at_work, line.event);
     if (line.what == Told::What::kWork && line.kind == "done") First(writer.saved, line.event);
-    if (line.what == Told::What::kGrumble) writer.grumbles.push_back(line.event);
+    if (line.what == Told::What::kGrumble && !settled.contains(line.event)) writer.grumbles.push_back(line.event);
   }
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
@@ -502,6 +528,8 @@ void Course::ReadEndings(std::span<const Told> told) {
       if (!got_over) continue;
     }
     if (line.kind != kInFront && AreBehind(trained_, line.event, kStepsThatUndo)) continue;
+    if (line.kind == "leaving" && StoppedShort(where.input)) continue;
+    if (line.kind != kInFront && line.kind != "scheduler" && EndsInComplaint(writer.grumbles, line.event)) continue;
     endings_.push_back(line.event);
     only_scores_ = only_scores_ && only_last;
   }

@@ -109,6 +109,10 @@ class Course {
   void ReadWork(std::span<const Told> told);
   void ReadSigns(std::span<const Told> told);
   void DateTrouble();
+  /// Its last bar is not full: who leaves then may have been made to.
+  bool StoppedShort(std::uint32_t input) const;
+  /// The last words of its input, behind the ending, complain: whatever ended well was not all.
+  bool EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const;
   void ReadEndings(std::span<const Told> told);
 
   const Timeline* timeline_;
@@ -122,7 +126,7 @@ class Course {
   struct Bar {
     EventIndex event = 0;
     std::string loop;  ///< what stands in front of it, and of how many
-    std::uint64_t count = 0;
+    std::uint64_t count = 0, of = 0;
     std::chrono::seconds elapsed{};
   };
   /// Of `Train:  20%|##        | 375/1881 [3:40:16<`; nullopt: it does not say of how many, or for how long.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "core/host_name.h"
@@ -12,6 +13,7 @@ namespace inquest {
 namespace {
 
 constexpr std::string_view kBySender = "sender of the first channel line that the process printed";
+constexpr std::string_view kByProxy = "number of the proxy that the process runs, a rank of its communicator";
 constexpr std::string_view kByLargest = "rank in the communicator that spans the job";
 
 template <class T>
@@ -82,6 +84,21 @@ void FindVersions(Timeline& timeline) {
     }
   }
   std::erase_if(timeline.versions, [](const auto& entry) { return entry.second.empty(); });
+}
+
+/// `[Proxy Service 3] Failed to execute operation Setup from rank 1, retcode 1`: the writer's own number, from 2.14 on.
+std::optional<GlobalRank> RankOfProxy(const Event& event) {
+  constexpr std::string_view kHead = "[Proxy Service ";
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  if (message == nullptr || message->component != Component::kNccl) return std::nullopt;
+  const std::size_t at = event.text.find(kHead);
+  if (at == std::string::npos) return std::nullopt;
+  const char* begin = event.text.data() + at + kHead.size();
+  int rank = -1;
+  const auto [end, error] = std::from_chars(begin, event.text.data() + event.text.size(), rank);
+  const bool named =
+      error == std::errc() && end != event.text.data() + event.text.size() && *end == ']' && IsRank(rank);
+  return named ? std::optional(GlobalRank{rank}) : std::nullopt;
 }
 
 /// Of a process that drives several GPUs, the first stands for it.
@@ -164,6 +181,7 @@ std::uint32_t Processes::Meet(const Event& event) {
   if (event.origin.rank) Improve(row.rank, *event.origin.rank);
   if (event.origin.local_rank && !row.local_rank) row.local_rank = event.origin.local_rank;
   if (const auto* init = std::get_if<CommInit>(&event.what)) ApplyInit(row, *init);
+  if (const auto rank = RankOfProxy(event)) Improve(row.rank, Known<GlobalRank>{*rank, Basis::kAssumed, kByProxy});
   if (const auto* device = std::get_if<DeviceReported>(&event.what)) {
     if (!row.cuda_dev) row.cuda_dev = device->device;
     if (device->rank) Improve(row.rank, Known<GlobalRank>{*device->rank, Basis::kObserved, {}});

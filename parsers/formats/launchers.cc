@@ -248,6 +248,15 @@ constexpr Sentence kSentences[] = {
      1},
     {"htcondor", "Abnormal termination (signal ", R"(^\s*\(0\) Abnormal termination \(signal (\d+)\))", 0, 0, 1, false,
      true},
+    {"ci", "rocess completed with exit code ", R"(^(?:##\[error\]|Error: )Process completed with exit code (\d+))", 0,
+     0, 1},
+    {"ci", "ERROR: Job failed: ", R"(^ERROR: Job failed: (?:exit code|command terminated with exit code) (\d+))", 0, 0,
+     1},
+    {"docker", "returned a non-zero code: ", R"(^The command '.*' returned a non-zero code: (\d+))", 0, 0, 1},
+    {"docker", "did not complete successfully: exit code: ",
+     R"(failed to solve: .* did not complete successfully: exit code: (\d+))", 0, 0, 1},
+    {"nsys", "The target application returned non-zero exit code ",
+     R"(The target application returned non-zero exit code (\d+))", 0, 0, 1},
     {"jsrun", "One or more process",
      R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
 };
@@ -389,6 +398,11 @@ class LaunchersParser final : public Parser {
 };
 
 constexpr std::string_view kMarks[] = {
+    "rocess completed with exit code ",
+    "ERROR: Job failed: ",
+    "returned a non-zero code: ",
+    "did not complete successfully: exit code: ",
+    "The target application returned non-zero exit code ",
     "srun: ",
     "slurmstepd: ",
     " CANCELLED AT ",

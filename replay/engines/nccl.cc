@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "replay/engines/nccl_owner.h"
 #include "replay/ops.h"
@@ -46,6 +49,8 @@ class NcclSession final : public NcclOwner {
         return Run([this] { Allocate(); });
       case Phase::kWarmedUp:
         return Run([this] { WarmUp(); });
+      case Phase::kRehearsed:
+        return Run([this] { Rehearse(); });
       case Phase::kDescriptorAgreed:
         return Run([this] { Fill(); });
       case Phase::kEnqueued:
@@ -79,7 +84,11 @@ class NcclSession final : public NcclOwner {
   void Corrupt() override { corrupt_ = true; }  // in Verify, on the thread that knows the device
 
  private:
-  void ExchangeId() { id_ = setup_.rank == 0 ? MakeId(kIdKey) : ReceiveId(kIdKey); }
+  void ExchangeId() {
+    std::vector<int> all(static_cast<std::size_t>(setup_.nranks));
+    std::iota(all.begin(), all.end(), 0);
+    id_ = setup_.rank == 0 ? MakeId(kIdKey, all) : ReceiveId(kIdKey);
+  }
 
   void Allocate() {
     const std::uint64_t in = BytesIn(shape_), out = BytesOut(shape_), free = gpu_.FreeBytes();
@@ -106,14 +115,26 @@ class NcclSession final : public NcclOwner {
     return buffers;
   }
 
-  /// The same operation on little data: from NCCL 2.22 on ranks connect in the first call of an operation. What only
-  /// large calls connect, the first iteration does.
+  /// The same operation on little data: from NCCL 2.22 on ranks connect in the first call of an operation, and for each
+  /// algorithm in the first that is large enough for it. That one is a step of its own, since it is worth knowing
+  /// whether little data comes through.
   void WarmUp() {
     DataShape small = shape_;
     small.call.count = std::min(small.call.count, kWarmUpElements);
     for (std::uint64_t& split : small.call.splits) split = std::min(split, kWarmUpElements);
-    gpu_.SetBytes(BuffersOf(small).input, 0, BytesIn(small));
-    Finish(Collective(small, BuffersOf(small), Comm(0), gpu_.stream()), "the warm-up");
+    MakeOnce(small, "the warm-up");
+  }
+
+  void Rehearse() {
+    const std::vector<std::uint64_t>& splits = shape_.call.splits;
+    const std::uint64_t most = splits.empty() ? shape_.call.count : *std::ranges::max_element(splits);
+    if (most > kWarmUpElements) MakeOnce(shape_, "the first call of its size");  // else it was the warm-up
+  }
+
+  void MakeOnce(const DataShape& shape, std::string_view what) {
+    const Buffers buffers = BuffersOf(shape);
+    gpu_.SetBytes(buffers.input, 0, BytesIn(shape));
+    Finish(Collective(shape, buffers, Comm(0), gpu_.stream()), what);
     gpu_.MarkEnd();
     gpu_.AwaitEnd();
   }
@@ -176,10 +197,14 @@ Result<EngineProbe> ProbeNccl(const std::map<std::string, std::string>& options)
   if (!library) return library.error();
   int count = 0;
   (void)driver->device_count(&count);  // LoadDriver has asked it
+  // Of MIG instances a process sees one, and each worker its own.
+  const std::string list = Value(options, "CUDA_VISIBLE_DEVICES");
+  const int instances = list.starts_with("MIG-") ? static_cast<int>(std::ranges::count(list, ',')) + 1 : 0;
   return EngineProbe{.version = fmt::format("NCCL {} of {}, {} GPU{}", nccl::VersionText(library->version),
                                             library->path, count, count == 1 ? "" : "s"),
                      .tests = "",
-                     .nccl = library->version};
+                     .nccl = library->version,
+                     .gpus = std::max(count, instances)};
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ void Gpu::Choose(int ordinal) {
   Check(driver_.device_attribute(&major, Attribute::kMajor, device), "asking the GPU for its compute capability");
   Check(driver_.device_attribute(&minor, Attribute::kMinor, device), "asking the GPU for its compute capability");
   capability_ = major * 10 + minor;
+  bus_id_ = bus_id;
   description_ = fmt::format("GPU {}: {} at {}", ordinal, name, bus_id);
 }
 
@@ -135,8 +136,8 @@ Pointer Gpu::Allocate(std::uint64_t bytes) const {
   return pointer;
 }
 
-void Gpu::SetBytes(Pointer to, unsigned char value, std::uint64_t bytes) const {
-  if (bytes > 0) Check(driver_.set_bytes(to, value, bytes, stream_), "setting the GPU's memory");
+void Gpu::SetBytes(Stream stream, Pointer to, unsigned char value, std::uint64_t bytes) const {
+  if (bytes > 0) Check(driver_.set_bytes(to, value, bytes, stream), "setting the GPU's memory");
 }
 
 void Gpu::Read(Pointer from, std::uint64_t bytes, void* to) const {
@@ -154,20 +155,33 @@ std::chrono::nanoseconds Gpu::Elapsed() const {
 
 // ---- data -----------------------------------------------------------------------------------------------------------
 
-void Gpu::Launch(Kernel kernel, std::uint64_t elements, void** parameters) const {
+void Gpu::Launch(Stream stream, Kernel kernel, std::uint64_t elements, void** parameters) const {
   const std::uint64_t blocks = std::min((elements + kThreads - 1) / kThreads, kMostBlocks);
-  Check(driver_.launch(kernel, static_cast<unsigned>(blocks), 1, 1, kThreads, 1, 1, 0, stream_, parameters, nullptr),
+  Check(driver_.launch(kernel, static_cast<unsigned>(blocks), 1, 1, kThreads, 1, 1, 0, stream, parameters, nullptr),
         "starting a kernel");
 }
 
-void Gpu::Fill(const DataShape& shape, int iteration, Pointer input) const {
+void Gpu::FillOn(Stream stream, const DataShape& shape, int iteration, Pointer input) const {
   ElementPattern pattern = PatternOf(shape, iteration);
+  std::uint64_t elements = BytesIn(shape) / static_cast<std::uint64_t>(pattern.bytes);
+  void* parameters[] = {&pattern, &elements, &input};
+  if (elements > 0) Launch(stream, fill_, elements, parameters);
+}
+
+void Gpu::VerifyOn(Stream stream, const DataShape& shape, int iteration, Pointer output, Pointer found) const {
+  ElementPattern pattern = PatternOf(shape, iteration);
+  std::uint64_t elements = BytesOut(shape) / static_cast<std::uint64_t>(pattern.bytes);
+  SetBytes(stream, found + offsetof(DataFaults, elements), 0, sizeof(DataFaults::elements));
+  SetBytes(stream, found + offsetof(DataFaults, first), 0xFF, sizeof(DataFaults::first));
+  void* parameters[] = {&pattern, &elements, &output, &found};
+  if (elements > 0) Launch(stream, verify_, elements, parameters);
+}
+
+void Gpu::Fill(const DataShape& shape, int iteration, Pointer input) const {
+  const ElementPattern pattern = PatternOf(shape, iteration);
   const auto bytes = static_cast<std::uint64_t>(pattern.bytes), step = kChunk / bytes;
-  std::uint64_t elements = BytesIn(shape) / bytes;
-  if (elements > 0 && why_host_.empty()) {
-    void* parameters[] = {&pattern, &elements, &input};
-    Launch(fill_, elements, parameters);
-  }
+  const std::uint64_t elements = BytesIn(shape) / bytes;
+  if (why_host_.empty()) FillOn(stream_, shape, iteration, input);
   for (std::uint64_t first = 0; !why_host_.empty() && first < elements; first += step) {
     const std::uint64_t end = std::min(elements, first + step);
     FillElements(pattern, {first, end, 1}, first, pinned_);
@@ -180,17 +194,13 @@ void Gpu::Fill(const DataShape& shape, int iteration, Pointer input) const {
 }
 
 DataFaults Gpu::Verify(const DataShape& shape, int iteration, Pointer output) const {
-  ElementPattern pattern = PatternOf(shape, iteration);
+  const ElementPattern pattern = PatternOf(shape, iteration);
   const auto bytes = static_cast<std::uint64_t>(pattern.bytes), step = kChunk / bytes;
-  std::uint64_t elements = BytesOut(shape) / bytes;
+  const std::uint64_t elements = BytesOut(shape) / bytes;
   DataFaults faults;
   if (elements > 0 && why_host_.empty()) {
-    Pointer found = faults_;
-    SetBytes(found + offsetof(DataFaults, elements), 0, sizeof(faults.elements));
-    SetBytes(found + offsetof(DataFaults, first), 0xFF, sizeof(faults.first));
-    void* parameters[] = {&pattern, &elements, &output, &found};
-    Launch(verify_, elements, parameters);
-    Read(found, sizeof(faults), &faults);
+    VerifyOn(stream_, shape, iteration, output, faults_);
+    Read(faults_, sizeof(faults), &faults);
   }
   for (std::uint64_t first = 0; !why_host_.empty() && first < elements; first += step) {
     const std::uint64_t end = std::min(elements, first + step);

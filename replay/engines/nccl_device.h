@@ -29,6 +29,8 @@ class Gpu {
 
   /// `GPU 0: NVIDIA H100 80GB HBM3 at 0000:19:00.0`; empty before Choose.
   const std::string& description() const { return description_; }
+  /// `0000:19:00.0`: of MIG instances, that of the GPU which they are parts of. Empty before Choose.
+  const std::string& bus_id() const { return bus_id_; }
   /// 90 for 9.0; 0 before Choose.
   int capability() const { return capability_; }
   /// Why the host fills and verifies, not the GPU; empty: the GPU does.
@@ -38,7 +40,7 @@ class Gpu {
   std::uint64_t FreeBytes() const;
   /// Aligned for any datatype; of no bytes too.
   Pointer Allocate(std::uint64_t bytes) const;
-  void SetBytes(Pointer to, unsigned char value, std::uint64_t bytes) const;
+  void SetBytes(Pointer to, unsigned char value, std::uint64_t bytes) const { SetBytes(stream_, to, value, bytes); }
 
   void MarkBegin() const { Check(driver_.record(begun_, stream_), "recording an event"); }
   void MarkEnd() const { Check(driver_.record(ended_, stream_), "recording an event"); }
@@ -57,14 +59,20 @@ class Gpu {
   DataFaults Verify(const DataShape& shape, int iteration, Pointer output) const;
   void Read(Pointer from, std::uint64_t bytes, void* to) const;
 
+  /// These two only take their turn on a stream; where the host fills and verifies, they must not be called.
+  void FillOn(Stream stream, const DataShape& shape, int iteration, Pointer input) const;
+  /// Into a DataFaults at `found`.
+  void VerifyOn(Stream stream, const DataShape& shape, int iteration, Pointer output, Pointer found) const;
+  void SetBytes(Stream stream, Pointer to, unsigned char value, std::uint64_t bytes) const;
+
  private:
   void Check(Status status, std::string_view what) const;
   void LoadKernels();
-  void Launch(Kernel kernel, std::uint64_t elements, void** parameters) const;
+  void Launch(Stream stream, Kernel kernel, std::uint64_t elements, void** parameters) const;
 
   std::function<void()> look_;
   Driver driver_;
-  std::string description_, why_host_;
+  std::string description_, bus_id_, why_host_;
   int capability_ = 0;
   Stream stream_ = nullptr;
   Event begun_ = nullptr, ended_ = nullptr;

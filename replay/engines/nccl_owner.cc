@@ -2,9 +2,12 @@
 #include "replay/engines/nccl_owner.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 #include <fmt/format.h>
 
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -14,6 +17,8 @@ namespace inquest {
 namespace {
 
 constexpr int kFirstWithFloat8 = 22400;
+/// From here on NCCL's guide has MIG instances; before, it takes them for the GPU that they are parts of.
+constexpr int kFirstWithMig = 23200;
 
 /// What a session sets up otherwise, or what would make calls wait. NCCL's files of settings fill in what is not set.
 void ForgetSettings() {
@@ -21,6 +26,19 @@ void ForgetSettings() {
   ::unsetenv("NCCL_COMM_ID");              // the store hands out the id
   ::unsetenv("CUDA_LAUNCH_BLOCKING");
 }
+
+/// What NCCL takes for one host: its hash is of this (utils.cc, getHostHash), or of NCCL_HOSTID instead.
+std::string HostOfHash(const std::string& host_id) {
+  if (!host_id.empty()) return host_id;
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  boot >> id;
+  return fmt::format("{} {}", name, id);
+}
+
+std::string KeyOfGpu(int rank) { return fmt::format("gpu.{}", rank); }
 
 std::byte* At(cuda::Pointer pointer) { return reinterpret_cast<std::byte*>(pointer); }
 
@@ -73,7 +91,33 @@ void NcclOwner::Load() {
   gpu_.Open();
 }
 
-void NcclOwner::SetDevice() { gpu_.Choose(OwnDevice()); }
+void NcclOwner::SetDevice() {
+  gpu_.Choose(OwnDevice());
+  const bool is_part = Option("CUDA_VISIBLE_DEVICES").starts_with("MIG-");
+  store_.Set(KeyOfGpu(setup_.rank),
+             fmt::format("{} on {}\n{}", is_part ? "MIG" : "GPU", gpu_.bus_id(), HostOfHash(Option("NCCL_HOSTID"))));
+}
+
+/// What NCCL would refuse in every rank, as an error of the collective: two ranks of one host on one GPU, by its PCI
+/// address (2.5 to 2.30.4) or by the UUID that instances of MIG share with their GPU (2.30.7, init.cc).
+void NcclOwner::CheckOwnGpus(const std::vector<int>& ranks) {
+  if (Option("NCCL_MULTI_RANK_GPU_ENABLE") == "1") return;
+  std::map<std::string, int> first;
+  for (const int rank : ranks) {
+    const auto gpu = store_.Get(KeyOfGpu(rank), setup_.patience);
+    if (!gpu) throw std::runtime_error(fmt::format("rank {} has not said which GPU it is on", rank));
+    const bool is_part = gpu->starts_with("MIG");
+    if (is_part && library_.version >= kFirstWithMig) continue;
+    const auto [other, is_first] = first.emplace(gpu->substr(gpu->find(' ')), rank);
+    if (is_first) continue;
+    const std::string address = gpu->substr(7, gpu->find('\n') - 7);
+    throw std::runtime_error(fmt::format(
+        "ranks {} and {} are both on {}GPU {}, and NCCL {} takes one rank of a host on each GPU{}; --share-gpu runs "
+        "ranks on one GPU as if each were on a host of its own, over sockets",
+        other->second, rank, is_part ? "instances (MIG) of " : "", address, nccl::VersionText(library_.version),
+        is_part ? ", however it is divided: give them instances of different GPUs" : ""));
+  }
+}
 
 /// By its address where the plan names one, else by its number.
 int NcclOwner::OwnDevice() const {
@@ -81,8 +125,10 @@ int NcclOwner::OwnDevice() const {
   if (const std::string address = Option("bus-id"); !address.empty()) {
     for (int device = 0; device < count; ++device)
       if (gpu_.IsAt(device, address)) return device;
-    throw std::runtime_error(fmt::format("rank {} belongs on GPU {}, which is not among the {} that can be seen here",
-                                         setup_.rank, address, count));
+    throw std::runtime_error(
+        fmt::format("rank {} belongs on GPU {}, which is not among the {} that can be seen here: hidden by "
+                    "CUDA_VISIBLE_DEVICES, or lost (nvidia-smi -L)",
+                    setup_.rank, address, count));
   }
   const std::string asked = Option("device");
   const bool only = count == 1 && !Option("device-or-only").empty();
@@ -106,7 +152,8 @@ void NcclOwner::CheckFloat8(const Call& call) const {
                     Name(call.datatype), gpu_.description(), gpu_.capability() / 10, gpu_.capability() % 10));
 }
 
-nccl::UniqueId NcclOwner::MakeId(const std::string& key) {
+nccl::UniqueId NcclOwner::MakeId(const std::string& key, const std::vector<int>& ranks) {
+  CheckOwnGpus(ranks);
   nccl::UniqueId id{};
   CheckNccl(library_.get_unique_id(&id), "ncclGetUniqueId");
   store_.Set(key, std::string(id.internal, sizeof(id.internal)));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "replay/engine.h"
 #include "replay/engines/nccl_device.h"
@@ -40,8 +41,9 @@ class NcclOwner : public Session {
   void SetDevice();
   /// What this NCCL or this GPU cannot do.
   void CheckFloat8(const Call& call) const;
-  /// Of the communicator of that key; the rank that hands it out waits for nobody.
-  nccl::UniqueId MakeId(const std::string& key);
+  /// Of the communicator of that key and those ranks of the replay, the first of which hands it out, once it has seen
+  /// that they are on GPUs that NCCL takes together.
+  nccl::UniqueId MakeId(const std::string& key, const std::vector<int>& ranks);
   nccl::UniqueId ReceiveId(const std::string& key);
   /// A further communicator; returns once all its ranks are there.
   void Init(int rank, int nranks, const nccl::UniqueId& id);
@@ -75,6 +77,7 @@ class NcclOwner : public Session {
 
  private:
   int OwnDevice() const;
+  void CheckOwnGpus(const std::vector<int>& ranks);
   std::string Words(nccl::Status result) const;
   nccl::Status Ask();
   void AbortIfAsked();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <string>
 
@@ -26,6 +27,7 @@ int Probe(int argc, char** argv) {
     const std::size_t equals = word.find('=');
     if (equals != std::string::npos) options[word.substr(0, equals)] = word.substr(equals + 1);
   }
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) options["CUDA_VISIBLE_DEVICES"] = visible;
   const Result<EngineProbe> found = engine == nullptr
                                         ? Error{std::string("this worker has no engine named ") + argv[2], "", ""}
                                     : !engine->missing.empty() ? Error{std::string(engine->missing), "", ""}
@@ -42,6 +44,21 @@ int Probe(int argc, char** argv) {
   return found ? 0 : kMissing;
 }
 
+Worker* the_worker = nullptr;
+
+/// A library's thread that throws, as Gloo's does where a connection breaks in its hands, would end us without a word.
+[[noreturn]] void OnTerminate() {
+  const std::exception_ptr thrown = std::current_exception();
+  if (!thrown || the_worker == nullptr) std::abort();
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& exception) {
+    the_worker->Threw(exception.what());
+  } catch (...) {
+    the_worker->Threw("an exception that says nothing");
+  }
+}
+
 /// `work SUPERVISOR`: its process number, so that one that died before prctl is noticed.
 int Work(const char* supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -52,7 +69,10 @@ int Work(const char* supervisor) {
   ::signal(SIGUSR2, SIG_IGN);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   ::prctl(PR_SET_PTRACER, std::atol(supervisor));  // and its children: gdb, where only ancestors may look (yama 1)
-  Worker(kWorkerSocket).Run();
+  Worker worker(kWorkerSocket);
+  the_worker = &worker;
+  std::set_terminate(OnTerminate);
+  worker.Run();
 }
 
 }  // namespace

@@ -28,9 +28,11 @@ constexpr int kLeft = 0, kOrphaned = 2, kFault = 7;
 void ShowOwnMigInstance(SessionSetup& setup) {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible == nullptr || !std::string_view(visible).starts_with("MIG-")) return;
-  const auto asked = setup.options.find("device");
-  const int device = asked == setup.options.end() ? setup.rank : std::atoi(asked->second.c_str());
+  const auto asked = setup.options.find("device"), shared = setup.options.find("shared");
+  int device = asked == setup.options.end() ? setup.rank : std::atoi(asked->second.c_str());
   std::string_view rest = visible;
+  if (shared != setup.options.end())
+    device = std::atoi(shared->second.c_str()) % (static_cast<int>(std::ranges::count(rest, ',')) + 1);
   for (int i = 0; i < device; ++i) {
     const std::size_t comma = rest.find(',');
     if (comma == std::string_view::npos) return;  // the engine says that there is no such GPU
@@ -39,6 +41,12 @@ void ShowOwnMigInstance(SessionSetup& setup) {
   const std::string own(rest.substr(0, rest.find(',')));
   ::setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
   setup.options["device"] = "0";
+}
+
+/// No engine reads the environment.
+void AddVariables(SessionSetup& setup) {
+  for (const char* const name : {"CUDA_VISIBLE_DEVICES", "NCCL_HOSTID", "NCCL_MULTI_RANK_GPU_ENABLE"})
+    if (const char* const value = std::getenv(name)) setup.options[name] = value;
 }
 
 [[noreturn]] void SleepForever() {
@@ -56,6 +64,11 @@ void Pause(Clock::time_point since) {
 
 Worker::Worker(int socket) : socket_(socket) {}
 
+void Worker::Threw(const std::string& what) {
+  Send(WorkFailed{step_.load(), what, {}});
+  SleepForever();  // as in Fail
+}
+
 void Worker::Run() {
   std::thread([this] { Listen(); }).detach();
   Send(Hello{.wire = kWireVersion, .host = OwnHostName()});
@@ -68,6 +81,7 @@ void Worker::Run() {
     if (fault.kind == Fault::Kind::kAlter && fault.call) work_.setup.call = *fault.call;
   }
   ShowOwnMigInstance(work_.setup);
+  AddVariables(work_.setup);
   const Engine* engine = FindEngine(work_.engine);
   const Step load{Phase::kLibsLoaded, 0};
   if (engine == nullptr) Fail(load, "this worker knows no engine of the name " + work_.engine);
@@ -77,9 +91,12 @@ void Worker::Run() {
   for (const Phase phase : {Phase::kLibsLoaded, Phase::kDeviceSet, Phase::kIdReceived, Phase::kCommInit,
                             Phase::kConnected, Phase::kBuffersReady})
     Do({phase, 0});
-  if (work_.warm_up) Do({Phase::kWarmedUp, 0});
+  if (work_.warm_up) {
+    Do({Phase::kWarmedUp, 0});
+    Do({Phase::kRehearsed, 0});
+  }
   for (int iteration = 1; iteration <= work_.iterations; ++iteration) Iterate(iteration);
-  Send(Described{session_.load()->Describe()});
+  Describe();
   Do({Phase::kFinalized, 0});
   std::unique_lock lock(mutex_);
   heard_.wait(lock, [this] { return leave_; });
@@ -95,6 +112,7 @@ void Worker::Iterate(int iteration) {
 /// One step: what a test wants to go wrong, the engine's part, what the supervisor wants to know.
 void Worker::Do(const Step& step) {
   Inject(step);
+  step_ = step;
   Send(Began{step});
   Session& session = *session_.load();
   const Clock::time_point begin = Clock::now();
@@ -109,6 +127,11 @@ void Worker::Do(const Step& step) {
   Reached reached{.step = step, .took = {}};
   if (step.phase == Phase::kCompleted) reached.took = session.device_time().value_or(Clock::now() - enqueued_);
   Send(reached);
+}
+
+void Worker::Describe() {
+  const Session& session = *session_.load();
+  Send(Described{.lines = session.Describe(), .verifies = session.verifies()});
 }
 
 void Worker::Agree(int iteration) {
@@ -142,7 +165,7 @@ void Worker::Inject(const Step& step) {
 }
 
 void Worker::Fail(const Step& step, const std::string& error, const std::optional<WrongData>& wrong) {
-  if (Session* session = session_.load()) Send(Described{session->Describe()});
+  if (session_.load() != nullptr) Describe();
   Send(WorkFailed{step, error, wrong});
   SleepForever();  // the supervisor ends us, once it has its picture
 }

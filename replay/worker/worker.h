@@ -20,6 +20,8 @@ class Worker final : private Store {
  public:
   explicit Worker(int socket);
   [[noreturn]] void Run();
+  /// From any thread: something threw in a thread of its own, which nobody can catch. Ends that thread's work.
+  [[noreturn]] void Threw(const std::string& what);
 
  private:
   void Set(const std::string& key, const std::string& bytes) override;
@@ -34,6 +36,7 @@ class Worker final : private Store {
   void Do(const Step& step);
   void Inject(const Step& step);
   void Agree(int iteration);
+  void Describe();
   void Iterate(int iteration);
   [[noreturn]] void Fail(const Step& step, const std::string& error, const std::optional<WrongData>& wrong = {});
 
@@ -46,6 +49,7 @@ class Worker final : private Store {
   bool leave_ = false;
 
   std::atomic<Session*> session_ = nullptr;
+  std::atomic<Step> step_ = Step{Phase::kSpawned, 0};
   std::atomic<std::chrono::milliseconds> heartbeat_ = std::chrono::milliseconds(100);
   StartWork work_;  ///< of the main thread: start_, with the faults' call
   std::chrono::steady_clock::time_point enqueued_;

@@ -114,6 +114,58 @@ Html Alternatives(const Verdict& verdict) {
 
 // ---- all ranks over time -----------------------------------------------------------------------------------------
 
+std::string SketchInWords(const SketchRow& row) {
+  std::string out;
+  const auto add = [&out](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  for (const SketchRow::Bar& bar : row.bars) add(bar.what.empty() ? bar.stage : bar.stage + " (" + bar.what + ")");
+  for (const SketchRow::Mark& mark : row.marks) add(mark.what);
+  return out.empty() ? "nothing that is told" : out;
+}
+
+/// As the terminal draws it: shapes that are told apart without colour.
+std::string_view SignOf(const std::string& kind) {
+  static constexpr std::pair<std::string_view, std::string_view> kSigns[] = {
+      {"device", "G"},  {"memory", "M"},    {"time-out", "T"}, {"exception", "E"}, {"exit", "x"},
+      {"stopped", "S"}, {"complaint", "!"}, {"notice", "·"},   {"ended", "✓"}};
+  for (const auto& [name, sign] : kSigns)
+    if (name == kind) return sign;
+  return "·";
+}
+
+/// The lanes of one start, small, in a drawing that needs no script: what each was at, and what befell it.
+Html SketchInHtml(const Sketch& sketch) {
+  if (sketch.rows.empty()) return {};
+  // Room at both ends for the half of a sign.
+  const auto at = [](double place) { return 2 + 96 * place; };
+  std::string rows;
+  for (const SketchRow& row : sketch.rows) {
+    std::string drawn =
+        Markup("<line class=\"heard\" x1=\"{:.2f}%\" x2=\"{:.2f}%\" y1=\"10\" y2=\"10\"/>", at(row.first), at(row.last))
+            .markup;
+    for (const SketchRow::Bar& bar : row.bars)
+      drawn +=
+          Markup(
+              "<rect class=\"{}\" x=\"{:.2f}%\" y=\"4\" width=\"{:.2f}%\" height=\"12\"><title>{}{}{}</title></rect>",
+              bar.stage == "in-collective" ? "collective" : bar.stage, at(bar.begin),
+              std::max(96 * (bar.end - bar.begin), 0.8), bar.stage, Html{bar.what.empty() ? "" : ": "}, bar.what)
+              .markup;
+    for (const SketchRow::Mark& mark : row.marks)
+      drawn += Markup("<text{} x=\"{:.2f}%\" y=\"15\">{}<title>{}</title></text>",
+                      Html{mark.cause ? " class=\"cause\"" : ""}, at(mark.at), SignOf(mark.kind), mark.what)
+                   .markup;
+    rows +=
+        Markup(
+            "<tr{}><th scope=\"row\">{}</th><td><svg class=\"strip\" role=\"img\" aria-label=\"{}\">{}</svg></td></tr>",
+            Html{row.culprit ? " class=\"culprit\"" : ""}, row.who, SketchInWords(row), Html{drawn})
+            .markup;
+  }
+  if (sketch.rows_left_out > 0)
+    rows +=
+        Markup("<tr><td colspan=\"2\">and {} more rows: inquest --attempt N</td></tr>", sketch.rows_left_out).markup;
+  return Markup("<details class=\"sketch\"><summary>Its ranks {}</summary><table><tbody>{}</tbody></table></details>",
+                sketch.clock ? "over time" : "in the order of lines", Html{rows});
+}
+
 Html Attempts(const Timeline& timeline, const Verdict& verdict) {
   const Html cards = Each(verdict.attempts, verdict.attempts.size(), [&](const AttemptTold& attempt) {
     const bool known = !attempt.cause.empty();
@@ -122,11 +174,11 @@ Html Attempts(const Timeline& timeline, const Verdict& verdict) {
                                  : "";
     return Markup(
         "<li class=\"{}{}\"><h3>Attempt {}{}</h3><p><code>{}</code> {}</p><p>{}</p><p class=\"note\">{} from "
-        "{}</p></li>",
+        "{}</p>{}</li>",
         known ? StyleOf(attempt.outcome) : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
         Html{attempt.judged ? ": this verdict" : ""}, known ? attempt.cause : "not looked at",
         known && attempt.outcome != Outcome::kUndecided ? Percent(attempt.confidence) : "", attempt.summary, when,
-        PlaceOf(timeline, attempt.first.where));
+        PlaceOf(timeline, attempt.first.where), SketchInHtml(attempt.sketch));
   });
   return cards.markup.empty() ? Html{} : Markup("<ol class=\"attempts\">{}</ol>", cards);
 }

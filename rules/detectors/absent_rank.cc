@@ -60,6 +60,15 @@ bool DefaultGroup(const GroupRow& group) {
   return group.name.empty() || group.name == "0" || group.desc == "default_pg" || group.desc == "undefined";
 }
 
+/// An all-gather's output is its input times the size of the group, and so is a reduce-scatter's input its output; else
+/// 0.
+std::int64_t SizeByNumbers(const WorkFields& work) {
+  const std::int64_t in = work.numel_in.value_or(0), out = work.numel_out.value_or(0);
+  if (in <= 0 || out <= 0) return 0;
+  if (work.op.find("ALLGATHER") != std::string::npos) return out / in;
+  return work.op.find("REDUCE_SCATTER") != std::string::npos && in % out == 0 ? in / out : 0;
+}
+
 /// Group ranks count from 0, so a gap among those that waited is a member; and global ranks of a group stand at equal
 /// steps, which two waiters give. Group ranks and global ones must both be known, and agree with one step.
 void AddGap(const CollectiveRow& row, RankSet& expected) {
@@ -76,10 +85,7 @@ void AddGap(const CollectiveRow& row, RankSet& expected) {
   for (const auto& [group_rank, rank] : known)
     if (first + step * group_rank != rank) return;
   if (first < 0) return;
-  std::int64_t size = std::int64_t{known.back().first} + 1;
-  // An all-gather's output is its input times the size of the group.
-  if (row.work.numel_in.value_or(0) > 0 && row.work.numel_out && row.work.op.find("ALLGATHER") != std::string::npos)
-    size = std::max(size, *row.work.numel_out / *row.work.numel_in);
+  const std::int64_t size = std::max(std::int64_t{known.back().first} + 1, SizeByNumbers(row.work));
   if (size > Supported(known.size()) || !IsRank(first + step * (size - 1))) return;
   if (step == 1) return expected.Add(static_cast<int>(first), static_cast<int>(first + size - 1));
   for (std::int64_t group_rank = 0; group_rank < size; ++group_rank)
@@ -103,10 +109,8 @@ Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told
   expected.Add(group.declared);
   out.complete = !group.declared.empty();
   if (DefaultGroup(group) && !out.complete) {
-    // An all-gather's output is its input times the size of the group, and the default group is the job.
-    if (!timeline.world_size && row.work.op.find("ALLGATHER") != std::string::npos &&
-        row.work.numel_in.value_or(0) > 0 && row.work.numel_out)
-      expect_below(*row.work.numel_out / *row.work.numel_in);
+    // The default group is the job.
+    if (!timeline.world_size) expect_below(SizeByNumbers(row.work));
     out.complete = timeline.world_size && expect_below(timeline.world_size->value);
     if (!out.complete) {
       expected.Add(told.spoken);
@@ -170,6 +174,9 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
   if (members.absent.empty() && members.complete) return std::nullopt;
   const AtWork work = WhoWorks(told, members);
   if (!work.doing) return std::nullopt;
+  // Nobody's lines about a checkpoint or an evaluation are the main process's own, and it waits.
+  const bool of_main = work.doing->kind == "checkpoint" || work.doing->kind == "evaluation";
+  if (members.absent.empty() && !work.named && of_main && members.waiting.contains(0)) return std::nullopt;
   Found found({"rank-at-other-work", "of-nobody"});
   if (!members.absent.empty() && work.named)
     found.Grade({"rank-at-other-work", "by-its-lines"});

@@ -99,6 +99,13 @@ EventIndex EndOfChain(const Timeline& timeline, EventIndex index) {
   return index;
 }
 
+/// Raised to say that there is no more of something, and handled as such: what is wrong was found by who handled it.
+bool OnlySaysThatItIsEmpty(const ExceptionRaised& raised) {
+  static constexpr std::array<std::string_view, 4> kNames = {"StopIteration", "StopAsyncIteration", "GeneratorExit",
+                                                             "Empty"};
+  return std::find(kNames.begin(), kNames.end(), LastName(raised.type)) != kNames.end();
+}
+
 /// Raised in the launcher itself, which only reports or suffers what happened to its children.
 bool InLauncher(const ExceptionRaised& raised) {
   const auto launcher = [](const std::string& frame) {
@@ -113,9 +120,10 @@ bool InLauncher(const ExceptionRaised& raised) {
   return std::any_of(raised.stack.begin(), raised.stack.end(), launcher) || launcher(raised.frame);
 }
 
-/// The same writer went on working: somebody caught it and logged it.
+/// The same writer went on working, or the job did and nothing in it failed: somebody caught it and logged it.
 bool Caught(const Evidence& evidence, EventIndex index) {
   const Timeline& timeline = evidence.timeline;
+  if (!evidence.course.failed() && evidence.course.WentOn(index)) return true;
   int later = 0;
   for (const PhaseSeen& phase : evidence.phases)
     later += phase.event > index && SameWriter(timeline.events[phase.event], timeline.events[index]) &&
@@ -218,7 +226,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
     if (raised == nullptr || raised->ignored || (EndsAThread(*raised) && evidence.course.WentOn(i)) ||
-        TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i))
+        TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i) ||
+        (OnlySaysThatItIsEmpty(*raised) && EndOfChain(timeline, i) != i))
       continue;
     const auto rank = RankOfException(timeline, i);
     const std::string key = fmt::format("{}|{}", raised->type, raised->frame);

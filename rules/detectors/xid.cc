@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/recovery.h"
 #include "rules/thresholds.h"
 
 namespace inquest {
@@ -19,17 +20,17 @@ namespace {
 
 constexpr FindingRow kFindings[] = {
     {"xid-of-application", "reported follows",
-     "who reported named meaning order waited several action evidence drain reset", "", true},
-    {"xid-of-driver", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
-     true},
-    {"xid-of-hardware", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
-     true},
-    {"xid-of-nvlink", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
-     true},
-    {"xid-of-firmware", "reported follows", "who reported named meaning order waited action evidence drain reset", "",
-     true},
-    {"sxid-of-switch", "reported follows", "who number meaning order waited action evidence drain", "", true},
-    {"xid-outside", "outside", "number device where meaning", "", true},
+     "who reported named meaning order waited several action plain evidence drain reset reboot", "", true},
+    {"xid-of-driver", "reported follows",
+     "who reported named meaning order waited action plain evidence drain reset reboot", "", true},
+    {"xid-of-hardware", "reported follows",
+     "who reported named meaning order waited action plain evidence drain reset reboot", "", true},
+    {"xid-of-nvlink", "reported follows",
+     "who reported named meaning order waited action plain evidence drain reset reboot", "", true},
+    {"xid-of-firmware", "reported follows",
+     "who reported named meaning order waited action plain evidence drain reset reboot", "", true},
+    {"sxid-of-switch", "reported follows", "who number meaning order waited action plain evidence drain", "", true},
+    {"xid-outside", "outside", "named device where meaning", "", true},
 };
 using Found = FoundIn<kFindings>;
 
@@ -192,21 +193,47 @@ std::string Who(const std::vector<Culprit>& culprits, std::string_view one, std:
   return who;
 }
 
-bool Needs(const ErrorCode& code, std::initializer_list<std::string_view> any) {
-  return std::any_of(code.needs.begin(), code.needs.end(),
-                     [&](const std::string& need) { return std::find(any.begin(), any.end(), need) != any.end(); });
+/// What has to be done for the GPU, and which of it the driver itself asks for.
+struct Needed {
+  std::vector<std::string> needs;
+  bool told_to_reboot = false;
+  bool Any(std::initializer_list<std::string_view> any) const {
+    return std::any_of(needs.begin(), needs.end(),
+                       [&](const std::string& need) { return std::find(any.begin(), any.end(), need) != any.end(); });
+  }
+};
+
+/// The row's needs, and what the driver asks for in the Xid 154 of the same GPUs, which sums up what befell them.
+Needed NeededAfter(const Evidence& evidence, const Seen& first) {
+  Needed out{.needs = first.code->needs};
+  const Timeline& timeline = evidence.timeline;
+  const auto host = timeline.HostOf(timeline.events[first.event]);
+  for (const Event& event : timeline.events) {
+    const auto* xid = std::get_if<XidReported>(&event.what);
+    if (xid == nullptr || xid->xid != kRecoveryAction || xid->bus_id != first.bus_id || timeline.HostOf(event) != host)
+      continue;
+    for (const std::string_view need : RecoveryAsked(xid->detail)) {
+      out.needs.emplace_back(need);
+      out.told_to_reboot = out.told_to_reboot || need == "reboot-node";
+    }
+  }
+  return out;
 }
 
-/// What the row asks for becomes a step each, in their order: evidence, drain, reset. A GPU that needs a reboot is not
-/// reset: after Xid 79 nvidia-smi no longer reaches it.
-void SaySteps(const ErrorCode& code, bool of_switch, Found& found) {
-  const bool reboot = Needs(code, {"reboot-node", "return-part"});
-  const bool reset = Needs(code, {"reset-gpu"}) && !Needs(code, {"reboot-node"});
-  if (reboot || reset || Needs(code, {"drain-node", "reset-switch"})) {
+/// What is needed becomes a step each, in their order: evidence, drain, reset. A GPU that needs a reboot is not reset:
+/// after Xid 79 nvidia-smi no longer reaches it.
+void SaySteps(const Needed& needed, bool of_switch, Found& found) {
+  const bool reboot = needed.Any({"reboot-node", "return-part"});
+  const bool reset = needed.Any({"reset-gpu"}) && !needed.Any({"reboot-node"});
+  if (reboot || reset || needed.Any({"drain-node", "reset-switch"})) {
     found.Say("evidence", "yes");
     found.Say("drain", "yes");
+  } else {
+    found.Say("plain", "yes");
   }
-  if (reset && !of_switch) found.Say("reset", "yes");
+  if (of_switch) return;
+  if (reset) found.Say("reset", "yes");
+  if (needed.told_to_reboot) found.Say("reboot", "yes");
 }
 
 /// A number stands only where the line has one: a GPU that fell off the bus is reported with and without.
@@ -251,9 +278,9 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
   if (!of_switch && IsAllThereIs(timeline, reports)) weight = {Strength::kSupporting, 0.5};
   found.times = reports.size();
   found.Say("action", first.code->action);
-  SaySteps(*first.code, of_switch, found);
-  if (Needs(*first.code, {"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"}))
-    found.retry = "elsewhere";
+  const Needed needed = NeededAfter(evidence, first);
+  SaySteps(needed, of_switch, found);
+  if (needed.Any({"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"})) found.retry = "elsewhere";
   std::set<std::string> blamed;
   std::set<std::pair<std::string, int>> cited;
   found.citations.push_back(Cite(timeline, first.event, "cause"));
@@ -302,7 +329,8 @@ Found Outside(const Evidence& evidence, const Seen& seen, KernelScope::Outside w
                                                "came after the job had failed"};
   Found found({"xid-outside", "outside"});
   found.cause = seen.code->cause;
-  found.Say("number", std::to_string(seen.number));
+  const bool printed = std::holds_alternative<XidReported>(evidence.timeline.events[seen.event].what);
+  found.Say("named", printed ? fmt::format("Xid {}", seen.number) : "An error that the driver told without a number");
   found.Say("device", seen.bus_id);
   found.Say("where", std::string(kWhys[static_cast<std::size_t>(why)]));
   found.Say("meaning", seen.code->meaning);

@@ -178,3 +178,39 @@ TEST_CASE("--hosts and places of ranks", "[unit][replay]") {
   CHECK(text(2, 3) == "0 on node 0, 1 on node 1");
   CHECK(text(4, 2, true) == "2 processes were started, several on a host, for 4 ranks");
 }
+
+TEST_CASE("ranks are put on the GPUs that a node has", "[unit][replay]") {
+  const std::vector<CrewMember> two = {{.host = "oak01"}, {.host = "oak02"}};
+  Plan plan;
+  plan.ranks.value = 8;
+  plan.shares = {{0, 4}, {1, 4}};
+  plan.places.resize(8);
+  for (std::size_t rank = 0; rank < 8; ++rank)
+    plan.places[rank].options["device"] = std::to_string(rank < 4 ? 7 - rank : rank - 4);
+  const auto devices = [](const Plan& placed) {
+    std::string all;
+    for (const RankPlace& place : placed.places) all += place.options.at("device");
+    return all;
+  };
+  const auto same = OnGpusThatAreHere(plan, {8, 4}, two);
+  REQUIRE(same);
+  CHECK(devices(*same) == "76540123");
+  CHECK(same->notes.empty());
+  const auto other = OnGpusThatAreHere(plan, {4, 4}, two);
+  REQUIRE(other);
+  CHECK(devices(*other) == "32100123");  // in the order that they had
+  REQUIRE(other->notes.size() == 1);
+  CHECK(other->notes[0] ==
+        "ranks 0-3 were on GPUs 4-7 in the job, and oak01 has 4: GPUs 0-3 are taken in that order here, so that a pass "
+        "acquits these and not those of the job");
+  const auto fewer = OnGpusThatAreHere(plan, {8, 3}, two);
+  REQUIRE_FALSE(fewer);
+  CHECK(fewer.error().message == "4 ranks are to run on oak02, which has 3 GPUs: NCCL takes one rank on each");
+  CHECK(fewer.error().hint.find("--ranks 3") != std::string::npos);
+  // Of no matter where the engine uses none, a launcher has chosen, ranks share one, or the address says which.
+  CHECK(devices(*OnGpusThatAreHere(plan, {std::nullopt, std::nullopt}, two)) == "76540123");
+  CHECK(devices(*OnGpusThatAreHere(plan, {1, 8}, {{.host = "oak01", .local_rank = 0}, {.host = "oak02"}})) ==
+        "76540123");
+  plan.places[0].options["bus-id"] = "0000:4e:00.0";
+  CHECK(devices(*OnGpusThatAreHere(plan, {4, 4}, two)) == "76540123");
+}

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "replay/members.h"
 #include "tests/catch.h"
 #include "tests/support/run_job.h"
 
@@ -211,6 +212,25 @@ TEST_CASE("replay plan: a command line holds nothing of a log but names that we 
   CHECK(command() == "inquest replay --op all-reduce --count 5 --dtype bfloat16 --ranks 2");
   timeline.world_size.reset();  // two are named, and there may be more
   CHECK(command().empty());
+}
+
+TEST_CASE("replay plan: a rank's number may be the largest there is", "[unit][replay]") {
+  SynthJob job({.ranks = 2});
+  job.Wait(700s);
+  job.Print(0,
+            "[rank2147483647]:[E523 10:00:00.000000000 ProcessGroupNCCL.cpp:616] [Rank 2147483647] Watchdog caught "
+            "collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, NumelIn=7, NumelOut=7, "
+            "Timeout(ms)=600000) ran for 600001 milliseconds before timing out.");
+  const Judged judged = JudgeText(job.Interleaved());
+  if (const auto what = WhatToReplay(judged.verdict)) {
+    const Plan plan = PlanFrom(judged.timeline, *what);
+    CHECK(plan.at_least >= 0);
+    CHECK(WhyNotRunnable(plan));
+  }
+  CollectiveRef collective;
+  collective.process_group = "0";
+  collective.ranks_waiting.Add(2147483647);
+  CHECK(MembersOf(judged.timeline, collective, {}).at_least == 2147483647);
 }
 
 }  // namespace

@@ -358,5 +358,70 @@ TEST_CASE("isolation: an interruption ends it, and is no verdict", "[unit][repla
   CHECK(Has(could_not.finding, "no GPU"));
 }
 
+/// Two communicators: all ranks, and the last two.
+Plan TwoCommunicators(int ranks) {
+  Plan plan;
+  plan.ranks.value = ranks;
+  plan.engine = "nccl";
+  Sequence sequence{
+      .communicators = {{.name = "all", .ranks = {}}, {.name = "two", .ranks = {ranks - 2, ranks - 1}, .id = 1}},
+      .calls = {{.count = 100}, {.operation = Operation::kBroadcast, .count = 7000}},
+      .steps = {},
+      .rule = ""};
+  for (int rank = 0; rank < ranks; ++rank) {
+    sequence.communicators[0].ranks.push_back(rank);
+    sequence.steps.push_back({{}});
+    if (rank >= ranks - 2) sequence.steps.back().push_back({.communicator = 1, .call = 1});
+  }
+  Complete(sequence);
+  plan.sequence = std::move(sequence);
+  return plan;
+}
+
+TEST_CASE("isolation: a sequence is shrunk to the ranks whose own calls break it", "[unit][replay]") {
+  std::vector<Plan> pairs;
+  const Machine machine{.breaks = [&](const Plan& plan, int) {
+    if (!plan.sequence) pairs.push_back(plan);
+    return plan.sequence && Includes(plan, {1, 4});
+  }};
+  const auto outcome = On(machine, TwoCommunicators(6));
+  CHECK(outcome.part == std::vector<int>{1, 4});
+  CHECK(Has(outcome.finding, "Every pair alone passes, with 28.0 kB each way."));
+  CHECK(Has(outcome.finding, "Alone, the pair of ranks 1, 4 break, and no fewer of them"));
+  REQUIRE_FALSE(pairs.empty());
+  CHECK(pairs.front().operation.value == Operation::kAllToAll);
+  CHECK(pairs.front().count.value == 7000);
+  // An algorithm that one of the calls has not is asked of none; those two make the all-reduce alone.
+  CHECK(Find(outcome, "algo-tree") != nullptr);
+  const auto is_tree = [](const Variant* variant) { return variant->id == "algo-tree"; };
+  CHECK(std::ranges::none_of(VariantsFor(TwoCommunicators(6), {}, 22809), is_tree));
+  CHECK(ExitStatus(outcome) == 1);
+}
+
+TEST_CASE("isolation: where the order of the calls is the cause, no machine is looked for", "[unit][replay]") {
+  for (const bool is_cycle : {true, false}) {
+    int runs = 0;
+    IsolationSetup setup;
+    setup.run = [&](const std::vector<Plan>& plans, Pace*) {
+      ++runs;
+      RunOutcome hung = Ended(RunVerdict::kHung, "Rank 0 waits for rank 1.");
+      if (is_cycle) hung.cycle = {0, 1};
+      if (!is_cycle) hung.waiting = {{.rank = 0, .call = "", .for_ranks = {}, .never = {1}}};
+      return std::vector<RunOutcome>(plans.size(), hung);
+    };
+    const auto outcome = Isolate(TwoCommunicators(4), setup);
+    CHECK(runs == 1);
+    CHECK(Has(outcome.finding, "Breaks 1 of 1, by what the ranks call and in which order"));
+    CHECK(Has(outcome.finding, "no machine was looked for. Rank 0 waits for rank 1."));
+    CHECK(outcome.pairs.pairs.empty());
+    CHECK(ExitStatus(outcome) == 1);
+  }
+}
+
+TEST_CASE("isolation: a sequence that passes says so of the calls in their order", "[unit][replay]") {
+  const auto outcome = On({.breaks = [](const Plan&, int) { return false; }}, TwoCommunicators(4));
+  CHECK(Has(outcome.finding, "Passes 5 of 5: the machines can do these calls in this order now."));
+}
+
 }  // namespace
 }  // namespace inquest

@@ -19,6 +19,8 @@ import time
 import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import cgroups
+import processes
 import schemas
 
 inquest, gloo, only = os.path.abspath(sys.argv[1]), sys.argv[2] == "1", sys.argv[3:]
@@ -32,8 +34,7 @@ NOWHERE = "02:00:00:00:00:99"
 ALL = {frozenset((a, b)) for a in range(NODES) for b in range(a)}
 
 
-class Skip(Exception):
-    pass
+Skip = cgroups.Missing
 
 
 def shell(command):
@@ -160,34 +161,8 @@ def befalling(node, act):
 
 
 @contextlib.contextmanager
-def cgroup(controller, **settings):
-    """Of version 1, or 2 where that is all; `settings` by file, with _ for the first dot."""
-    for root in pathlib.Path(f"/sys/fs/cgroup/{controller}"), pathlib.Path("/sys/fs/cgroup"):
-        group = root / f"inquest-isolation-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            for file, value in settings.items():
-                try:
-                    (group / file.replace("_", ".", 1)).write_text(str(value))
-                except OSError as why:
-                    raise Skip(f"{controller}: {why}")
-            yield group
-        finally:
-            for _ in range(50):
-                with contextlib.suppress(OSError):
-                    group.rmdir()
-                    break
-                time.sleep(0.1)
-        return
-    raise Skip(f"no cgroup of {controller} can be made here")
-
-
-@contextlib.contextmanager
-def confined(node, controller, **settings):
-    with cgroup(controller, **settings) as group:
+def confined(node, controller, limit):
+    with cgroups.limited(controller, limit) as group:
         groups[node] = group
         try:
             yield
@@ -197,22 +172,8 @@ def confined(node, controller, **settings):
 
 @contextlib.contextmanager
 def frozen(node):
-    root = pathlib.Path("/sys/fs/cgroup/unified" if os.path.isdir("/sys/fs/cgroup/unified") else "/sys/fs/cgroup")
-    group = root / f"inquest-frozen-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / "cgroup.freeze").write_text("1")
-    except OSError as why:
-        with contextlib.suppress(OSError):
-            group.rmdir()
-        raise Skip(f"no freezer: {why}")
-    try:
-        with befalling(node, lambda pid: (group / "cgroup.procs").write_text(str(pid))):
-            yield
-    finally:
-        (group / "cgroup.freeze").write_text("0")
-        time.sleep(0.3)
-        group.rmdir()
+    with cgroups.freezing() as group, befalling(node, lambda pid: cgroups.enter(group, pid)):
+        yield
 
 
 @contextlib.contextmanager
@@ -244,8 +205,13 @@ def start(net, index, arguments):
     group = groups.get(index)
     words = ["ip", "netns", "exec", net.node(index), inquest, "replay", "--engine", "gloo", "--ranks", str(NODES), "--nnodes", str(NODES), "--node-rank", str(index),
              "--master", f"10.82.0.1:{PORT}", "--interface", "eth1", *(["--format", "json"] if index == 0 else []), *arguments]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLEAN,
-                            preexec_fn=(lambda: (group / "cgroup.procs").write_text(str(os.getpid()))) if group else None)
+
+    def before():
+        processes.dies_with_us()
+        if group:
+            cgroups.enter(group)
+
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLEAN, preexec_fn=before)
 
 
 def run(net, *arguments, limit=240):
@@ -403,17 +369,17 @@ def freezer(net):
 
 @row("cgroup of 4: 60 MB of memory", count=20_000_000, timeout=20)
 def memory(net):
-    return confined(4, "memory", memory_limit_in_bytes=60 << 20), unable(4)
+    return confined(4, "memory", 60 << 20), unable(4)
 
 
 @row("cgroup of 4: 4 tasks")
 def tasks(net):
-    return confined(4, "pids", pids_max=4), unable(4)
+    return confined(4, "pids", 4), unable(4)
 
 
 @row("cgroup of 4: a tenth of a core", timeout=20)
 def little_cpu(net):
-    return confined(4, "cpu", cpu_cfs_quota_us=10_000), nobody
+    return confined(4, "cpu", 10_000), nobody
 
 
 @row("port of 3 at 50 Mbit/s", timeout=20)

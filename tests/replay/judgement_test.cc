@@ -194,6 +194,22 @@ TEST_CASE("judgement: an error names the peer whose address it holds", "[unit][r
   CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).verdict == RunVerdict::kEngineError);
 }
 
+TEST_CASE("judgement: of a pair the side whose error names an address that somebody has is the telling one",
+          "[unit][replay]") {
+  RunOutcome run = At({kDone1, kDone1, kDone2});
+  run.listeners = {{"10.0.0.1:35131", 0}, {"10.0.0.2:3961", 1}};
+  run.ranks[0].error = "Read error [10.0.0.2]:39611: Software caused connection abort";  // not that of rank 1
+  run.ranks[0].ended_at = 1s;
+  run.ranks[2].error = "Read error [10.0.0.1]:35131: Connection reset by peer";
+  run.ranks[2].ended_at = 2s;
+  const Judgement judgement = Judge(run, ThreeRanks(), Ending::kEvent, 0s);
+  CHECK(judgement.blamed[0].rank == 2);
+  CHECK(judgement.blamed[0].to == 0);
+  run.ranks[0].error = "out of memory";  // of its own: what the other lost came of it
+  CHECK(Judge(run, ThreeRanks(), Ending::kEvent, 0s).blamed[0].rank == 0);
+  CHECK_FALSE(Judge(run, ThreeRanks(), Ending::kEvent, 0s).blamed[0].to);
+}
+
 TEST_CASE("judgement: bandwidth as nccl-tests defines it, by the slowest rank", "[unit][replay]") {
   Plan plan = ThreeRanks();
   plan.operation.value = Operation::kAllGather;

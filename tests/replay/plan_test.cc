@@ -38,7 +38,10 @@ TEST_CASE("plan: what cannot be run says which argument is missing", "[unit][rep
   plan.operation.value = Operation::kBroadcast;
   CHECK(WhyNotRunnable(plan)->message == "the number of ranks is not known");
   plan.ranks.value = 3;
-  CHECK(WhyNotRunnable(plan)->message == "there are no elements");
+  CHECK(WhyNotRunnable(plan)->message == "the number of elements is not known");
+  CHECK(WhyNotRunnable(plan)->hint == "give --count");
+  plan.count = {.value = 0, .basis = Basis::kGiven};
+  CHECK(WhyNotRunnable(plan)->message == "broadcast of no elements would move nothing");
   plan.count.value = 1;
   CHECK_FALSE(WhyNotRunnable(plan));
   plan.root.sweep = {0, 3};

@@ -43,7 +43,7 @@ text = run(*call, "--dry-run").stdout
 assert "assumed: the commonest" in text and "given by --count" in text, text
 
 could_not_run(says="--op, --count and --ranks")
-could_not_run("--op", "broadcast", "--ranks", "3", says="no elements")
+could_not_run("--op", "broadcast", "--ranks", "3", says="the number of elements is not known")
 could_not_run("--op", "broadcast", "--count", "3", says="number of ranks")
 could_not_run(*call, "--root", "3", says="root 3 is none of 3 ranks")
 could_not_run(*call, "--timeout", "soon", says="--timeout")
@@ -123,7 +123,7 @@ assert status == 1 and hung["outcome"] == "reproduced" and trial["verdict"] == "
 assert trial["blamed"] == [{"rank": 2, "to": None}]
 assert trial["decided_s"] - trial["event_s"] < 2
 picture = run(*call, "--timeout", "2", "--fault", "2:hang@enqueued").stdout
-assert re.search(r"^ +2( +\d+\.\d\d){8}( +-){5}  1$", picture, re.M), picture
+assert re.search(r"^ +2( +\d+\.\d\d){9}( +-){5}  1$", picture, re.M), picture
 
 status, wrong = document(*call, "--fault", "1:corrupt")
 assert status == 1 and wrong["trials"][0]["ranks"][1]["wrong_data"]["elements"] == 1

@@ -15,6 +15,7 @@ import time
 import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import processes
 import schemas
 
 inquest, gloo = sys.argv[1], sys.argv[2] == "1"
@@ -72,7 +73,7 @@ class Net:
 class Process:
     def __init__(self, command, env=None, stdin=None):
         self.begin = time.time()
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, text=True, env={**CLEAN, **(env if env is not None else {"INQUEST_REPLAY_TOKEN": TOKEN})})
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, text=True, env={**CLEAN, **(env if env is not None else {"INQUEST_REPLAY_TOKEN": TOKEN})}, preexec_fn=processes.dies_with_us)
 
     def end(self, limit=60):
         try:

@@ -14,6 +14,8 @@ import time
 import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import cgroups
+import processes
 import schemas
 
 inquest, gloo = os.path.abspath(sys.argv[1]), sys.argv[2] == "1"
@@ -33,8 +35,7 @@ def row(function):
     return function
 
 
-class Skip(Exception):
-    pass
+Skip = cgroups.Missing
 
 
 def shell(command):
@@ -47,14 +48,20 @@ class Replay:
     def __init__(self, *arguments, program=inquest, preexec=None, env=None, tmp=None, op="all-reduce", where=()):
         self.folder = tempfile.TemporaryDirectory()
         self.tmp = tmp or self.folder.name
+        
+        def before():
+            processes.dies_with_us()
+            if preexec:
+                preexec()
+
         self.process = subprocess.Popen([*where, program, "replay", "--engine", "gloo", "--op", op, "--format", "json", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, preexec_fn=preexec, env={**CLEAN, "TMPDIR": self.tmp, **(env or {})})
+                                        text=True, preexec_fn=before, env={**CLEAN, "TMPDIR": self.tmp, **(env or {})})
 
     def workers(self, number, limit=20):
         """Until so many have come and are at work."""
         last = time.time() + limit
         while time.time() < last:
-            found = children(self.process.pid)
+            found = processes.workers_of(self.process.pid)
             if len(found) >= number:
                 return found
             time.sleep(0.02)
@@ -82,17 +89,6 @@ class Replay:
         raise AssertionError(left)
 
 
-def children(pid):
-    """The workers of a supervisor, by rank."""
-    found = []
-    for entry in os.listdir("/proc"):
-        with contextlib.suppress(OSError):
-            words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0") if entry.isdigit() else []
-            if len(words) > 2 and words[0].endswith(b"inquest-replay-worker") and words[-3:-1] == [b"work", str(pid).encode()]:
-                found.append(int(entry))
-    return sorted(found)
-
-
 LONG = ["--count", "200000", "--ranks", "3", "--iterations", "1000000"]
 
 
@@ -114,36 +110,13 @@ def refused(replay, *says):
 
 
 # ---- memory -------------------------------------------------------------------------------------------------------
-@contextlib.contextmanager
-def memory_group(limit):
-    """A cgroup of either version that holds so many bytes."""
-    name = f"inquest-outcomes-{os.getpid()}"
-    for root, file in ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"):
-        group = pathlib.Path(root) / name
-        try:
-            group.mkdir()
-            (group / file).write_text(str(limit))
-        except OSError:
-            continue
-        try:
-            yield group
-        finally:
-            for _ in range(50):
-                with contextlib.suppress(OSError):
-                    group.rmdir()
-                    break
-                time.sleep(0.1)
-        return
-    raise Skip("no cgroup can be made here")
-
-
 def into(group):
-    return lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+    return lambda: cgroups.enter(group)
 
 
 @row
 def memory_of_the_cgroup_is_summed_over_ranks():
-    with memory_group(400 << 20) as group:
+    with cgroups.limited("memory", 400 << 20) as group:
         replay = Replay("--count", "20000000", "--ranks", "4", preexec=into(group)).end()
         refused(replay, "4 ranks need", "cgroup", "--count ")
         count = (replay.err + replay.trial["sentence"]).split("--count ")[1].split()[0].rstrip(".,;")
@@ -162,13 +135,13 @@ def memory_of_the_host_is_summed_over_ranks():
 def an_oom_kill_is_named():
     # A worker that takes more than anybody could know, and the kernel kills it.
     script = f"exec {sys.executable} -c 'b = [bytearray(b\"x\" * (1 << 20)) for _ in range(900)]'"
-    with memory_group(400 << 20) as group, with_worker(script) as program:
+    with cgroups.limited("memory", 400 << 20) as group, with_worker(script) as program:
         refused(Replay(*SMALL, program=program, preexec=into(group)).end(), "OOM killer", "cgroup", "signal 9")
 
 
 @row
 def memory_is_summed_over_the_nodes_of_a_host():
-    with memory_group(600 << 20) as group:
+    with cgroups.limited("memory", 600 << 20) as group:
         token = {"INQUEST_REPLAY_TOKEN": "0123456789abcdef0123456789abcdef"}
         both = [Replay("--count", "26000000", "--ranks", "4", "--nnodes", "2", "--node-rank", str(node), "--master", "127.0.0.1:29583", preexec=into(group), env=token) for node in range(2)]
         first, second = [replay.end() for replay in both]
@@ -225,7 +198,7 @@ def signals_end_in_a_report():
         time.sleep(0.5)
         replay.process.send_signal(number)
         verdict(replay.end(10), 2, "interrupted").nothing_left()
-        assert children(replay.process.pid) == []
+        assert processes.workers_of(replay.process.pid) == []
 
 
 @row
@@ -266,16 +239,29 @@ def nothing_is_left_whatever_kills_it():
         replay = Replay(*LONG, preexec=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
         workers = replay.workers(3)
         time.sleep(0.3)
-        assert any("inquest" in entry for entry in os.listdir(replay.tmp)) or True
         replay.process.send_signal(number)
         replay.end(10)
         replay.nothing_left()
-        for _ in range(50):
-            if not any(os.path.exists(f"/proc/{pid}") for pid in workers):
-                break
-            time.sleep(0.1)
-        else:
-            raise AssertionError(workers)
+        assert processes.become(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers)), workers
+
+
+@row
+def workers_that_stand_or_print_die_with_it_too():
+    for act in (lambda pid: os.kill(pid, signal.SIGSTOP)), (lambda pid: None):
+        replay = Replay(*LONG)
+        workers = replay.workers(3)
+        time.sleep(0.3)
+        act(workers[1])
+        replay.process.kill()
+        replay.end(10)
+        assert processes.become(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers)), workers
+    # One that has only begun, by a process that nobody asked for its number yet.
+    for delay in 0, 0.02, 0.05:
+        replay = Replay("--count", "1000", "--ranks", "8")
+        time.sleep(delay)
+        replay.process.kill()
+        replay.end(10)
+        assert processes.become(lambda: processes.workers_of(replay.process.pid) == []), processes.workers_of(replay.process.pid)
 
 
 # ---- limits -----------------------------------------------------------------------------------------------------------

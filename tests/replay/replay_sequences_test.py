@@ -12,6 +12,7 @@ import time
 import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import processes
 import schemas
 
 inquest = sys.argv[1]
@@ -109,6 +110,12 @@ try:
     assert len({stream for _, _, stream in order(document)[0]}) == 2
     assert of(two("ab", "ba", streams=True), "--last", "1", "--streams", "one", status=1)["trials"][0]["cycle"] == [0, 1]
 
+    # ---- whose fault it is: nobody's, where the order is the cause ----
+    isolation = of(two("ab", "ba"), "--last", "1", "--isolate", status=1, timeout="2")["isolation"]
+    assert isolation["finding"].startswith("Breaks 1 of 1, by what the ranks call and in which order") and isolation["pairs"] == [] and isolation["deadlines"] == 1, isolation
+    isolation = of(two("ab", "ab"), "--last", "1", "--isolate", status=0)["isolation"]
+    assert isolation["finding"].startswith("Passes 5 of 5: the machines can do these calls in this order now."), isolation
+
     # ---- three ranks in a ring of three communicators ----
     job = Job().comm(1, [0, 1]).comm(2, [1, 2]).comm(3, [0, 2])
     for rank, calls in enumerate(([1, 3], [2, 1], [3, 2])):
@@ -190,7 +197,7 @@ try:
     assert soak["failed"] == 0 and soak["iterations"] >= 20 and soak["low"] == 0 and 0 < soak["high"] < 0.2 and soak["time_s"] >= 2 and not soak["resumed"], soak
     # An interrupt keeps what was counted; the same command goes on, another is refused.
     command = [inquest, "replay", good, "--last", "1", "--engine", "gloo", "--for", "4s", "--state", "kept.json", "--format", "json"]
-    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, preexec_fn=processes.dies_with_us)
     for _ in range(200):
         time.sleep(0.05)
         if (folder / "kept.json").exists() and json.loads((folder / "kept.json").read_text())["passed"] >= 2:
@@ -215,7 +222,7 @@ try:
     assert "    0: [(0, 0, 0, 0), (1, 1, 0, 0)],\n    1: [(1, 1, 0, 0), (0, 0, 0, 0)],\n" in script.read_text()
     refused = subprocess.run([inquest, "replay", bad, "--last", "1", "--export", "nccl-tests"], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 3 and "one operation on one communicator" in refused.stderr, refused
-    for arguments in (["--last", "0"], ["--last", "2", "--op", "barrier"], ["--last", "2", "--isolate"], ["--until-fails", "--isolate"], ["--last", "1", "--fault", "1:count=5"]):
+    for arguments in (["--last", "0"], ["--last", "2", "--op", "barrier"], ["--until-fails", "--isolate"], ["--last", "1", "--fault", "1:count=5"], ["--last", "1", "--fault", "1:corrupt"]):
         assert subprocess.run([inquest, "replay", bad, *arguments, "--engine", "gloo"], capture_output=True, timeout=60).returncode == 3, arguments
 finally:
     subprocess.run(["rm", "-rf", folder])

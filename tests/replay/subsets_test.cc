@@ -91,5 +91,45 @@ TEST_CASE("subsets: what was asked is known, and nothing that is found can do wi
   }
 }
 
+TEST_CASE("subsets: of a sequence, what the ranks make among themselves", "[unit][replay]") {
+  Sequence sequence{.communicators = {{.name = "all", .ranks = {0, 1, 2, 3}, .id = 0},
+                                      {.name = "pair", .ranks = {3, 1}, .id = 1},
+                                      {.name = "left", .ranks = {0, 2}, .id = 2}},
+                    .calls = {{.operation = Operation::kBroadcast, .count = 8, .root = 3},
+                              {.operation = Operation::kSendRecv, .count = 4, .root = 0, .peer = 1},
+                              {.operation = Operation::kAllToAll, .splits = {1, 2, 3, 4}},
+                              {.count = 5}},
+                    .steps = {{{}, {.communicator = 2, .call = 3}},
+                              {{}, {.communicator = 1, .call = 1}, {.call = 2, .number = 1}},
+                              {{}, {.communicator = 2, .call = 3}},
+                              {{.communicator = 1, .call = 1}, {}, {.call = 2, .number = 1}}},
+                    .rule = "the last 2"};
+  Complete(sequence);
+  Plan plan;
+  plan.ranks.value = 4;
+  plan.sequence = sequence;
+  const Plan part = SubsetOf(plan, {1, 3});
+  REQUIRE(part.sequence);
+  const Sequence& both = *part.sequence;
+  REQUIRE(both.communicators.size() == 2);
+  CHECK(both.communicators[0].ranks == std::vector<int>{0, 1});
+  CHECK(both.communicators[1].ranks == std::vector<int>{1, 0});  // as they were counted in it
+  CHECK(both.communicators[1].id == 1);
+  REQUIRE(both.steps.size() == 2);
+  CHECK(both.steps[0].size() == 3);
+  CHECK(both.steps[1].size() == 3);
+  const Call& broadcast = both.calls[both.steps[0][0].call];
+  CHECK(broadcast.root == 1);  // rank 3
+  CHECK(both.calls[both.steps[0][2].call].splits == std::vector<std::uint64_t>{2, 4});
+  CHECK(DisagreementsOf(both).empty());
+  CHECK(WhyInvalid(both).empty());
+  // A send to one that is not there is no send, and a root that is not there is the first.
+  const Sequence three = SubsetOf(sequence, {0, 1, 2});
+  CHECK(three.communicators.size() == 2);
+  CHECK(three.steps[1].size() == 2);
+  CHECK(three.calls[three.steps[1][0].call].root == 0);
+  CHECK(SubsetOf(sequence, {1}).size() == 0);
+}
+
 }  // namespace
 }  // namespace inquest

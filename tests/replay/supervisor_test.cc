@@ -108,3 +108,20 @@ TEST_CASE("supervisor: a node that gave up while this program was suspended was 
   CHECK_FALSE(run.nodes[1].interrupted);
   CHECK(run.sentence == "Interrupted before the run was over.");
 }
+
+TEST_CASE("supervisor: no deadline passes while this program stands still between two looks at the clock",
+          "[unit][replay]") {
+  Plan plan = SmallPlan(Operation::kBroadcast, 10, 1);
+  plan.deadlines.each = 1200ms;
+  Script node([](int question) -> std::vector<NodeEvent> {
+    if (question == 0) return Spawned(0);
+    if (question == 2) std::this_thread::sleep_for(1500ms);  // stopped there, as a signal may at any place
+    if (question == 6) return {{Clock::now(), Killed(0, SIGSEGV)}};
+    return {};
+  });
+  Node* const nodes[] = {&node};
+  const RunOutcome run = RunPlan(plan, TestSetup(), nodes);
+  CHECK(run.sentence.starts_with("Rank 0 was killed by signal 11"));
+  REQUIRE(run.notes.size() == 1);
+  CHECK(run.notes[0].starts_with("This program was itself suspended for 1."));
+}

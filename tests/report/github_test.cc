@@ -25,7 +25,7 @@ TEST_CASE("the verdict and the lines that prove it are annotations", "[unit][rep
       "off the bus at 12:01:01. Rank 28 on it never entered ALLREDUCE #4410, in which the other 63 ranks timed "
       "out.%0ACulprit: rank 28 on node07 (pid 2028, GPU 4, 0000:4e:00.0): its GPU fell off the bus%0ARestart: yes, on "
       "other nodes; keep the culprit out%0ATo do: Drain the node, run the job elsewhere, then reset the GPU.%0A  "
-      "node07# nvidia-smi --gpu-reset -i 0000:4e:00.0\n"
+      "node07# nvidia-smi --gpu-reset -i 0000:4e:00.0%0ARun: on node00, node07\n"
       "::error file=node07-kern.log,line=212,title=rank 28::NVRM: Xid (PCI:0000:4e:00): 79, pid=2113, GPU has fallen "
       "off the bus.\n"
       "::notice file=job.log,line=31,title=rank 3::[rank3]:[E405 12:11:05.123456789 ProcessGroupNCCL.cpp:616] [Rank 3] "
@@ -63,5 +63,5 @@ TEST_CASE("there are ten at most, and standard input is no file", "[unit][report
   sample.verdict = {};
   sample.verdict.outcome = Outcome::kHealthy;
   sample.verdict.title = "The job ended well";
-  CHECK(Render(sample) == "::notice title=The job ended well::\n");
+  CHECK(Render(sample) == "::notice title=The job ended well::%0ARun: on node00, node07\n");
 }

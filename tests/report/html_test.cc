@@ -44,6 +44,26 @@ std::vector<std::string> Folds(const Picture& picture) {
 
 }  // namespace
 
+TEST_CASE("each start of a job has its lanes beside it, bounded", "[unit][html]") {
+  const JobFolder folder(
+      {{"slurm-88123.out", "2031-04-05T06:00:00Z step 1 loss 1.1\n" + TimeOut(0, 1) + TimeOut(1, 2)},
+       {"slurm-88124.out", "2031-04-05T07:00:00Z step 1 loss 1.1\n[rank1]: ValueError: <script>alert(1)</script>\n"}});
+  const Analysis judged = AnalyzePaths(folder.Files());
+  REQUIRE(judged.verdict.attempts.size() == 2);
+  for (const AttemptTold& attempt : judged.verdict.attempts) {
+    CHECK_FALSE(attempt.sketch.rows.empty());
+    CHECK(attempt.sketch.rows.size() <= 12);
+    for (const SketchRow& row : attempt.sketch.rows) {
+      CHECK((row.first >= 0 && row.first <= row.last && row.last <= 1));
+      for (const SketchRow::Bar& bar : row.bars) CHECK((bar.begin >= 0 && bar.begin <= bar.end && bar.end <= 1));
+    }
+  }
+  const std::string page = PageOf(judged.timeline, judged.verdict);
+  CHECK(Count(page, "<details class=\"sketch\">") == 2);
+  CHECK(Has(page, "<rect class=\"waiting\""));
+  CHECK_FALSE(Has(page, "<script>alert"));
+}
+
 TEST_CASE("text is escaped where it is put in, and what hides or turns it is shown", "[unit][html]") {
   struct Row {
     std::string name, in, out;

@@ -91,6 +91,28 @@ class PageTest(unittest.TestCase):
         self.assert_well(page, path)
         self.assertEqual(["GPU 0000:4e:00.0"], self.lanes(page))
 
+    def test_starts_of_a_job_show_their_ranks_side_by_side(self):
+        page_path = self.page_of(self.restarted())
+        page = self.open(page_path)
+        self.assert_well(page, page_path)
+        self.assertEqual(2, page.evaluate("document.querySelectorAll('.attempts > li').length"))
+        self.assertEqual([False, False], page.evaluate("[...document.querySelectorAll('.sketch')].map(e => e.open)"))
+        page.click(".attempts > li:first-child .sketch summary")
+        self.assertEqual([True, False], page.evaluate("[...document.querySelectorAll('.sketch')].map(e => e.open)"))
+        rows = page.evaluate("[...document.querySelectorAll('.attempts > li:first-child .sketch tr')].map(e => [e.className, e.querySelector('th').textContent, e.querySelector('svg').getBoundingClientRect().width > 50])")
+        self.assertIn(["culprit", "rank 5", True], rows)
+        self.assertIn(["", "ranks 0-4, 6, 7", True], rows)
+        self.assertTrue(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+    def restarted(self):
+        first = "".join(time_out(rank, second=rank) for rank in range(8) if rank != 5) + out_of_memory(5)
+        second = "".join(set_up(rank, 8) for rank in range(8)) + out_of_memory(2)
+        folder = self.folder / "restarted"
+        folder.mkdir(exist_ok=True)
+        (folder / "slurm-88123.out").write_text("2031-04-05T06:00:00Z step 1 loss 1.1\n" + first)
+        (folder / "slurm-88124.out").write_text("2031-04-05T07:00:00Z step 1 loss 1.1\n" + second)
+        return folder
+
     def test_folds_open_by_click_and_by_keyboard(self):
         page = self.open(self.page_of(self.job()))
         self.assertEqual(["rank 5", "ranks 0-4, 6, 7"], self.lanes(page))

@@ -41,6 +41,9 @@ TEST_CASE("states, marks and the end of a rank are lines, with times where they 
   REQUIRE(lines.size() >= 2);
   CHECK(lines[0]["kind"] == "verdict");
   CHECK(lines[0]["cause"] == judged.verdict.cause);
+  CHECK(lines[0]["job"]["start"] == "2031-04-05T12:00:00.5Z");
+  CHECK(lines[0]["job"]["end"] == "2031-04-05T12:01:00.25Z");
+  CHECK(lines[0]["job"]["attempt"]["number"] == 1);
   const auto raised = std::find_if(lines.begin(), lines.end(), [](const Json& line) { return line["kind"] == "mark"; });
   REQUIRE(raised != lines.end());
   CAPTURE(raised->dump());

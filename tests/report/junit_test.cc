@@ -24,6 +24,8 @@ TEST_CASE("a cause that was found is a failed test", "[unit][report]") {
 <testsuites name="inquest" tests="1" failures="1" errors="0" time="0">
   <testsuite name="inquest" tests="1" failures="1" errors="0" skipped="0" time="0">
     <properties>
+      <property name="job_hosts" value="node00, node07"/>
+      <property name="attempt" value="1 of 1"/>
       <property name="cause" value="gpu-fault"/>
       <property name="confidence" value="0.93"/>
       <property name="signature" value="gpu-off-bus"/>

@@ -43,6 +43,9 @@ TEST_CASE("a cause is one result at its line, with the other lines beside it", "
   CHECK(result["partialFingerprints"] ==
         Json{{"inquest/v1", "5d0a9c5f3be1c7e2"}, {"primaryLocationLineHash", "5d0a9c5f3be1c7e2:1"}});
   CHECK(result["properties"]["retry"] == "elsewhere");
+  CHECK(run["properties"]["fingerprint"] == "5d0a9c5f3be1c7e2");
+  CHECK(run["properties"]["job"]["attempt"] == Json::parse(R"({"number": 1, "of": 1})"));
+  CHECK(run["properties"]["job"]["hosts"] == Json::parse(R"(["node00", "node07"])"));
 }
 
 TEST_CASE("an undecided job is a warning at what was read, and a healthy one no result", "[unit][report]") {

@@ -33,7 +33,7 @@ TEST_CASE("facts: names on the lines of the cause stand in the commands", "[fact
       {"OSError: [Errno 28] No space left on device: '/scratch/a b/ckpt.pt'\n", "df -h",
        "df -h -- '/scratch/a b/ckpt.pt'; df -i -- '/scratch/a b/ckpt.pt'"},
       {"RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n", "ls -l",
-       "ls -l -- \"${PATH:?}\"; head -c 200 -- \"${PATH:?}\" | od -c | head"},
+       "ls -l -- \"${FILE:?}\"; head -c 200 -- \"${FILE:?}\" | od -c | head"},
       {refused, "nc -vz", "nc -vz -w 5 -- 10.77.1.20 44781"},
       {taken, "ss -ltnp", "ss -ltnp sport = :29507"},
       {taken, "getent", "getent hosts \"${MASTER:?}\"; nc -vz -w 5 -- \"${MASTER:?}\" 29507"},
@@ -47,6 +47,27 @@ TEST_CASE("facts: names on the lines of the cause stand in the commands", "[fact
     CAPTURE(row.text);
     CHECK(CommandWith(row.text, row.word) == row.command);
   }
+}
+
+TEST_CASE("facts: adapter and interface of a port that went down are filled in", "[facts]") {
+  const std::string job =
+      "2031-04-05T12:00:09Z [rank0]: node07:211:239 [3] transport/net_ib.cc:95 NCCL WARN NET/IB: Got completion from "
+      "peer 10.3.0.22<47012> with status=12 opcode=0 len=0 vendor err 129 (Recv)\n";
+  const std::string kernel =
+      "2031-04-05T12:00:01Z node07 kernel: [ 9001.5] mlx5_core 0000:3b:00.0 ens2f0np0: Link down\n";
+  const JobFolder folder({{"job.log", job}, {"node07-kern.log", kernel}});
+  const Verdict verdict = AnalyzePaths(folder.Files()).verdict;
+  CAPTURE(verdict.rule);
+  REQUIRE(verdict.cause == "ib-fault");
+  bool any = false;
+  for (const Remedy& remedy : verdict.remedies) {
+    CAPTURE(remedy.command);
+    for (const Remedy::Want& want : remedy.needs)  // the kernel does not say what RDMA calls the adapter
+      CHECK((want.name == "HCA" && remedy.command.find("ib_write_bw") == 0));
+    any = any || remedy.command.find("ens2f0np0") != std::string::npos ||
+          remedy.command.find("-d 0000:3b:00.0") != std::string::npos;
+  }
+  CHECK(any);
 }
 
 TEST_CASE("facts: advice keeps evidence before it takes any away, and speaks of the vendor's tools", "[facts]") {

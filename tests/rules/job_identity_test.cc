@@ -40,6 +40,8 @@ TEST_CASE("identity: ids by lines", "[identity]") {
       {"[pod/llm-0/pytorch] step 1\n[pod/other-0/pytorch] step 1\n", "none", ""},
       {"  run_id           : llama-7b\n", "torchelastic llama-7b (observed)", ""},
       {"  run_id           : none\n", "none", ""},
+      {"Job 'raysubmit_Xq3bT5wYc1kLm9ZP' submitted successfully\n", "ray raysubmit_Xq3bT5wYc1kLm9ZP (observed)", ""},
+      {"Job 'raysubmit_Xq3bT5wYc1kLm9ZP' failed\nJob 'raysubmit_Yq3bT5wYc1kLm9ZP' failed\n", "none", ""},
       {"", "none", ""},
   };
   for (const Row& row : rows) {
@@ -68,7 +70,24 @@ TEST_CASE("identity: ids by names of files", "[identity]") {
       {{"slurm-2031-04-05.out"}, "none"},
       {{"slurm-1_0.out", "slurm-1_1.out"}, "none"},
       {{"train.o88123", "train.e88123"}, "batch 88123 (file name)"},
+      {{"train.o88123.4"}, "batch 88123.4 (file name)"},
+      {{"train.e88123-4"}, "batch 88123.4 (file name)"},
+      {{"88123[4].pbs01.OU", "88123[4].pbs01.ER"}, "pbs 88123[4] (file name)"},
+      {{"88123.pbs01.OU"}, "pbs 88123 (file name)"},
+      {{"88123.OU"}, "none"},
       {{"weights.o12"}, "none"},
+      {{"train-88123.out", "train-88123.err"}, "batch 88123 (file name)"},
+      {{"llama_7b_88123_4.out"}, "batch 88123.4 (file name)"},
+      {{"gpt2-88123.out"}, "batch 88123 (file name)"},
+      {{"88123.out"}, "batch 88123 (file name)"},
+      {{"train-20310405.out"}, "none"},
+      {{"train-2031-04-05-12345.out"}, "none"},
+      {{"train-00088123.out"}, "none"},
+      {{"rank-1023.out"}, "none"},
+      {{"train88123.out"}, "none"},
+      {{"train-88123.out", "train-88124.out"}, "none"},
+      {{"train-88123.log"}, "none"},
+      {{"job-driver-raysubmit_Xq3bT5wYc1kLm9ZP.log"}, "ray raysubmit_Xq3bT5wYc1kLm9ZP (file name)"},
       {{"job.log"}, "none"},
       {{"pods/ml_train-0_8c2f/pytorch/0.log"}, "kubernetes train-0 (file name)"},
       {{"containers/train-0_ml_pytorch-4f1c.log"}, "kubernetes train-0 (file name)"},
@@ -80,6 +99,9 @@ TEST_CASE("identity: ids by names of files", "[identity]") {
     CAPTURE(row.names.front());
     CHECK(InWords(AnalyzePaths(folder.Files()).verdict.job) == row.id);
   }
+  // Slurm's own words tell whose number it is.
+  const JobFolder named({{"train-88123.out", "srun: error: node07: task 1: Exited with exit code 1\n" + kOom}});
+  CHECK(InWords(AnalyzePaths(named.Files()).verdict.job) == "slurm 88123 (file name)");
   // A line knows better than a name, which a copy may have.
   const JobFolder folder({{"slurm-1.out", "SLURM_JOB_ID=88123\nstep 1 loss 1.1\n" + kOom}});
   CHECK(InWords(AnalyzePaths(folder.Files()).verdict.job) == "slurm 88123 (observed)");

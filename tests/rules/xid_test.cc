@@ -88,6 +88,45 @@ TEST_CASE("Xid: 43, 45 and 154 are never first", "[detectors]") {
   CHECK(verdict.evidence[0].text.find(": 31,") != std::string::npos);
 }
 
+TEST_CASE("Xid: what the driver itself asks for is followed", "[detectors]") {
+  struct Row {
+    const char* asked;
+    bool reset, reboot, drain;
+  };
+  static const Row kRows[] = {
+      {"0x1 (GPU Reset Required)", true, false, true},
+      {"0x2 (Node Reboot Required)", false, true, true},
+      {"0x3 (Drain P2P)", true, false, true},  // and the row of Xid 48 asks for a reset
+  };
+  for (const Row& row : kRows) {
+    CAPTURE(row.asked);
+    const Verdict verdict =
+        VerdictWith("[100.000001] " + Xid(48, Address(1), "An uncorrectable double bit error (DBE)") + "[100.000002] " +
+                    Xid(154, Address(1), fmt::format("GPU recovery action changed from 0x0 (None) to {}", row.asked)));
+    CHECK(verdict.cause == "gpu-fault");
+    const auto place = [&](std::string_view command) {
+      for (std::size_t i = 0; i < verdict.remedies.size(); ++i)
+        if (verdict.remedies[i].command.find(command) != std::string::npos) return i + 1;
+      return std::size_t{0};
+    };
+    CHECK((place("gpu-reset") > 0) == row.reset);
+    CHECK((place("systemctl reboot") > 0) == row.reboot);
+    CHECK((place("state=drain") > 0) == row.drain);
+    CHECK(place("nvidia-bug-report") < place("state=drain"));
+    CHECK(place("nvidia-bug-report") > 0);
+  }
+}
+
+TEST_CASE("Xid: a number is told only where a line has it, outside of the job as well", "[detectors]") {
+  const auto claim = [](const std::string& kernel) {
+    const Verdict verdict = VerdictWith(kernel);
+    const Finding* const outside = FindFinding(verdict, "xid-outside");
+    return outside == nullptr ? std::string() : outside->claim;
+  };
+  CHECK(claim("[100.000001] " + Xid(79, "0000:f1:00", "GPU has fallen off the bus.")).starts_with("Xid 79 on "));
+  CHECK(claim("[100.000002] NVRM: GPU 0000:f1:00.0: GPU has fallen off the bus.\n").find("79") == std::string::npos);
+}
+
 TEST_CASE("Xid: 43 alone in a kernel's log is a program's fault, 45 is nobody's", "[detectors]") {
   const auto alone = [](const std::string& text) {
     const JobFolder folder({{"dmesg.txt", text}});

@@ -3,6 +3,10 @@
 // environment.
 //   FAKE_NCCL_NEEDS=NAME=VALUE   an operation completes only where the environment has this setting
 //   FAKE_NCCL_BAD_DEVICES=3,11   or only where no rank of the communicator has one of these devices
+//   FAKE_NCCL_LARGEST=N          or only where a rank hands in, or receives at once, no more bytes
+//   FAKE_NCCL_LAZY=1             ranks connect in the first call of more than 1 kB on a communicator: until all have
+//                                made it, each is told that its call is in progress
+//   FAKE_NCCL_WRONG=1:3          rank 1 of a communicator gets a wrong first byte out of its call number 3, from 0
 //   FAKE_NCCL_VERSION=21805      22809 otherwise
 //   FAKE_NCCL_CARDS=mlx5_0:1,..  the RDMA ports that it claims to use
 #include <dlfcn.h>
@@ -42,7 +46,8 @@ struct nccl::CommHandle {
   std::uint64_t calls = 0;
   std::map<int, std::uint64_t> sent, asked;  ///< messages, by peer
   std::thread::id owner;
-  bool gone = false;  ///< aborted or destroyed
+  bool connecting = false;  ///< has made the call in which ranks connect
+  bool gone = false;        ///< aborted or destroyed
 };
 
 namespace {
@@ -107,7 +112,9 @@ bool IsOnStack(const void* address) {
 // ---- what goes wrong
 // -------------------------------------------------------------------------------------------------
 
-bool Completes(const nccl::CommHandle& comm, std::uint64_t call) {
+bool Completes(const nccl::CommHandle& comm, std::uint64_t call, std::size_t bytes) {
+  if (const std::string largest = Variable("FAKE_NCCL_LARGEST"); !largest.empty() && bytes > std::stoul(largest))
+    return false;
   if (call == 0) return true;  // the warm-up
   if (script == FakeNccl::kNeverCompletes || script == FakeNccl::kAsyncError) return false;
   const std::string needs = Variable("FAKE_NCCL_NEEDS");
@@ -206,6 +213,10 @@ void EndGroup() {
     });
 }
 
+std::string ConnectionOf(const nccl::CommHandle& comm, int rank) {
+  return comm.folder + "/connected-" + std::to_string(rank);
+}
+
 /// Leaves what the rank hands in, of `bytes`; `move` gets that of all ranks, once all have come, and where the output
 /// is.
 Status Meet(nccl::Comm comm, const void* in, void* out, std::size_t bytes, cuda::Stream stream,
@@ -215,16 +226,20 @@ Status Meet(nccl::Comm comm, const void* in, void* out, std::size_t bytes, cuda:
     if (!std::exchange(left, true)) Leave(OfCall(*comm, call, comm->rank), from, bytes);
     for (int rank = 0; rank < comm->nranks; ++rank)
       if (!fs::exists(OfCall(*comm, call, rank))) return false;
-    if (!Completes(*comm, call)) return false;
+    if (!Completes(*comm, call, bytes)) return false;
     Inputs inputs;
     for (int rank = 0; rank < comm->nranks; ++rank) {
       inputs.push_back(BytesAt(OfCall(*comm, call, rank)));
       inputs.back().resize(std::max(inputs.back().size(), bytes));
     }
     move(inputs, to);
+    if (Variable("FAKE_NCCL_WRONG") == std::to_string(comm->rank) + ":" + std::to_string(call)) *to ^= 0x41;
     return true;
   });
-  return Status::kSuccess;
+  if (Variable("FAKE_NCCL_LAZY").empty() || bytes <= 1024 || std::exchange(comm->connecting, true))
+    return Status::kSuccess;
+  Leave(ConnectionOf(*comm, comm->rank), "", 0);
+  return Status::kInProgress;
 }
 
 double Combine(RedOp op, double a, double b) {
@@ -305,7 +320,7 @@ Status ncclCommInitRankConfig(nccl::Comm* comm, int nranks, nccl::UniqueId id, i
     return Status::kInvalidUsage;
   // The library stores into it from a thread of its own, for as long as that takes.
   if (IsOnStack(comm)) Misused("the communicator is to be stored in a frame");
-  *comm = new nccl::CommHandle{id.internal, rank, nranks, 0, {}, {}, std::this_thread::get_id()};
+  *comm = new nccl::CommHandle{id.internal, rank, nranks, 0, {}, {}, std::this_thread::get_id(), false, false};
   const std::string host = Variable("NCCL_HOSTID");
   Leave(HostOf(**comm, rank), host.data(), host.size());
   const std::string device = std::to_string(CurrentDevice());
@@ -321,7 +336,8 @@ Status ncclCommGetAsyncError(nccl::Comm comm, Status* state) {
   *state = Status::kSuccess;
   const std::string host = Variable("NCCL_HOSTID");
   for (int rank = 0; rank < comm->nranks; ++rank) {
-    if (!fs::exists(HostOf(*comm, rank))) *state = Status::kInProgress;
+    if (!fs::exists(HostOf(*comm, rank)) || (comm->connecting && !fs::exists(ConnectionOf(*comm, rank))))
+      *state = Status::kInProgress;
     // Of a test, all ranks of one host share one GPU.
     if (*state == Status::kSuccess && rank != comm->rank && !host.empty() && BytesAt(HostOf(*comm, rank)) == host) {
       Log("WARN Duplicate GPU detected : rank " + std::to_string(comm->rank) + " and rank " + std::to_string(rank) +
@@ -407,13 +423,13 @@ Status ncclSend(const void* data, std::size_t count, nccl::DataType type, int pe
   });
   return Status::kSuccess;
 }
-Status ncclRecv(void* data, std::size_t, nccl::DataType, int peer, nccl::Comm comm, cuda::Stream stream) {
+Status ncclRecv(void* data, std::size_t count, nccl::DataType type, int peer, nccl::Comm comm, cuda::Stream stream) {
   Called("Recv");
   const std::uint64_t message = Used(comm).asked[peer]++;
   const std::string path = comm->folder + "/message-" + std::to_string(peer) + "-" + std::to_string(comm->rank) + "." +
                            std::to_string(message);
-  Put(stream, [comm, path, message, to = Memory(data)] {
-    if (!fs::exists(path) || !Completes(*comm, message)) return false;
+  Put(stream, [comm, path, message, to = Memory(data), size = count * BytesOf(static_cast<Datatype>(type))] {
+    if (!fs::exists(path) || !Completes(*comm, message, size)) return false;
     const std::string bytes = BytesAt(path);
     std::memcpy(to, bytes.data(), bytes.size());
     return true;

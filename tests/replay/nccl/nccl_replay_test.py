@@ -8,8 +8,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 import jsonschema
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import processes
 
 program, library, part = sys.argv[1:4]
 schema = json.loads((pathlib.Path(__file__).resolve().parents[3] / "docs" / "replay.schema.json").read_text())
@@ -21,7 +25,7 @@ tools.mkdir()
 
 def run(*arguments, **variables):
     environment = os.environ | {"TMPDIR": place.name, "PATH": f"{tools}:{os.environ['PATH']}"} | variables
-    return subprocess.run([program, "replay", "--nccl-lib", library, *arguments], capture_output=True, text=True, timeout=120, env=environment)
+    return subprocess.run([program, "replay", "--nccl-lib", library, *arguments], capture_output=True, text=True, timeout=120, env=environment, preexec_fn=processes.dies_with_us)
 
 
 def document(*arguments, **variables):
@@ -78,21 +82,40 @@ trial = passed["trials"][0]
 assert status == 0 and trial["verdict"] == "passed" and trial["used"] == ["P2P/CUMEM"], passed
 assert trial["log_says"] is None and trial["dumps"] == {}, trial
 
+# A small call comes through and the very one does not: told as a first call, with the same picture as any hang.
+status, first = document("--op", "all-reduce", "--count", "100000", "--ranks", "3", "--timeout", "2", FAKE_NCCL_LARGEST="200000")
+trial = first["trials"][0]
+assert status == 1 and trial["verdict"] == "hung" and trial["sentence"].startswith("All 3 ranks wait in rehearsed, none came through within 2.0 s;"), trial["sentence"]
+assert "That is the first call of this size, before any is measured: little data had come through" in trial["sentence"], trial["sentence"]
+assert {"ras.rank0.json", "proxy.rank2.txt"} <= trial["dumps"].keys() and all(rank["threads"] for rank in trial["ranks"]) and trial["bandwidth"] is None, trial
+status, first = document("--op", "all-reduce", "--count", "1000", "--ranks", "3", "--timeout", "2", FAKE_NCCL_LARGEST="2000")
+assert "wait in warmed-up" in first["trials"][0]["sentence"] and "That is the first call of all, of little data" in first["trials"][0]["sentence"], first["trials"][0]["sentence"]
+
 # What would make every call wait, or lead ranks elsewhere, does not reach them.
 status, unmoved = document(*call, NCCL_COMM_BLOCKING="1", NCCL_COMM_ID="127.0.0.1:9", CUDA_LAUNCH_BLOCKING="1")
 assert status == 0 and unmoved["trials"][0]["verdict"] == "passed", unmoved
 
-# Each rank sees its own MIG instance.
+# Each rank sees its own MIG instance. Before 2.32 NCCL takes those of one GPU for one: said before any rank asks it.
+for more, variables, ranks in [([], {"FAKE_NCCL_VERSION": "23203"}, 3), (["--share-gpu"], {}, 5)]:
+    status, parts = document(*call, *more, "--ranks", str(ranks), CUDA_VISIBLE_DEVICES="MIG-0a,MIG-0b,MIG-0c", **variables)
+    assert status == 0, parts["trials"][0]["sentence"]
+    for rank, own in enumerate(["MIG-0a", "MIG-0b", "MIG-0c", "MIG-0a", "MIG-0b"][:ranks]):
+        assert any(f"GPU 0: Fake GPU {own} at" in line for line in parts["trials"][0]["ranks"][rank]["notes"]), parts["trials"][0]["ranks"][rank]
 status, parts = document(*call, CUDA_VISIBLE_DEVICES="MIG-0a,MIG-0b,MIG-0c")
-assert status == 0, parts
-for rank, own in enumerate(["MIG-0a", "MIG-0b", "MIG-0c"]):
-    assert any(f"GPU 0: Fake GPU {own} at" in line for line in parts["trials"][0]["ranks"][rank]["notes"]), parts["trials"][0]["ranks"][rank]
+trial = parts["trials"][0]
+assert status == 3 and trial["verdict"] == "could-not-run" and "ranks 0 and 1 are both on instances (MIG) of GPU 0000:0A:00.0, and NCCL 2.28.9 takes one rank of a host on each GPU, however it is divided" in trial["sentence"], trial["sentence"]
+assert "--share-gpu" in trial["sentence"], trial["sentence"]
+
+# More ranks than GPUs, or MIG instances, are refused before a rank is started.
+for variables in {"FAKE_CUDA_DEVICES": "2"}, {"CUDA_VISIBLE_DEVICES": "MIG-0a,MIG-0b", "FAKE_CUDA_DEVICES": "1"}:
+    done = run(*call, **variables)
+    assert done.returncode == 3 and "3 ranks are to run on" in done.stderr and "which has 2 GPUs" in done.stderr and "--ranks 2" in done.stderr and "--share-gpu" in done.stderr, done
 
 # A mismatch is named before anything of the call is tried.
 status, mismatch = document(*call, "--fault", "1:op=all-gather")
 trial = mismatch["trials"][0]
 assert trial["verdict"] == "call-mismatch", trial
-assert all(phase["reached_s"] is None for rank in trial["ranks"] for phase in rank["phases"] if phase["phase"] == "warmed-up"), trial["ranks"]
+assert all(phase["reached_s"] is None for rank in trial["ranks"] for phase in rank["phases"] if phase["phase"] in ("warmed-up", "rehearsed")), trial["ranks"]
 
 # A hang: RAS of every rank, and what it says through our own analyzer; kept beside NCCL's logs.
 tool("nvidia-smi", """case $1 in
@@ -137,16 +160,37 @@ assert status == 1 and any("nvidia-smi -q could not be had: it did not end withi
 assert hung["trials"][0]["took_s"] < 20
 (tools / "nvidia-smi").unlink()
 
-# Two ranks of one host on one GPU: NCCL's own refusal, in its words.
+# Two ranks of one host on one GPU break nothing: they could not run. Where NCCL may take them it is asked, and its words are told.
 status, twice = document(*call, "--share-gpu", NCCL_HOSTID="same")
+assert status == 3 and twice["trials"][0]["verdict"] == "could-not-run" and "ranks 0 and 1 are both on GPU 0000:0A:00.0, and NCCL 2.28.9 takes one rank of a host on each GPU" in twice["trials"][0]["sentence"], twice["trials"][0]["sentence"]
+status, twice = document(*call, "--share-gpu", NCCL_HOSTID="same", NCCL_MULTI_RANK_GPU_ENABLE="1")
 assert status == 1 and twice["trials"][0]["verdict"] == "engine-error" and "invalid usage" in twice["trials"][0]["sentence"], twice["trials"][0]["sentence"]
+
+# Killed while it runs, while it hangs, and while it takes the picture: no worker, no tool and no folder of its own stays.
+tool("nvidia-smi", "case $1 in -q) exec sleep 61.25 ;; esac\n")
+own = home / "killed"
+own.mkdir()
+for seconds in 0.3, 1.5, 3.5:
+    killed = subprocess.Popen([program, "replay", "--nccl-lib", library, *call, *hang], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=processes.dies_with_us,
+                              env=os.environ | {"TMPDIR": str(own), "PATH": f"{tools}:{os.environ['PATH']}"})
+    time.sleep(seconds)
+    workers = processes.workers_of(killed.pid)
+    assert killed.poll() is None and len(workers) == 3, (seconds, killed.poll(), workers)
+    if seconds > 3:
+        assert processes.become(lambda: processes.running("sleep", "61.25")), "no picture is being taken"
+    killed.kill()
+    killed.wait()
+    left = lambda: [pid for pid in workers if os.path.exists(f"/proc/{pid}")] + processes.running("sleep", "61.25") + [path.name for path in own.iterdir() if "inquest" in path.name]
+    assert processes.become(lambda: not left()), (seconds, left())
+(tools / "nvidia-smi").unlink()
 
 # Two nodes: NCCL's logs of both are read on the first, and an agent's witnesses speak of its own ranks.
 def two_nodes(*arguments):
-    environment = os.environ | {"TMPDIR": place.name, "PATH": f"{tools}:{os.environ['PATH']}", "INQUEST_REPLAY_TOKEN": "a token of this test alone"}
+    # Each is a host of its own for NCCL, whose first GPU it has.
+    of_node = [os.environ | {"TMPDIR": place.name, "PATH": f"{tools}:{os.environ['PATH']}", "INQUEST_REPLAY_TOKEN": "a token of this test alone", "NCCL_HOSTID": f"node{node}"} for node in range(2)]
     words = [program, "replay", "--nccl-lib", library, "--op", "all-reduce", "--count", "1000", "--ranks", "2", "--nnodes", "2", "--master", "127.0.0.1:29587", "--format", "json", *arguments]
-    second = subprocess.Popen([*words, "--node-rank", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    first = subprocess.run([*words, "--node-rank", "0"], capture_output=True, text=True, timeout=120, env=environment)
+    second = subprocess.Popen([*words, "--node-rank", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=of_node[1], preexec_fn=processes.dies_with_us)
+    first = subprocess.run([*words, "--node-rank", "0"], capture_output=True, text=True, timeout=120, env=of_node[0])
     out, err = second.communicate(timeout=20)
     assert out == "" and second.returncode == first.returncode, (first, err)
     found = json.loads(first.stdout)

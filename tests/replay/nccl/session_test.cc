@@ -81,7 +81,7 @@ StepState Await(Session& session, StepState state, milliseconds limit) {
 }
 
 constexpr Phase kOnce[] = {Phase::kLibsLoaded, Phase::kDeviceSet,    Phase::kIdReceived, Phase::kCommInit,
-                           Phase::kConnected,  Phase::kBuffersReady, Phase::kWarmedUp};
+                           Phase::kConnected,  Phase::kBuffersReady, Phase::kWarmedUp,   Phase::kRehearsed};
 constexpr Phase kRepeated[] = {Phase::kDescriptorAgreed, Phase::kEnqueued, Phase::kStarted, Phase::kCompleted,
                                Phase::kVerified};
 
@@ -231,12 +231,34 @@ TEST_CASE("nccl engine: a rank is on the GPU that has the address, however that 
 }
 
 TEST_CASE("nccl engine: it warms up with the operation that it measures", "[unit][replay]") {
-  for (const auto& [operation, calls] : {std::pair{Operation::kAllGather, "AllGather AllGather "},
-                                         std::pair{Operation::kReduceScatter, "ReduceScatter ReduceScatter "},
-                                         std::pair{Operation::kAllToAll, "Send Recv Send Recv "}}) {
-    Script(FakeNccl::kRight);
-    CHECK(Job({.operation = operation, .count = 100'000}, 1).Run(1)[0].step == Step{Phase::kFinalized, 0});
-    CHECK(std::string(OfFakeNccl<const char*()>("FakeNcclCalls")()) == calls);
+  // A few elements, the whole call, and then the iteration; of few elements the first two are one.
+  struct Row {
+    Operation operation;
+    std::string once;
+  };
+  for (const Row& row : {Row{Operation::kAllGather, "AllGather "}, Row{Operation::kReduceScatter, "ReduceScatter "},
+                         Row{Operation::kAllToAll, "Send Recv "}}) {
+    for (const std::uint64_t count : {100'000U, 1024U}) {
+      CAPTURE(Name(row.operation), count);
+      Script(FakeNccl::kRight);
+      CHECK(Job({.operation = row.operation, .count = count}, 1).Run(1)[0].step == Step{Phase::kFinalized, 0});
+      CHECK(std::string(OfFakeNccl<const char*()>("FakeNcclCalls")()) ==
+            row.once + row.once + (count > 1024 ? row.once : ""));
+    }
+  }
+}
+
+TEST_CASE("nccl engine: what only large calls connect hangs before anything is measured", "[unit][replay]") {
+  Script(FakeNccl::kRight);
+  const Setting setting("FAKE_NCCL_LARGEST", "200000");
+  for (const Call& call : {Call{.operation = Operation::kAllReduce, .count = 100'000},
+                           Call{.operation = Operation::kSendRecv, .count = 100'000, .root = 0, .peer = 1},
+                           Call{.operation = Operation::kAllToAll, .splits = {5, 60'000}}}) {
+    CAPTURE(Describe(call));
+    Job job(call, 2);
+    const auto ends = job.Run(1, milliseconds(300));
+    CHECK(ends[1].step == Step{Phase::kRehearsed, 0});
+    CHECK(ends[1].state.state == StepState::State::kPending);
   }
 }
 
