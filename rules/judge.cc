@@ -606,9 +606,51 @@ std::vector<Citation> LastWords(const Timeline& timeline) {
   return out;
 }
 
+/// How a process ended, as far as it tells one end from another.
+std::pair<std::optional<int>, std::optional<int>> HowItEnded(const ProcessExit& exit) {
+  return {exit.exit_code, exit.signal};
+}
+
+/// Which of two ends was first: by clock, or by a launcher that tells of each as it comes.
+std::partial_ordering EndOrder(const Timeline& timeline, EventIndex a, EventIndex b) {
+  const Event &x = timeline.events[a], &y = timeline.events[b];
+  if (x.at && y.at) return timeline.Order(a, b);
+  if (!EndsATask(x.what) || !EndsATask(y.what) || x.where.input != y.where.input)
+    return std::partial_ordering::unordered;
+  const auto& [first, last] = std::minmax(x.where.line, y.where.line);
+  const bool stopped_between = std::ranges::any_of(timeline.events, [&](const Event& event) {
+    return event.where.input == x.where.input && first < event.where.line && event.where.line < last &&
+           IsSchedulersStop(event.what);
+  });
+  // Of many that end alike the order in which srun hears of them says nothing, unless the step was ended because of
+  // some.
+  if (!stopped_between && HowItEnded(std::get<ProcessExit>(x.what)) == HowItEnded(std::get<ProcessExit>(y.what)))
+    return std::partial_ordering::unordered;
+  return x.where.line <=> y.where.line;
+}
+
+/// The one of many tasks that the end of its step did not have to stop: it was gone by then.
+std::optional<int> LeftBeforeTheStop(const Timeline& timeline) {
+  constexpr std::size_t kLeast = 8;
+  constexpr int kTerm = 15;
+  std::set<int> stopped;
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || !exit->rank || !EndsATask(event.what)) continue;
+    if (exit->signal != kTerm) return std::nullopt;  // it is told who left how
+    stopped.insert(exit->rank->value);
+  }
+  if (stopped.size() < kLeast || static_cast<std::size_t>(*stopped.rbegin()) != stopped.size()) return std::nullopt;
+  int left = 0;
+  while (stopped.contains(left)) ++left;
+  return left;
+}
+
 /// Who ended badly first, by a launcher's word: where nothing says why, that is the rank whose own log would.
 std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
   constexpr int kTerm = 15;
+  if (const auto left = LeftBeforeTheStop(timeline))
+    return {BlameRank(timeline, GlobalRank{*left}, "the only one that the end of the step did not have to stop")};
   std::map<int, std::pair<EventIndex, bool>>
       ended;  // by rank: its first bad end, and whether it is known to be the first of all
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -623,10 +665,12 @@ std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
   std::vector<Culprit> out;
   for (const auto& [rank, end] : ended) {
     const EventIndex own = end.first;  // Clang 14 takes no structured binding into a lambda
-    const auto later = [&](const auto& other) {
-      return timeline.Order(other.second.first, own) == std::partial_ordering::less && timeline.events[own].at;
+    const auto earlier = [&](const auto& other) {
+      return (!told || other.second.second) &&
+             EndOrder(timeline, other.second.first, own) == std::partial_ordering::less;
     };
-    if (told ? end.second : std::ranges::none_of(ended, later))
+    // Each agent tells the first of its own.
+    if ((!told || end.second) && std::ranges::none_of(ended, earlier))
       out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
   }
   // All of them: nobody was first.
@@ -652,6 +696,9 @@ void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Ve
     verdict.retry = cause->retry;
   }
   if (failed) verdict.culprits = FirstToEnd(timeline);
+  // Whom a consequence names by its number is who was missed.
+  for (const Finding& finding : verdict.findings)
+    if (failed && verdict.culprits.empty() && finding.cause.empty()) verdict.culprits = finding.culprits;
   if (verdict.evidence.empty()) AddEvidence(verdict, LastWords(timeline));
 }
 

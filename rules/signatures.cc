@@ -101,7 +101,7 @@ void AddPrinter(const Timeline& timeline, const LineMatch& match, Blame& blame) 
   if (rank) return;
   // No prefix says whose line it is; the sentence itself may.
   for (const auto& [name, value] : match.groups)
-    if (name == "rank" && !Numbers(value).empty()) {
+    if (name.starts_with("rank") && !Numbers(value).empty()) {
       if (blame.ranks.size() < kCulpritsPerRule) blame.ranks.insert(Numbers(value).front());
       return;
     }

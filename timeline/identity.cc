@@ -43,6 +43,8 @@ int AgentsChildren(const Timeline& timeline) {
     if (const auto* sent = std::get_if<SignalSent>(&event.what)) pid = sent->pid;
     if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->reporter == "torchelastic")
       pid = exit->pid;
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->local_rank)
+      ranks = std::max(ranks, exit->local_rank->value + 1);
     if (!pid) continue;
     pids.insert(*pid);
     inputs.insert(event.where.input);

@@ -44,7 +44,7 @@ bool LooksLikeState(string_view text) {
 }
 
 /// A name that a compute node may have: nearly all carry a digit or a dash, and pdsh cuts them at the first dot. What
-/// has dots is a Python module's logger.
+/// has dots is a Python module's logger. DeepSpeed's hostfile may call the host that it starts from localhost.
 bool IsHostName(string_view name) {
   if (name.starts_with("rank") && CountDigits(name.substr(4)) == name.size() - 4) return false;
   if (name.empty() || name.size() > 64 || !(IsLower(name[0]) || IsDigit(name[0])) || CountDigits(name) == name.size())
@@ -59,7 +59,7 @@ bool PeelHost(Front& front) {
   const std::size_t colon = front.text.substr(0, 68).find(": ");
   if (colon == kNowhere || colon + 2 == front.text.size()) return false;
   const string_view name = front.text.substr(0, colon), rest = front.text.substr(colon + 2);
-  if (!HostName(name).is_ipv4() &&
+  if (!HostName(name).is_ipv4() && name != "localhost" &&
       !(IsHostName(name) && (LooksLikeLog(rest) || StartsWithTag(rest) || LooksLikeState(rest))))
     return false;
   front.SetHost(name);

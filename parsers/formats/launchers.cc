@@ -7,6 +7,9 @@
 //            [2031-04-05 06:07:08,123] [ERROR] [launch.py:325:sigkill_handler] ['python', ...] exits with return code =
 //            -9
 //            [rank: 1] Child process with PID 4711 terminated with code -9. Forcefully terminating all other ...
+//            MPT ERROR: Rank 57(g:57) received signal SIGSEGV(11).
+//            \tProcess ID: 4711, Host: r8i1n28, Program: /apps/solver/bin/solver
+//            [node017:mpi_rank_24][error_sighandler] Caught error: Segmentation fault (signal 11)
 // Clock:   none of their own but DeepSpeed's logging and slurmstepd's CANCELLED AT.
 // Not read: the command in DeepSpeed's "exits with": it is that of the process started last, whichever one died.
 #include <algorithm>
@@ -69,8 +72,12 @@ class SrunTasks {
  public:
   bool Consume(const Record& record) {
     static const Pattern kTask(R"(srun: error: (\S+): tasks? ([\d,-]+): (.*)$)");
+    static const Pattern kEnds(R"(^srun: (?:\S+ \S+ )?(?:Terminating|Force Terminated|forcing job termination))");
     const auto match = kTask.Search(record.text);
-    if (!match) return false;
+    if (!match) {
+      if (ends_from_ == 0 && kEnds.Matches(record.text)) ends_from_ = held_.size();
+      return false;
+    }
     const auto end = ReadTaskEnd(match->text(3));
     if (!end) return true;
     const std::vector<int> tasks = ReadTasks(match->text(2));
@@ -89,12 +96,17 @@ class SrunTasks {
     return true;
   }
 
+  /// A launcher was heard that starts one daemon by srun on each host, and the ranks by that.
+  void CountsDaemons() { are_daemons_ = true; }
+
   void Finish(EventSink& out) {
-    for (auto& [event, task] : held_) {
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+      auto& [event, task] = held_[i];
       auto& exit = std::get<ProcessExit>(event.what);
-      if (several_on_a_host_)
+      exit.first_observed = i < ends_from_;
+      if (several_on_a_host_ && !are_daemons_)
         exit.rank = GlobalRank{task};
-      else if (task_of_host_.size() == 1)
+      else if (task_of_host_.size() == 1 && !are_daemons_)
         exit.task = task;
       out.Add(std::move(event));
     }
@@ -105,6 +117,8 @@ class SrunTasks {
   std::vector<std::pair<Event, int>> held_;
   std::map<std::string, int> task_of_host_;
   bool several_on_a_host_ = false;
+  bool are_daemons_ = false;
+  std::size_t ends_from_ = 0;  ///< so many were told when srun said that it ends the rest because of them
 };
 
 bool ConsumeSrun(const Record& record, EventSink& out) {
@@ -225,10 +239,13 @@ bool ConsumeOthers(const Record& record, EventSink& out) {
 struct Sentence {
   std::string_view reporter, mark;
   const char* form;
-  std::size_t rank, pid, how;  ///< groups; 0: the sentence does not say
-  bool local = false;          ///< the number counts on its host
-  bool signal = false;         ///< a signal, not an exit code
-  std::size_t host = 0;        ///< group
+  std::size_t rank, pid, how;       ///< groups; 0: the sentence does not say
+  bool local = false;               ///< the number counts on its host
+  bool signal = false;              ///< a signal, by number or by words, not an exit code
+  std::size_t host = 0;             ///< group
+  bool first = false;               ///< who does so ends all others
+  bool own = false;                 ///< who prints it speaks of itself
+  std::string_view host_head = {};  ///< of the host's name, where the sentence has its number alone
 };
 
 constexpr Sentence kSentences[] = {
@@ -257,11 +274,57 @@ constexpr Sentence kSentences[] = {
      R"(failed to solve: .* did not complete successfully: exit code: (\d+))", 0, 0, 1},
     {"nsys", "The target application returned non-zero exit code ",
      R"(The target application returned non-zero exit code (\d+))", 0, 0, 1},
+    // HPE's and SGI's MPI, whose srun tasks are its daemons; pid and host stand in the next line.
+    {"mpt", " received signal SIG", R"(^(?:\d+:)?MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) received signal (SIG[A-Z]+))", 1,
+     0, 2, false, true},
+    {"mpt", " is aborting with error code ",
+     R"(^(?:\d+:)?MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) is aborting with error code (-?\d+))", 1, 0, 2},
+    {"mpt", " has terminated without calling MPI_Finalize",
+     R"(^(?:\d+:)?(?:MPT ERROR|MPT|MPI): MPI_COMM_WORLD rank (\d+) has terminated without calling MPI_Finalize)", 1, 0,
+     0},
+    {"mvapich", "][error_sighandler] Caught error: ",
+     R"(^\[([\w.-]+):mpi_rank_(\d+)\]\[error_sighandler\] Caught error: .{1,80}\(signal (\d+)\))", 2, 0, 3, false, true,
+     1},
+    {"mvapich", "MPI process (rank: ",
+     R"((?:^\[([\w.-]+):mpispawn_\d+\]\[\w+\] )?MPI process \(rank: (\d+), pid: (\d+)\) terminated with signal (\d+))",
+     2, 3, 4, false, true, 1},
+    {"mvapich", "MPI process (rank: ",
+     R"((?:^\[([\w.-]+):mpispawn_\d+\]\[\w+\] )?MPI process \(rank: (\d+), pid: (\d+)\) exited with status (\d+))", 2,
+     3, 4, false, false, 1},
+    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): killed by signal (\d+))", 1, 0, 2, false, true},
+    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): return code (\d+))", 1, 0, 2},
+    {"aprun", " PE RANK ", R"((?:\[NID (\d+)\] .*)?\bPE RANK (\d+) exit signal ([A-Z][a-z]+(?: [a-z]+)*))", 2, 0, 3,
+     false, true, 1, false, false, "nid"},
+    {"aprun", " exit signals: ", R"(^Application \d+ exit signals: ([A-Z][a-z]+(?: [a-z]+)*))", 0, 0, 1, false, true},
+    {"aprun", " exit codes: ", R"(^Application \d+ exit codes: (\d+))", 0, 0, 1},
+    {"plexec", " of MPI processes was aborted.(rank=", R"(One of MPI processes was aborted\.\(rank=(\d+)\))", 1, 0, 0},
+    {"spawn", " terminated with signal SIG", R"(^Exception: process (\d+) terminated with signal (SIG[A-Z]+))", 1, 0, 2,
+     true, true},
+    {"platform-mpi", " before MPI_Finalize() with ",
+     R"(MPI Application rank (\d+) (?:exited|killed) before MPI_Finalize\(\) with signal (\d+))", 1, 0, 2, false, true},
+    {"platform-mpi", " before MPI_Finalize() with ",
+     R"(MPI Application rank (\d+) exited before MPI_Finalize\(\) with status (\d+))", 1, 0, 2},
+    {"poe", "0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
+    {"poe", "0031-300 ", R"(ERROR: 0031-300 +Forcing all remote tasks to exit due to exit code (\d+) in task (\d+))", 2,
+     0, 1},
+    {"mpich", "application called MPI_Abort(",
+     R"(application called MPI_Abort\(MPI_COMM_WORLD, (-?\d+)\) - process (\d+))", 2, 0, 1, false, false, 0, true},
+    {"mpich", ": Fatal error in ", R"(^Abort\(-?\d+\) on node (\d+) \(rank \d+ in comm \d+\): Fatal error in )", 1, 0,
+     0},
+    {"mpich", "MPICH ERROR [Rank ",
+     R"(^MPICH ERROR \[Rank (\d+)\] \[job id [^\]]*\] \[[^\]]*\] \[([\w.-]+)\] - Abort\()", 1, 0, 0, false, false, 2},
+    // More than a million stands for a process that is not known.
+    {"mpirun", "*** reported by process [",
+     R"((?:^\[([\w.-]+):(\d+)\] |^)\*\*\* reported by process \[\d+,(\d{1,6})\])", 3, 2, 0, false, false, 1},
+    {"vllm", " died unexpectedly, shutting down executor",
+     R"(\bWorker proc VllmWorker-(?:TP)?(\d+) died unexpectedly, shutting down executor)", 1, 0, 0},
+    {"vllm", "WorkerProc failed to start.", R"(\] WorkerProc failed to start\.$)", 0, 0, 0, false, false, 0, false,
+     true},
     {"jsrun", "One or more process",
      R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
 };
 
-bool ConsumeSentence(const Record& record, EventSink& out) {
+std::optional<Event> ReadSentence(const Record& record) {
   static const std::vector<Pattern> kForms = [] {
     std::vector<Pattern> forms;
     for (const Sentence& sentence : kSentences) forms.emplace_back(sentence.form);
@@ -272,20 +335,27 @@ bool ConsumeSentence(const Record& record, EventSink& out) {
     if (!Contains(record.text, sentence.mark)) continue;
     const auto match = kForms[i].Search(record.text);
     if (!match) continue;
-    const auto how = match->number(sentence.how);
-    if (!how) return true;
-    ProcessExit exit = sentence.signal ? ExitBySignal(static_cast<int>(*how), sentence.reporter)
-                                       : ExitWithCode(*how, sentence.reporter);
+    ProcessExit exit = ExitBySignal({}, sentence.reporter);
+    if (sentence.how != 0) {
+      const auto code = match->number(sentence.how);
+      const auto signal = sentence.signal ? SignalNumber(match->text(sentence.how)) : std::nullopt;
+      if (sentence.signal ? !signal : !code) return std::nullopt;
+      exit = sentence.signal ? ExitBySignal(signal, sentence.reporter) : ExitWithCode(*code, sentence.reporter);
+    }
+    exit.first_observed = sentence.first;
     if (sentence.pid != 0) exit.pid = match->number(sentence.pid);
-    if (sentence.host != 0) exit.host = std::string(match->text(sentence.host));
+    if (sentence.host != 0 && match->has(sentence.host))
+      exit.host = std::string(sentence.host_head).append(match->text(sentence.host));
+    if (!exit.host && sentence.host != 0 && record.origin.host) exit.host = record.origin.host->value;
+    if (!exit.pid && sentence.pid != 0) exit.pid = record.origin.pid;
+    if (sentence.own && record.origin.rank) exit.rank = record.origin.rank->value;
     if (sentence.rank != 0 && sentence.local)
       exit.local_rank = RankOf<LocalRank>(*match, sentence.rank);
     else if (sentence.rank != 0)
       exit.rank = RankOf<GlobalRank>(*match, sentence.rank);
-    out.Add(EventFrom(record, std::move(exit)));
-    return true;
+    return EventFrom(record, std::move(exit));
   }
-  return false;
+  return std::nullopt;
 }
 
 // Lines of a launcher's that say nothing about one process.
@@ -301,10 +371,15 @@ class LaunchersParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (tasks_.Consume(record)) return true;
-    for (const auto consume :
-         {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed, &ConsumeSentence, &ConsumeOthers}) {
+    for (const auto consume : {&ConsumeSlurmstepd, &ConsumeSrun, &ConsumeMpirun, &ConsumeDeepSpeed}) {
       if (consume(record, out)) return true;
     }
+    if (ConsumeMptBlock(record, out)) return true;
+    if (auto event = ReadSentence(record)) {
+      out.Add(std::move(*event));
+      return true;
+    }
+    if (ConsumeOthers(record, out)) return true;
     if (ConsumePrteBlock(record, out) || ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out))
       return true;
     return std::any_of(std::begin(kClaimed), std::end(kClaimed),
@@ -312,11 +387,12 @@ class LaunchersParser final : public Parser {
   }
 
   bool Expects(std::string_view text) const override {
-    return signalled_ && text.find("signal ") != std::string_view::npos;
+    return (signalled_ && Contains(text, "signal ")) || (of_mpt_ && Contains(text, "Process ID: "));
   }
 
   void Finish(EventSink& out) override {
     Flush(std::nullopt, out);
+    FlushMpt(out);
     tasks_.Finish(out);
   }
 
@@ -351,6 +427,27 @@ class LaunchersParser final : public Parser {
     signalled_.reset();
   }
 
+  // HPE's: which rank and how, then its pid and its host in a line of their own.
+  bool ConsumeMptBlock(const Record& record, EventSink& out) {
+    static const Pattern kWhere(R"(^(?:\d+:)?\s*Process ID: (\d+), Host: ([\w.-]+), Program: )");
+    const auto where = of_mpt_ ? kWhere.Search(record.text) : std::nullopt;
+    if (where) {
+      auto& exit = std::get<ProcessExit>(of_mpt_->what);
+      exit.pid = PidOf(*where, 1);
+      exit.host = std::string(where->text(2));
+    }
+    FlushMpt(out);
+    if (where) return true;
+    if (!Contains(record.text, "MPT") || !(of_mpt_ = ReadSentence(record))) return false;
+    tasks_.CountsDaemons();
+    return true;
+  }
+
+  void FlushMpt(EventSink& out) {
+    if (of_mpt_) out.Add(std::move(*of_mpt_));
+    of_mpt_.reset();
+  }
+
   // "The first process to do so was:", then its name and its exit code; Horovod's has the same two lines.
   bool ConsumeOpenMpiBlock(const Record& record, EventSink& out) {
     static const Pattern kName(R"(^\s*Process name: (?:\[(?:\[\d+,\d+\]|\S+@\d+),)?(\d+)\]?)");
@@ -374,6 +471,7 @@ class LaunchersParser final : public Parser {
   bool ConsumeHydraBlock(const Record& record, EventSink& out) {
     static const Pattern kWho(R"(^=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT (\S+))");
     static const Pattern kHow(R"(^=\s+(?:EXIT CODE: (\d+)|KILLED BY SIGNAL: (\d+)))");
+    static const Pattern kKilled(R"(TERMINATED WITH THE EXIT STRING: .{1,60} \(signal (\d+)\))");
     if (const auto who = kWho.Search(record.text)) {
       block_ = {};
       block_.rank = RankOf<GlobalRank>(*who, 1);
@@ -381,20 +479,32 @@ class LaunchersParser final : public Parser {
       block_.host = std::string(who->text(3));
       return true;
     }
+    // Of a signal without a core the code is its number, and only the last line of the frame says so.
+    if (const auto killed = kKilled.Search(record.text)) {
+      ProcessExit exit = ExitBySignal(SignalNumber(killed->text(1)), "mpirun");
+      exit.rank = hydra_.rank;
+      exit.pid = hydra_.pid;
+      exit.host = hydra_.host;
+      if (exit.signal != 15) out.Add(EventFrom(record, std::move(exit)));  // who was told to end
+      return true;
+    }
     const auto how = kHow.Search(record.text);
     if (!how) return false;
     ProcessExit exit =
         how->number(1) ? ExitWithCode(*how->number(1), "mpirun") : ExitBySignal(SignalNumber(how->text(2)), "mpirun");
-    exit.rank = block_.rank;
-    exit.pid = block_.pid;
-    exit.host = std::exchange(block_, {}).host;
+    hydra_ = std::exchange(block_, {});
+    exit.rank = hydra_.rank;
+    exit.pid = hydra_.pid;
+    exit.host = hydra_.host;
     out.Add(EventFrom(record, std::move(exit)));
     return true;
   }
 
   SrunTasks tasks_;
   std::optional<Event> signalled_;  // without its signal, until the next line
+  std::optional<Event> of_mpt_;     // without pid and host, until the next line
   ProcessExit block_;               // who, until the line that says how
+  ProcessExit hydra_;               // whom the last frame of Hydra's was about
 };
 
 constexpr std::string_view kMarks[] = {
@@ -419,6 +529,7 @@ constexpr std::string_view kMarks[] = {
     " RUNNING AT ",
     "EXIT CODE: ",
     "KILLED BY SIGNAL: ",
+    "WITH THE EXIT STRING: ",
     "Killing subprocess ",
     "exits with return code = ",
     " exits successfully",
@@ -438,6 +549,25 @@ constexpr std::string_view kMarks[] = {
     "Normal termination (return value ",
     "Abnormal termination (signal ",
     "One or more process",
+    "application called MPI_Abort(",
+    ": Fatal error in ",
+    "MPICH ERROR [Rank ",
+    "*** reported by process [",
+    "WorkerProc failed to start.",
+    " died unexpectedly, shutting down executor",
+    " received signal SIG",
+    " is aborting with error code ",
+    " has terminated without calling MPI_Finalize",
+    "][error_sighandler] Caught error: ",
+    "MPI process (rank: ",
+    "xit status of rank ",
+    " PE RANK ",
+    " exit signals: ",
+    " exit codes: ",
+    " of MPI processes was aborted.(rank=",
+    " terminated with signal SIG",
+    " before MPI_Finalize() with ",
+    "ERROR: 0031-",
     "Container rank ",
     " trainers, the trainer process with rank=",
 };

@@ -67,6 +67,36 @@ bool AreOfTeardown(const Timeline& timeline, const std::vector<EventIndex>& kill
                      });
 }
 
+/// What an agent of torchelastic's does to a worker that outlives the SIGTERM which followed the first failure: it
+/// waits for 30 s, sends SIGKILL, and lists that worker with the others. A worker that the kernel kills is seen at the
+/// agent's next look, seconds behind what died of it.
+bool IsOfAgent(const Timeline& timeline, const Event& killed) {
+  constexpr std::chrono::seconds kPatience(25);
+  const auto& exit = std::get<ProcessExit>(killed.what);
+  if (exit.reporter != "torchelastic" || exit.signal != 9 || exit.first_observed || !killed.at) return false;
+  return std::ranges::any_of(timeline.events, [&](const Event& event) {
+    const auto* first = std::get_if<ProcessExit>(&event.what);
+    return first != nullptr && first->first_observed && first->reporter == exit.reporter && IsBadExit(event.what) &&
+           event.at && event.at->date == killed.at->date && killed.at->at - event.at->at >= kPatience;
+  });
+}
+
+/// Whether an MPI library's launcher killed these because another rank of its had crashed: in what order it tells of
+/// them says nothing.
+bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& killed) {
+  constexpr std::string_view kLaunchers[] = {"mpd", "mvapich", "aprun", "platform-mpi", "poe", "mpt"};
+  const auto reporter = [&](EventIndex i) -> std::string_view {
+    return std::get<ProcessExit>(timeline.events[i].what).reporter;
+  };
+  const std::string_view launcher = reporter(killed.front());
+  if (std::ranges::find(kLaunchers, launcher) == std::end(kLaunchers)) return false;
+  if (!std::ranges::all_of(killed, [&](EventIndex i) { return reporter(i) == launcher; })) return false;
+  return std::ranges::any_of(timeline.events, [&](const Event& event) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && *exit->signal != 15;
+  });
+}
+
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   std::map<int, std::vector<EventIndex>> by_signal;
@@ -82,6 +112,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
                 (exit != nullptr && !exit->signal && exit->exit_code.value_or(0) != 0);
     if (exit != nullptr && exit->signal) by_signal[*exit->signal].push_back(i);
   }
+  // Where srun says because of whom it ends the rest, the rest is no news.
+  const auto first = [&](EventIndex i) { return std::get<ProcessExit>(timeline.events[i].what).first_observed; };
+  for (auto& [signal, events] : by_signal)
+    if (std::ranges::any_of(events, first))
+      std::erase_if(events, [&](EventIndex i) { return EndsATask(timeline.events[i].what) && !first(i); });
   std::vector<Relation> out;
   for (const auto& [signal, events] : by_signal) {
     const Meaning* meaning = MeaningOf(signal);
@@ -114,7 +149,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
       out.push_back(std::move(killed));
     };
     if (signal == 9 && AreAll(timeline, ranks)) by_launcher({"all-ranks-killed", "reported"});
-    const bool teardown = AreOfTeardown(timeline, events);
+    const bool teardown =
+        AreOfTeardown(timeline, events) || (signal == 9 && AreOfLauncher(timeline, events)) ||
+        std::ranges::all_of(events, [&](EventIndex i) { return IsOfAgent(timeline, timeline.events[i]); });
     if (signal == 9 && teardown) by_launcher({"killed-in-teardown", "reported"});
     if (signal == 15 && teardown) found.culprits.clear();
     out.push_back(std::move(found));

@@ -146,6 +146,8 @@ TEST_CASE("mpirun's tags", "[envelope]") {
 TEST_CASE("pdsh's hosts, and what only looks like one", "[envelope]") {
   Check({
       {"10.9.0.4: loss", "host=10.9.0.4 |loss"},
+      {"localhost: [rank0]: RuntimeError: x", "rank=0 host=localhost |RuntimeError: x"},
+      {"localhost: loss", "host=localhost |loss"},
       {"cn-7: cn-7:41:42 [0] NCCL INFO x", "host=cn-7 |cn-7:41:42 [0] NCCL INFO x"},
       {"worker-1: Traceback (most recent call last):", "host=worker-1 |Traceback (most recent call last):"},
       {"worker-1:   File \"a.py\", line 2", "host=worker-1 |  File \"a.py\", line 2"},

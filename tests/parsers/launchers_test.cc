@@ -45,7 +45,58 @@ TEST_CASE("launchers: tasks of srun", "[launchers]") {
       {"srun: error: n17: task 3: Exited with exit code 137", "srun: host=n17 task=3 code=137 signal=9"},
       {"srun: error: n[17-18]: tasks 0-1: Exited with exit code 1", "srun: code=1; srun: code=1"},
       {"srun: error: n17: task 3: Something else", ""},
+      {"srun: error: n17: tasks 1,3: Exited with exit code 1\nsrun: Terminating StepId=4.0\n"
+       "srun: error: n17: task 0: Exited with exit code 1",
+       "srun: rank=1 host=n17 code=1 first; srun: rank=3 host=n17 code=1 first; srun: rank=0 host=n17 code=1"},
       {"srun: error: n17: tasks 4294967295-2147483648: Terminated", ""},  // no job has so many
+  });
+}
+
+TEST_CASE("launchers: what MPI libraries and their daemons say of a rank", "[launchers]") {
+  Check({
+      {"MPT ERROR: Rank 57(g:57) received signal SIGSEGV(11).\n\tProcess ID: 4711, Host: r8i1n28, Program: /apps/x",
+       "mpt: rank=57 host=r8i1n28 pid=4711 signal=11"},
+      {"117:MPT ERROR: Rank 117(g:117) received signal SIGBUS(7).\n117:\tProcess ID: 66993, Host: r2i0n23, Program: x",
+       "mpt: rank=117 host=r2i0n23 pid=66993 signal=7"},
+      {"MPT ERROR: Rank 1(g:9) is aborting with error code 3.\nMPT Version: HPE MPT 2.22", "mpt: rank=9 code=3"},
+      {"MPT ERROR: MPI_COMM_WORLD rank 170 has terminated without calling MPI_Finalize()", "mpt: rank=170"},
+      // Its tasks are daemons, one a node.
+      {"srun: error: n17: task 0: Segmentation fault\nMPT ERROR: Rank 5(g:5) received signal SIGSEGV(11).",
+       "mpt: rank=5 signal=11; srun: host=n17 signal=11"},
+      {"[A-c7-023-14:mpi_rank_24][error_sighandler] Caught error: Segmentation fault (signal 11)",
+       "mvapich: rank=24 host=A-c7-023-14 signal=11"},
+      {"[n17:mpispawn_1][child_handler] MPI process (rank: 8, pid: 4711) terminated with signal 9 -> abort job",
+       "mvapich: rank=8 host=n17 pid=4711 signal=9"},
+      {"[n17:mpispawn_1][child_handler] MPI process (rank: 8, pid: 4711) exited with status 1",
+       "mvapich: rank=8 host=n17 pid=4711 code=1"},
+      {"  exit status of rank 2: killed by signal 11 ", "mpd: rank=2 signal=11"},
+      {"            Exit status of rank 0: return code 1 ", "mpd: rank=0 code=1"},
+      {"_pmiu_daemon(SIGCHLD): [NID 00123] [c0-0c0s1n1] [Mon Apr  5 06:07:08 2031] PE RANK 3 exit signal Segmentation "
+       "fault",
+       "aprun: rank=3 host=nid00123 signal=11"},
+      {"Application 4221648 exit signals: Segmentation fault, Killed", "aprun: signal=11"},
+      {"Application 4221648 exit codes: 134", "aprun: code=134 signal=6"},
+      {"[WARN] PLE 0608 plexec One of MPI processes was aborted.(rank=7)(nid=0xff33000e)(CODE=1903,3028,256)",
+       "plexec: rank=7"},
+      {"Exception: process 3 terminated with signal SIGKILL", "spawn: local=3 signal=9"},
+      {"MPI Application rank 3 killed before MPI_Finalize() with signal 9", "platform-mpi: rank=3 signal=9"},
+      {"MPI Application rank 0 exited before MPI_Finalize() with status 1", "platform-mpi: rank=0 code=1"},
+      {"ERROR: 0031-250  task 3: Killed", "poe: rank=3 signal=9"},
+      {"ERROR: 0031-300  Forcing all remote tasks to exit due to exit code 1 in task 7", "poe: rank=7 code=1"},
+      {"application called MPI_Abort(MPI_COMM_WORLD, 1) - process 10", "mpich: rank=10 code=1 first"},
+      {"application called MPI_Abort(comm=0x84000002, 1) - process 10", ""},
+      {"Abort(1014056975) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Bcast: Other MPI error, error stack:",
+       "mpich: rank=3"},
+      {"MPICH ERROR [Rank 11122] [job id 41595204.0] [Thu Aug 14 08:27:11 2031] [nid006700] - Abort(2695311) (rank "
+       "11122 in "
+       "comm 0): Fatal error in PMPI_Allreduce: Other MPI error, error stack:",
+       "mpich: rank=11122 host=nid006700"},
+      {"[mpi018:51000] *** reported by process [1432223745,28]", "mpirun: rank=28 host=mpi018 pid=51000"},
+      {"[mpi018:51000] *** reported by process [139981018365953,21474836480]", ""},
+      {"ERROR 04-05 06:07:08 [multiproc_executor.py:140] Worker proc VllmWorker-2 died unexpectedly, shutting down "
+       "executor.",
+       "vllm: rank=2"},
+      {"rank 3 received signal SIGTERM, shutting down", ""},  // a program's own words
   });
 }
 
