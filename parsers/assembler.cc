@@ -21,9 +21,44 @@ constexpr std::size_t kMaxStreams = 1 << 16;
 
 Component ComponentOf(const Format* format) { return format == nullptr ? Component::kAny : format->component; }
 
-/// `rank3.log`, `job_rank-03.err`, `stderr.rank7`: the rank that a file's name gives, if it gives one.
+/// `workerlog.3` (Paddle), `rsl.error.0020` (WRF).
+std::optional<int> RankOfItsProgram(std::string_view name) {
+  for (const std::string_view head : {"workerlog.", "rsl.error.", "rsl.out."}) {
+    int rank = 0;
+    const char* const end = name.data() + name.size();
+    if (name.starts_with(head) && name.size() > head.size() && name.size() <= head.size() + 6 &&
+        std::from_chars(name.data() + head.size(), end, rank).ptr == end)
+      return rank;
+  }
+  return std::nullopt;
+}
+
+/// `stdout`, `stderr.log`: what a launcher writes into a folder for each process.
+bool IsOfFolder(std::string_view name) {
+  return name == "stdout" || name == "stderr" || name == "stdout.log" || name == "stderr.log";
+}
+
+/// torchelastic's folders: `<base>/<run id>_<random>/attempt_<restart>/<local rank>/stderr.log`.
+std::optional<LocalRank> LocalRankInPath(std::string_view path) {
+  const std::size_t file = path.rfind('/');
+  if (file == std::string_view::npos || file == 0 || !IsOfFolder(path.substr(file + 1))) return std::nullopt;
+  const std::size_t folder = path.rfind('/', file - 1);
+  if (folder == std::string_view::npos) return std::nullopt;
+  const std::string_view parent = path.substr(0, folder).substr(path.substr(0, folder).rfind('/') + 1);
+  int rank = 0;
+  const bool whole = std::from_chars(path.data() + folder + 1, path.data() + file, rank).ptr == path.data() + file;
+  if (!whole || !parent.starts_with("attempt_") || !IsRank(rank)) return std::nullopt;
+  return LocalRank{rank};
+}
+
+/// `rank3.log`, `job_rank-03.err`, `stderr.rank7`, Open MPI's `rank.3/stderr`: the rank that a file's name gives, if it
+/// gives one.
 std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
+  std::string_view place = path;
+  if (IsOfFolder(place.substr(place.rfind('/') + 1))) place = place.substr(0, std::min(place.rfind('/'), place.size()));
+  const std::string name(place.substr(place.rfind('/') + 1));
+  if (const auto rank = RankOfItsProgram(name))
+    return Known<GlobalRank>{GlobalRank{*rank}, Basis::kFileName, "rank in the name of the file"};
   const std::size_t at = name.find("rank");
   if (at == std::string::npos || name.find("rank", at + 4) != std::string::npos) return std::nullopt;
   const std::string_view before = std::string_view(name).substr(0, at);
@@ -115,6 +150,7 @@ void Assembler::Begin(std::uint32_t input, const std::string& path, const InputF
   section_end_ = 0;
   kinds_.clear();
   file_rank_ = RankInName(path);
+  file_local_rank_ = LocalRankInPath(path);
   file_host_.reset();
   if (auto host = BundleHost(path)) file_host_ = Known<std::string>{std::move(*host), Basis::kFileName, kByFolder};
   if (auto host = HostGiven(path, hosts_)) file_host_ = Known<std::string>{std::move(*host), Basis::kGiven, kByOption};
@@ -252,6 +288,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   const Format& bulk = BulkFormat();
   Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
+  if (!record.origin.rank && !record.origin.local_rank) record.origin.local_rank = file_local_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
   if (!bulk.fold->read_origin(record.text, record.origin) && line.bulk) {
     record.text = bulk.fold->without_foreign_head(record.text);

@@ -63,6 +63,7 @@ class Assembler {
   Stream* opened_ = nullptr;                     ///< whose section began last
   std::uint64_t section_end_ = 0;                ///< the last line that any section reaches
   std::optional<Known<GlobalRank>> file_rank_;   ///< of `rank3.log`
+  std::optional<LocalRank> file_local_rank_;     ///< of `attempt_0/3/stderr.log`
   std::optional<Known<std::string>> file_host_;  ///< of `inquest-bundle/node07/`
 };
 

@@ -302,7 +302,10 @@ void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
   };
   for (Finding& stop : findings) {
     const auto event = FirstEvent(stop);
-    if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event) continue;
+    // Who ends the rest of a job because one has failed stops it too.
+    const bool follows =
+        std::ranges::any_of(findings, [&](const Finding& other) { return other.cause.empty() && Names(other, stop); });
+    if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event || follows) continue;
     const bool at_work = evidence.course.WorkedBefore(*event) || evidence.course.WorkedApart(*event);
     if (!at_work || before(evidence.course.since(), *event)) continue;
     const auto earlier = [&](const Finding& other) {
@@ -386,9 +389,16 @@ std::string SymptomsInWords(const Timeline& timeline, const Verdict& verdict) {
     const CollectiveRow& row = timeline.collectives.front();
     std::vector<int> ranks;
     for (const auto& waiter : row.waiters) ranks.push_back(waiter.rank.value);
-    std::string out = fmt::format("Rank{} {} waited in {}{}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks),
-                                  row.work.op.empty() ? "an operation" : row.work.op,
-                                  row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
+    const bool gave_up = std::ranges::any_of(row.waiters, [&](const CollectiveRow::Waiter& waiter) {
+      const auto* timed_out = std::get_if<WorkTimedOut>(&timeline.events[waiter.event].what);
+      return timed_out == nullptr || timed_out->how != WorkTimedOut::How::kAsyncError;
+    });
+    const std::string where = fmt::format("{}{}", row.work.op.empty() ? "an operation" : row.work.op,
+                                          row.work.seq ? fmt::format(" #{}", row.work.seq->value) : "");
+    if (!gave_up)
+      return fmt::format("Rank{} {} in {} when it failed.", ranks.size() > 1 ? "s" : "",
+                         FoldRanks(ranks) + (ranks.size() > 1 ? " were" : " was"), where);
+    std::string out = fmt::format("Rank{} {} waited in {}", ranks.size() > 1 ? "s" : "", FoldRanks(ranks), where);
     if (row.work.timeout_ms) out += fmt::format(" until the time-out of {} s", *row.work.timeout_ms / 1000);
     return out + ".";
   }

@@ -22,7 +22,7 @@ struct FindingRow {
   std::string_view grades;
   std::string_view words = {};  ///< that may stand in the texts of its file: `{ranks}`
   std::string_view kinds = {};  ///< keys of `causes`, where the cause depends on what was seen
-  bool names_cause = false;     ///< the relation names it, from a catalogue's row
+  bool names_cause = false;     ///< the relation names it, from a catalogue's row, or it is a symptom and names none
 };
 
 /// Whether a row's list has the name.

@@ -469,6 +469,7 @@ Culprit BlameRank(const Timeline& timeline, GlobalRank rank, std::string why) {
   culprit.why = std::move(why);
   if (timeline.hosts.size() == 1 && timeline.logs == 1) culprit.host = timeline.hosts.front();
   const RankRow* row = timeline.FindRank(rank);
+  if (row != nullptr && row->host) culprit.host = row->host;
   if (row == nullptr || !row->process) return culprit;
   const ProcessRow& process = timeline.processes[*row->process];
   if (process.host) culprit.host = process.host;

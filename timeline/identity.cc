@@ -234,6 +234,17 @@ void NameTasks(Timeline& timeline) {
     return std::find(input.kinds.begin(), input.kinds.end(), "torchelastic") != input.kinds.end();
   };
   if (std::any_of(timeline.inputs.begin(), timeline.inputs.end(), agent)) return;
+  // Of a job of several hosts that prints nothing that frameworks print, there is no agent to be thought of.
+  constexpr std::array<std::string_view, 5> kOfFrameworks = {"python-traceback", "framework", "nccl",
+                                                             "pytorch-watchdog", "pytorch-c10d"};
+  const auto framework = [&](const InputSummary& input) {
+    return std::ranges::find_first_of(input.kinds, kOfFrameworks) != input.kinds.end();
+  };
+  std::set<std::string> hosts;
+  for (const Event& event : timeline.events)
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->task && exit->host)
+      hosts.insert(*exit->host);
+  if (hosts.size() > 1 && std::ranges::any_of(timeline.inputs, framework)) return;
   for (Event& event : timeline.events)
     if (auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->task && !exit->rank)
       exit->rank = GlobalRank{*exit->task};
@@ -430,6 +441,7 @@ std::optional<GlobalRank> SubjectOf(const Timeline& timeline, const Event& event
 
 void DescribeRanks(Timeline& timeline) {
   std::map<GlobalRank, RankRow> rows;
+  std::set<GlobalRank> on_several;
   const auto row_of = [&](GlobalRank rank) -> RankRow& {
     RankRow& row = rows[rank];
     row.rank = rank;
@@ -440,6 +452,10 @@ void DescribeRanks(Timeline& timeline) {
     const auto rank = SubjectOf(timeline, event);
     if (!rank) continue;
     RankRow& row = row_of(*rank);
+    if (event.origin.host && event.origin.rank && event.origin.rank->value == *rank) {
+      if (!row.host) row.host = event.origin.host->value;
+      if (*row.host != event.origin.host->value) on_several.insert(*rank);
+    }
     // What the kernel says of a rank tells how it ended, not that it spoke.
     if (!IsOfKernel(event.what)) {
       if (!row.first_event) row.first_event = i;
@@ -468,6 +484,7 @@ void DescribeRanks(Timeline& timeline) {
     }
   for (auto& [rank, row] : rows) {
     if (row.final_state.empty()) row.final_state = "unknown";
+    if (on_several.contains(rank) || row.host == "localhost") row.host.reset();
     timeline.ranks.push_back(std::move(row));
   }
 }

@@ -68,6 +68,7 @@ struct ProcessRow {
 struct RankRow {
   GlobalRank rank;
   std::optional<std::uint32_t> process;
+  std::optional<std::string> host;  ///< that all its lines were said to come from
   std::optional<EventIndex> first_event, last_event;
   std::string last_collective;  ///< `ALLREDUCE #4410 (timed out)`, `AllReduce call 211`; empty: none seen
   std::string final_state;  ///< `timed out`, `exited with 1`, `killed by signal 9`, `raised ValueError`, `ended well`,

@@ -1,4 +1,7 @@
-// `[3] ` (mpiexec -l of MPICH and Intel), where a traceback shows that no list or counter is meant.
+// `[3] ` (mpiexec -l of MPICH and Intel), where a traceback, or what a dying program prints, shows that no list or
+// counter is meant.
+#include <array>
+
 #include "parsers/envelopes/front.h"
 #include "parsers/message_head.h"
 
@@ -12,7 +15,11 @@ bool PeelNumber(Front& front) {
   const auto rank = digits <= 6 ? Number<std::int32_t>(front.text.substr(1, digits)) : std::nullopt;
   if (!rank || front.text.substr(1 + digits, 2) != "] " || front.origin.rank || front.origin.local_rank) return false;
   const string_view rest = front.text.substr(digits + 3);
-  if (!rest.starts_with("Traceback (most") && !rest.starts_with("  File \"") && !IsExceptionHead(rest)) return false;
+  static constexpr std::array<string_view, 9> kHeads = {
+      "Traceback (most", "  File \"",         "Segmentation fault", "Program received signal SIG",
+      "forrtl: ",        "terminate called ", "  what():  ",        "*** Process received signal ***",
+      "Abort("};
+  if (!StartsWithAny(rest, kHeads) && !IsExceptionHead(rest)) return false;
   front.origin.rank =
       Known<GlobalRank>{{*rank}, Basis::kDerived, "number in brackets at the head of a traceback's lines"};
   front.AddWriter(front.text.substr(0, digits + 2));

@@ -7,14 +7,23 @@ namespace inquest {
 
 using std::string_view;
 
-/// `[1,3]<stdout>:`, `[1,3]<stdout>: `, `[3]<stderr>: `, `[1,3][node017:41234]<stderr>: `.
+/// `[1,3]<stdout>:`, `[1,3]<stdout>: `, `[3]<stderr>: `, `[1,3][node017:41234]<stderr>: `; PRRTE's with the name of its
+/// own job, `[prterun-node017-41200@1,3]<stderr>: `; SageMaker's, `[1,mpirank:3,algo-2]<stderr>:`.
 bool PeelMpirunTag(Front& front) {
+  constexpr std::size_t kLongest = 96;
   const std::size_t close = front.text.find(']');
-  if (close > 24 || !IsDigit(front.text[1])) return false;
-  const string_view ids = front.text.substr(1, close - 1);
-  const std::size_t comma = ids.find(',');
-  const auto rank = Number<std::int32_t>(comma == kNowhere ? ids : ids.substr(comma + 1));
-  string_view rest = front.text.substr(close + 1), host, pid;
+  if (close > kLongest) return false;
+  string_view ids = front.text.substr(1, close - 1), host, pid;
+  if (const std::size_t at = ids.find('@'); at != kNowhere && ids.starts_with("prterun-")) ids.remove_prefix(at + 1);
+  if (ids.empty() || !IsDigit(ids[0])) return false;
+  if (const std::size_t comma = ids.find(','); comma != kNowhere) ids.remove_prefix(comma + 1);
+  constexpr string_view kSageMaker = "mpirank:";
+  if (const std::size_t comma = ids.find(','); ids.starts_with(kSageMaker) && comma != kNowhere) {
+    host = ids.substr(comma + 1);
+    ids = ids.substr(kSageMaker.size(), comma - kSageMaker.size());
+  }
+  const auto rank = Number<std::int32_t>(ids);
+  string_view rest = front.text.substr(close + 1);
   if (const std::size_t end = rest.find(']'); rest.starts_with('[') && end != kNowhere) {
     const std::size_t colon = rest.find(':');
     if (colon < end) {

@@ -29,9 +29,13 @@ bool PeelTaskLabel(Front& front) {
   }
   const std::size_t digits = CountDigits(rest);
   const auto task = digits <= 6 ? Number<std::int32_t>(rest.substr(0, digits)) : std::nullopt;
-  if (!task || rest.substr(digits, 1) != ":" || (rest.size() > digits + 1 && rest[digits + 1] != ' ')) return false;
+  // HPE's MPT puts no blank behind it.
+  const string_view behind = rest.substr(std::min(digits + 1, rest.size()));
+  const bool of_mpt = behind.starts_with("MPT") || behind.starts_with("\tProcess ID: ");
+  if (!task || rest.substr(digits, 1) != ":" || (rest.size() > digits + 1 && rest[digits + 1] != ' ' && !of_mpt))
+    return false;
   const string_view label = front.text.substr(begin, front.text.find(':', begin) + 1 - begin);
-  rest = rest.substr(std::min(digits + 2, rest.size()));
+  rest = rest.substr(std::min(digits + (of_mpt ? 1 : 2), rest.size()));
   // A Rust backtrace numbers its frames in the same shape.
   if (rest.substr(0, rest.find(' ')).find("::") != kNowhere) return false;
   if (StartsList(rest)) return false;

@@ -72,10 +72,18 @@ class SrunTasks {
  public:
   bool Consume(const Record& record) {
     static const Pattern kTask(R"(srun: error: (\S+): tasks? ([\d,-]+): (.*)$)");
-    static const Pattern kEnds(R"(^srun: (?:\S+ \S+ )?(?:Terminating|Force Terminated|forcing job termination))");
+    static const Pattern kEnds(
+        R"(^srun: (?:\S+ \S+ )?(?:Terminating (?:job step |StepId=)?(\S*)|forcing job termination))");
     const auto match = kTask.Search(record.text);
     if (!match) {
-      if (ends_from_ == 0 && kEnds.Matches(record.text)) ends_from_ = held_.size();
+      const auto ends = kEnds.Search(record.text);
+      if (ends && (step_.empty() || step_ != ends->text(1))) {
+        const std::size_t begin = step_.empty() ? 0 : tail_;  // an earlier step's end is another story
+        for (std::size_t i = 0; i < held_.size(); ++i)
+          std::get<ProcessExit>(held_[i].first.what).first_observed = i >= begin;
+        step_ = ends->text(1).empty() ? "?" : std::string(ends->text(1));
+      }
+      tail_ = held_.size();
       return false;
     }
     const auto end = ReadTaskEnd(match->text(3));
@@ -100,13 +108,11 @@ class SrunTasks {
   void CountsDaemons() { are_daemons_ = true; }
 
   void Finish(EventSink& out) {
-    for (std::size_t i = 0; i < held_.size(); ++i) {
-      auto& [event, task] = held_[i];
+    for (auto& [event, task] : held_) {
       auto& exit = std::get<ProcessExit>(event.what);
-      exit.first_observed = i < ends_from_;
       if (several_on_a_host_ && !are_daemons_)
         exit.rank = GlobalRank{task};
-      else if (task_of_host_.size() == 1 && !are_daemons_)
+      else if (exit.host && !are_daemons_)
         exit.task = task;
       out.Add(std::move(event));
     }
@@ -118,7 +124,8 @@ class SrunTasks {
   std::map<std::string, int> task_of_host_;
   bool several_on_a_host_ = false;
   bool are_daemons_ = false;
-  std::size_t ends_from_ = 0;  ///< so many were told when srun said that it ends the rest because of them
+  std::string step_;      ///< of which srun said last that it ends the rest because of those that it had told
+  std::size_t tail_ = 0;  ///< exits before the last line that tells none
 };
 
 bool ConsumeSrun(const Record& record, EventSink& out) {
@@ -283,7 +290,7 @@ constexpr Sentence kSentences[] = {
      R"(^(?:\d+:)?(?:MPT ERROR|MPT|MPI): MPI_COMM_WORLD rank (\d+) has terminated without calling MPI_Finalize)", 1, 0,
      0},
     {"mvapich", "][error_sighandler] Caught error: ",
-     R"(^\[([\w.-]+):mpi_rank_(\d+)\]\[error_sighandler\] Caught error: .{1,80}\(signal (\d+)\))", 2, 0, 3, false, true,
+     R"(\[([\w.-]+):mpi_rank_(\d+)\]\[error_sighandler\] Caught error: .{1,80}\(signal (\d+)\))", 2, 0, 3, false, true,
      1},
     {"mvapich", "MPI process (rank: ",
      R"((?:^\[([\w.-]+):mpispawn_\d+\]\[\w+\] )?MPI process \(rank: (\d+), pid: (\d+)\) terminated with signal (\d+))",
@@ -316,10 +323,18 @@ constexpr Sentence kSentences[] = {
     // More than a million stands for a process that is not known.
     {"mpirun", "*** reported by process [",
      R"((?:^\[([\w.-]+):(\d+)\] |^)\*\*\* reported by process \[\d+,(\d{1,6})\])", 3, 2, 0, false, false, 1},
+    {"torchelastic", "torchelastic.worker.status.FAILED",
+     R"re("torchelastic\.worker\.status\.FAILED".*"global_rank": (\d+).*"worker_id": "(\d+)".*"hostname": "([^"]+)")re",
+     1, 2, 0, false, false, 3},
     {"vllm", " died unexpectedly, shutting down executor",
      R"(\bWorker proc VllmWorker-(?:TP)?(\d+) died unexpectedly, shutting down executor)", 1, 0, 0},
     {"vllm", "WorkerProc failed to start.", R"(\] WorkerProc failed to start\.$)", 0, 0, 0, false, false, 0, false,
      true},
+    {"psid", " with rank ", R"(Child with rank (\d+) exited on signal (\d+))", 1, 0, 2, false, true},
+    {"psid", " with rank ", R"(Child with rank (\d+) exited with status (\d+))", 1, 0, 2},
+    {"mpiexec", "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) died with signal (\d+))", 1, 0, 2, false,
+     true},
+    {"mpiexec", "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) exited with status (\d+))", 1, 0, 2},
     {"jsrun", "One or more process",
      R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
 };
@@ -549,10 +564,13 @@ constexpr std::string_view kMarks[] = {
     "Normal termination (return value ",
     "Abnormal termination (signal ",
     "One or more process",
+    "Child with rank ",
+    "mpiexec: Warning: task ",
     "application called MPI_Abort(",
     ": Fatal error in ",
     "MPICH ERROR [Rank ",
     "*** reported by process [",
+    "torchelastic.worker.status.FAILED",
     "WorkerProc failed to start.",
     " died unexpectedly, shutting down executor",
     " received signal SIG",

@@ -5,6 +5,7 @@
 // What looks like it: SIGABRT after a watchdog time-out and SIGTERM from the launcher are consequences; an exit code of
 // 1 says that somebody else printed the reason.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -15,11 +16,12 @@ namespace inquest {
 namespace {
 
 constexpr FindingRow kFindings[] = {
-    {"ended-by-sigsegv", "reported", "who signal"},   {"ended-by-sigill", "reported", "who signal"},
-    {"ended-by-sigfpe", "reported", "who signal"},    {"ended-by-sigbus", "reported", "who signal"},
-    {"ended-by-sigkill", "reported", "who signal"},   {"ended-by-sigabrt", "reported", "who signal"},
-    {"ended-by-sigint", "reported", "who signal"},    {"ended-by-sighup", "reported", "who signal"},
-    {"ended-by-sigterm", "reported", "who signal"},   {"all-ranks-killed", "reported", "who signal"},
+    {"ended-by-sigsegv", "reported", "who signal"},       {"ended-by-sigill", "reported", "who signal"},
+    {"ended-by-sigfpe", "reported", "who signal"},        {"ended-by-sigbus", "reported", "who signal"},
+    {"ended-by-sigkill", "reported", "who signal"},       {"ended-by-sigabrt", "first reported", "who signal"},
+    {"sigbus-of-program", "reported", "who signal"},      {"ended-by-itself", "first", "who how", {}, true},
+    {"ended-by-sigint", "reported", "who signal"},        {"ended-by-sighup", "reported", "who signal"},
+    {"ended-by-sigterm", "first reported", "who signal"}, {"all-ranks-killed", "reported", "who signal"},
     {"killed-in-teardown", "reported", "who signal"},
 };
 using Found = FoundIn<kFindings>;
@@ -41,6 +43,15 @@ const Meaning* MeaningOf(int signal) {
   const auto it =
       std::find_if(std::begin(kMeanings), std::end(kMeanings), [&](const Meaning& m) { return m.signal == signal; });
   return it == std::end(kMeanings) ? nullptr : it;
+}
+
+/// No Python and no framework of deep learning speaks: nothing here would share memory through /dev/shm.
+bool IsPlainProgram(const Timeline& timeline) {
+  constexpr std::array<std::string_view, 6> kOfFrameworks = {"python-traceback", "torchelastic", "framework", "nccl",
+                                                             "pytorch-watchdog", "pytorch-c10d"};
+  return std::ranges::none_of(timeline.inputs, [&](const InputSummary& input) {
+    return std::ranges::find_first_of(input.kinds, kOfFrameworks) != input.kinds.end();
+  });
 }
 
 /// So many of the ranks that the kernel cannot have meant, which kills one, or a container, and looks again: on several
@@ -76,8 +87,9 @@ bool IsOfAgent(const Timeline& timeline, const Event& killed) {
   if (exit.reporter != "torchelastic" || exit.signal != 9 || exit.first_observed || !killed.at) return false;
   return std::ranges::any_of(timeline.events, [&](const Event& event) {
     const auto* first = std::get_if<ProcessExit>(&event.what);
-    return first != nullptr && first->first_observed && first->reporter == exit.reporter && IsBadExit(event.what) &&
-           event.at && event.at->date == killed.at->date && killed.at->at - event.at->at >= kPatience;
+    return first != nullptr && first->reporter == exit.reporter && IsBadExit(event.what) &&
+           first->signal.value_or(0) != 15 && event.at && event.at->date == killed.at->date &&
+           killed.at->at - event.at->at >= kPatience;
   });
 }
 
@@ -95,6 +107,44 @@ bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& kill
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && *exit->signal != 15;
   });
+}
+
+/// Whether a launcher's record is of a process that nobody had told to end.
+bool EndedByItself(const ProcessExit& exit) {
+  constexpr int kShell = 128;
+  const auto is_told = [](int signal) { return signal == 1 || signal == 2 || signal == 9 || signal == 15; };
+  const int of_shell = exit.exit_code.value_or(0) - kShell;
+  return exit.first_observed && IsBadExit(exit) && !is_told(exit.signal.value_or(0)) && !is_told(of_shell);
+}
+
+/// The first to end by itself. Where the whole job was cancelled, or somebody stopped it before by the clocks, its
+/// processes may have ended in any way because of that.
+void AddOwnEnd(const Timeline& timeline, std::vector<Relation>& out) {
+  std::optional<EventIndex> own;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (exit != nullptr && EndedByItself(*exit) && (!own || timeline.Order(i, *own) == std::partial_ordering::less))
+      own = i;
+  }
+  if (!own) return;
+  const Event& end = timeline.events[*own];
+  const bool stopped = std::ranges::any_of(timeline.events, [&](const Event& event) {
+    const auto* stop = std::get_if<JobStopped>(&event.what);
+    if (stop == nullptr) return false;
+    const bool before = event.at && end.at && event.at->date == end.at->date && event.at->at < end.at->at;
+    const bool for_a_reason = stop->by == "slurm" && !stop->reason.empty() && stop->reason != "TASK FAILURE";
+    return before || stop->by == "keyboard" || for_a_reason || event.text.find("*** JOB ") != std::string::npos;
+  });
+  if (stopped) return;
+  const auto& exit = std::get<ProcessExit>(end.what);
+  const auto rank = RankOfExit(timeline, end);
+  Found found({"ended-by-itself", "first"});
+  found.citations.push_back(Cite(timeline, *own, "symptom"));
+  found.Say("who", rank ? RanksInWords({rank->value}) : "A process");
+  found.Say("how", exit.signal      ? fmt::format("by signal {}", *exit.signal)
+                   : exit.exit_code ? fmt::format("with {}", *exit.exit_code)
+                                    : "badly");
+  out.push_back(std::move(found));
 }
 
 std::vector<Relation> Run(const Evidence& evidence) {
@@ -124,6 +174,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
         (signal == 6 && timed_out))
       continue;
     Found found(meaning->held);
+    const bool is_first = std::ranges::any_of(events, first);
+    if (signal == 6 && is_first && IsPlainProgram(timeline)) found.Grade({"ended-by-sigabrt", "first"});
+    if (signal == 15 && is_first) found.Grade({"ended-by-sigterm", "first"});
+    if (signal == 7 && IsPlainProgram(timeline)) found.Grade({"sigbus-of-program", "reported"});
     found.times = events.size();
     std::vector<int> ranks;
     for (const EventIndex i : events) {
@@ -156,6 +210,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (signal == 15 && teardown) found.culprits.clear();
     out.push_back(std::move(found));
   }
+  AddOwnEnd(timeline, out);
   return out;
 }
 

@@ -138,6 +138,11 @@ TEST_CASE("mpirun's tags", "[envelope]") {
       {"Sat Nov  3 21:14:05 2029[1,3]<stdout>:loss", "rank=3 at=2029-11-03T21:14:05 |loss"},
       {"[Sat Nov  3 21:14:05 2029][1,3]<stdout>: loss", "rank=3 at=2029-11-03T21:14:05 |loss"},
       {"2029-11-03T21:14:05.006Z: [1,3]<stdout>:loss", "rank=3 at=2029-11-03T21:14:05.006Z |loss"},
+      {"[1,mpirank:10,algo-2]<stdout>:loss", "rank=10 host=algo-2 |loss"},
+      {"[prterun-n1-123@1,5]<stderr>: loss", "rank=5 |loss"},
+      {"[5] forrtl: severe (174): SIGSEGV, segmentation fault occurred",
+       "rank=5 |forrtl: severe (174): SIGSEGV, segmentation fault occurred"},
+      {"[5] loss", "|[5] loss"},
       {"[1,3] loss", "|[1,3] loss"},
       {"[1,x]<stdout>:loss", "|[1,x]<stdout>:loss"},
   });

@@ -78,6 +78,11 @@ TEST_CASE("launchers: what MPI libraries and their daemons say of a rank", "[lau
       {"Application 4221648 exit codes: 134", "aprun: code=134 signal=6"},
       {"[WARN] PLE 0608 plexec One of MPI processes was aborted.(rank=7)(nid=0xff33000e)(CODE=1903,3028,256)",
        "plexec: rank=7"},
+      {"PSIlogger: Child with rank 31 exited on signal 11: Segmentation fault", "psid: rank=31 signal=11"},
+      {"mpiexec: Warning: task 3 died with signal 11 (Segmentation fault).", "mpiexec: rank=3 signal=11"},
+      {"srun: error: n17: task 3: Aborted\nsrun: Terminating job step 7.0\nsrun: Job step aborted\n"
+       "srun: error: n18: task 5: Aborted\nsrun: Terminating job step 8.0",
+       "srun: host=n17 task=3 signal=6; srun: host=n18 task=5 signal=6 first"},
       {"Exception: process 3 terminated with signal SIGKILL", "spawn: local=3 signal=9"},
       {"MPI Application rank 3 killed before MPI_Finalize() with signal 9", "platform-mpi: rank=3 signal=9"},
       {"MPI Application rank 0 exited before MPI_Finalize() with status 1", "platform-mpi: rank=0 code=1"},
@@ -124,7 +129,7 @@ TEST_CASE("launchers: tasks are ranks where one host has several", "[launchers]"
        "srun: rank=0 signal=15; srun: rank=1 signal=15; srun: rank=2 signal=15"},
       // One agent on each host: task 1 is not rank 1.
       {"srun: error: n17: task 0: Exited with exit code 1\nsrun: error: n18: task 1: Exited with exit code 1",
-       "srun: host=n17 code=1; srun: host=n18 code=1"},
+       "srun: host=n17 task=0 code=1; srun: host=n18 task=1 code=1"},
   });
 }
 

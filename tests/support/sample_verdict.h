@@ -70,6 +70,7 @@ inline Sample MakeSample() {
                            .bus_id = {}});
     t.ranks.push_back({.rank = GlobalRank{rank},
                        .process = static_cast<std::uint32_t>(rank),
+                       .host = {},
                        .first_event = {},
                        .last_event = {},
                        .last_collective = rank == 28 ? "ALLREDUCE #4409" : "ALLREDUCE #4410 (timed out)",
