@@ -1,7 +1,10 @@
 // `inquest evidence HOST PATH...`: one host's or GPU's case for a vendor.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
+
+#include <fmt/format.h>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -27,12 +30,17 @@ struct Gathered {
   }
 };
 
-/// By what was asked for, else by the file's name; a page where it has none that tells.
-std::string FormatOf(const EvidenceOptions& options) {
+/// By what was asked for, else by the file's name; a page where it has no ending. Nothing that another ending stands
+/// for is written.
+Result<std::string> FormatOf(const EvidenceOptions& options) {
   if (!options.format.empty()) return options.format;
-  if (options.output.empty() || options.output == "-") return "text";
-  const auto ends = [&](std::string_view suffix) { return options.output.ends_with(suffix); };
-  return ends(".json") ? "json" : ends(".txt") || ends(".text") ? "text" : "html";
+  if (options.output.empty() || options.output == "-") return std::string("text");
+  const std::string ending = std::filesystem::path(options.output).extension().string();
+  if (ending == ".json") return std::string("json");
+  if (ending == ".txt" || ending == ".text") return std::string("text");
+  if (ending.empty() || ending == ".html" || ending == ".htm") return std::string("html");
+  return Error{fmt::format("{}: no format of that ending", options.output),
+               "end the name with .html, .json or .txt, or say which by --format", ""};
 }
 
 void Render(const std::string& format, const EvidenceFile& file, const ReportContext& context, const Sink& sink) {
@@ -83,7 +91,9 @@ CommandResult RunEvidence(const Options& options) {
   const std::string& asked = options.arguments.front();
   const std::vector<std::string> paths(options.arguments.begin() + 1, options.arguments.end());
   const std::string& path = options.evidence.output;
-  const std::string format = FormatOf(options.evidence);
+  const Result<std::string> format_asked = FormatOf(options.evidence);
+  if (!format_asked) return CouldNotRun(format_asked.error());
+  const std::string& format = *format_asked;
   const bool to_file = !path.empty() && path != "-";
   const ReportFile out{.path = path,
                        .option = "--output",

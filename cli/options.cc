@@ -463,7 +463,7 @@ std::span<const Option> OptionTable() {
        "triage",
        Set<&Options::triage, &TriageOptions::output, AsText>},
       {"format", 'f', "FORMAT", EvidenceFormats,
-       "How to print it [of -o FILE by its name: .json, .txt, else html; text without]", "evidence",
+       "How to print it [of -o FILE by its name: .html, .json, .txt; text without]", "evidence",
        Set<&Options::evidence, &EvidenceOptions::format, AsText>},
       {"output",
        'o',

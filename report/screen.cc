@@ -5,12 +5,23 @@
 #include <limits>
 #include <tuple>
 
+#include "report/terminal.h"
+
 namespace inquest {
 namespace {
 
-constexpr int kScreen = 24;
+constexpr int kScreen = 24;  ///< rows
 
-int LinesOf(std::string_view text) { return static_cast<int>(std::ranges::count(text, '\n')); }
+/// Of a terminal: a command or a path is one line, so that it can be copied whole, and goes on in the next row.
+int RowsOf(std::string_view text, int width) {
+  int rows = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    rows += std::max(1, (Columns(Sanitize(line)) + width - 1) / width);
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return rows;
+}
 
 }  // namespace
 
@@ -40,9 +51,9 @@ std::vector<std::size_t> Screen::Places() const {
   for (const auto& [turn, part, item] : order) {
     if (out[part] != item) continue;  // one in front of it found none
     const bool first = item == 0;
-    const int lines = LinesOf(parts_[part].items[item].text) + (first ? HeadOf(part) : 0);
-    if (lines > left && turn > 0) continue;
-    left -= lines;
+    const int rows = RowsOf(parts_[part].items[item].text, NewPage().width()) + (first ? HeadOf(part) : 0);
+    if (rows > left && turn > 0) continue;
+    left -= rows;
     ++out[part];
   }
   return out;

@@ -697,7 +697,10 @@ void FillUnknown(const Timeline& timeline, const RuleBook& book, bool failed, Ve
   verdict.summary = failed ? "The job failed, and nothing given says why."
                            : "Nothing here says that the job failed, and nothing says that it ended well.";
   if (!symptoms.empty()) verdict.summary += " " + symptoms;
-  for (const Finding& finding : verdict.findings) AddEvidence(verdict, finding.citations);
+  // What nothing explains is what a reader would point at.
+  for (const bool explained : {false, true})
+    for (const Finding& finding : verdict.findings)
+      if (finding.explained_by.empty() != explained) AddEvidence(verdict, finding.citations);
   for (const Finding& finding : verdict.findings) AddUnique(verdict.collect_next, finding.collect);
   if (const Cause* cause = book.FindCause("unknown")) {
     verdict.title = cause->title;
@@ -827,8 +830,12 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   std::vector<const Finding*> symptoms;
   for (const Finding& finding : findings)
     if (finding.cause.empty()) symptoms.push_back(&finding);
-  std::stable_sort(symptoms.begin(), symptoms.end(), [](const Finding* a, const Finding* b) {
-    return a->citations.front().event < b->citations.front().event;
+  // A relation says more than the line that it stands on.
+  std::stable_sort(symptoms.begin(), symptoms.end(), [&](const Finding* a, const Finding* b) {
+    const SourcePos x = timeline.events[a->citations.front().event].where,
+                    y = timeline.events[b->citations.front().event].where;
+    const bool first = evidence.book.FindRule(a->rule) == nullptr, second = evidence.book.FindRule(b->rule) == nullptr;
+    return x != y ? x < y : first && !second;
   });
   order.insert(order.end(), symptoms.begin(), symptoms.end());
   for (const Finding* finding : order) verdict.findings.push_back(*finding);
@@ -854,8 +861,13 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
     FillFromTop(timeline, evidence.book, verdict.findings.front(), Rivals(causes), verdict);
   else
     FillUnknown(timeline, evidence.book, failed, verdict);
+  // What a consequence explains is none of the candidates that are left.
+  const auto is_consequence = [&](const Finding* finding) {
+    return std::ranges::any_of(findings,
+                               [&](const Finding& by) { return by.cause.empty() && by.rule == finding->explained_by; });
+  };
   std::vector<const Finding*> others = causes;
-  others.insert(others.end(), aside.begin(), aside.end());
+  std::ranges::copy_if(aside, std::back_inserter(others), std::not_fn(is_consequence));
   verdict.alternatives =
       AlternativesOf(others, verdict.cause, verdict.outcome == Outcome::kFailed ? verdict.confidence : 1);
   return verdict;
@@ -987,6 +999,7 @@ Verdict DecideWhole(const Evidence& evidence) {
   const Facts facts = FactsOf(evidence, verdict);
   for (Remedy& remedy : std::exchange(verdict.remedies, {}))
     AddUnique(verdict.remedies, {Filled(Under(verdict.job.environment, std::move(remedy)), facts)});
+  for (std::string& item : verdict.collect_next) item = FilledWords(std::move(item), facts);
   if (const auto hosts = facts.find("host"); verdict.retry == "elsewhere" && hosts != facts.end())
     verdict.exclude_hosts = hosts->second;
   return verdict;

@@ -126,6 +126,19 @@ std::string ShellWord(std::string_view text) {
   return out + "'";
 }
 
+std::string FilledWords(std::string text, const Facts& facts) {
+  for (const auto& [name, values] : facts) {
+    if (values.size() != 1) continue;
+    const std::string place = fmt::format("<{}>", name);
+    for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place, at)) {
+      const std::string word = ShellWord(values.front());  // it may be pasted into a shell
+      text.replace(at, place.size(), word);
+      at += word.size();
+    }
+  }
+  return text;
+}
+
 Remedy Filled(Remedy remedy, const Facts& facts) {
   const bool shell = remedy.kind == Remedy::Kind::kShell;
   if (remedy.run_on == Remedy::Where::kHost && !remedy.command.empty())

@@ -64,6 +64,8 @@ using Facts = std::map<std::string_view, std::vector<std::string>>;
 /// The command with its places filled, quoted for bash where it is a shell's. What is not known is a variable without
 /// which bash refuses to run it, and stands in `needs`.
 Remedy Filled(Remedy remedy, const Facts& facts);
+/// `<job>`, `<pid>` and their like in what is to be collected, where one is known for certain.
+std::string FilledWords(std::string text, const Facts& facts);
 /// One word of a shell's line, whatever stands in it.
 std::string ShellWord(std::string_view text);
 

@@ -182,6 +182,11 @@ class EvidenceTest(unittest.TestCase):
             self.assertTrue(out.read_text().startswith(begins), name)
             self.assertEqual((WRITTEN, "", ""), run("node08", self.case, "-o", out))
         self.assertEqual(run("-f", "json", "node08", self.case)[1], (self.folder / "case.json").read_text())
+        status, _, err = run("node08", self.case, "-o", self.folder / "case.md")
+        self.assertEqual(COULD_NOT_RUN, status)
+        self.assertIn("end the name with .html, .json or .txt", err)
+        self.assertFalse((self.folder / "case.md").exists())
+        self.assertEqual(WRITTEN, run("node08", self.case, "-f", "text", "-o", self.folder / "case.md")[0])
         log = self.case / "node08-dmesg.txt"
         before = log.read_bytes()
         status, _, err = run("node08", self.case, "-o", log)
