@@ -177,7 +177,7 @@ bool StandsInPythonWarning(const Timeline& timeline, EventIndex index) {
 /// A line of a library that moves data between processes.
 bool IsOfTransport(std::string_view text) {
   static const Pattern kSpeaker(
-      R"(\bUCX\s+(?:FATAL|ERROR|WARN|DIAG)\b|\[\S+:\d+:\d+:\d+\]\s+\w+\.c:\d+\s|\blibfabric:|\bNET/(?:IB|OFI|Socket|Plugin)\b|\b(?:ibv|rdma|fi)_\w+\b|\bmlx\d_?\w*:)");
+      R"(\bUCX\s+(?:FATAL|ERROR|WARN|DIAG)\b|\[\S+:\d+:\d+:\d+\]\s+\w+\.c:\d+\s|\blibfabric:|\bNET/(?:IB|OFI|Socket|Plugin)\b|\b(?:ibv|rdma|fi)_\w+\b|\b(?:pml|btl|mtl|osc|coll)_\w+\.c:\d+|\bmlx\d_?\w*:)");
   return kSpeaker.Matches(text);
 }
 
