@@ -126,6 +126,8 @@ bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by,
   if (Is(book, what, "absence") && what.strength != Strength::kDecisive && KillsARank(book, by)) {
     // The absence begins before the time-out that shows it; a death counts if it is not later than that time-out.
     const auto death = FirstEvent(by), shown = FirstTimeOut(timeline);
+    // A line of a wait that was given up shows it itself.
+    if (death && !shown && book.FindRule(what.rule) != nullptr) return order != std::partial_ordering::greater;
     return !death || !shown ||
            (from_below ? ClockOrder(timeline, *death, *shown) : timeline.Order(*death, *shown)) !=
                std::partial_ordering::greater;
@@ -558,7 +560,9 @@ void FillFromTop(const Timeline& timeline, const RuleBook& book, const Finding& 
         verdict.collective->ranks_absent = finding.collective->ranks_absent;
         break;
       }
-  if (!names_any && IsOwnDoing(timeline, book, verdict.findings, top.cause))
+  // Who failed first of what the network did says at least between whom.
+  const bool of_network = LayerOf(book, top) == "network" && top.culprits.empty();
+  if (!names_any && (of_network || IsOwnDoing(timeline, book, verdict.findings, top.cause)))
     if (std::vector<Culprit> only = OnlyFailed(timeline, verdict.collective); !only.empty())
       verdict.culprits = std::move(only);
   AddEvidence(verdict, top.citations);

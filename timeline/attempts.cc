@@ -25,11 +25,18 @@ constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
 
+/// PyTorch's watchdog throws where nobody catches it, which ends its process.
+bool EndsByItsWatchdog(const Event& event) {
+  return std::holds_alternative<WorkTimedOut>(event.what) &&
+         event.text.find("thread terminated with exception") != std::string::npos;
+}
+
 /// A process that nobody else started ended here, as far as its own line tells.
 bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
   return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) ||
-         std::holds_alternative<JobStopped>(event.what) || (IsBadExit(event.what) && !EndsATask(event.what));
+         std::holds_alternative<JobStopped>(event.what) || (IsBadExit(event.what) && !EndsATask(event.what)) ||
+         EndsByItsWatchdog(event);
 }
 
 bool IsGoodExit(const What& what) {
