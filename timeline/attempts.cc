@@ -25,7 +25,8 @@ constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
 
-/// PyTorch's watchdog throws where nobody catches it, which ends its process.
+/// PyTorch's watchdog throws where nobody catches it, which ends its process; one rank's, behind which others print on
+/// for long.
 bool EndsByItsWatchdog(const Event& event) {
   return std::holds_alternative<WorkTimedOut>(event.what) &&
          event.text.find("thread terminated with exception") != std::string::npos;
@@ -35,8 +36,7 @@ bool EndsByItsWatchdog(const Event& event) {
 bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
   return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) ||
-         std::holds_alternative<JobStopped>(event.what) || (IsBadExit(event.what) && !EndsATask(event.what)) ||
-         EndsByItsWatchdog(event);
+         std::holds_alternative<JobStopped>(event.what) || (IsBadExit(event.what) && !EndsATask(event.what));
 }
 
 bool IsGoodExit(const What& what) {
@@ -168,10 +168,10 @@ class Reader {
     lived_since_boundary_ = false;
   }
 
-  void Started(EventIndex event, std::string_view key) {
+  void Started(EventIndex event, std::string_view key, bool by_launcher = false) {
     Settle(event);
     const bool again = seen_.contains(key);
-    if (over_ == Over::kJob || (over_ == Over::kProcess && again))
+    if (over_ == Over::kJob || ((over_ == Over::kProcess || (rank_ended_ && by_launcher)) && again))
       Open({timeline_.events[event].where, event, over_ == Over::kJob});
     seen_.insert(key);
   }
@@ -227,6 +227,8 @@ class Reader {
     deaths_.push_back(timeline_.events[event].where);
     over_ = job ? Over::kJob : std::max(over_, Over::kProcess);
   }
+
+  void RankEnded() { rank_ended_ = true; }
 
   void Lived(EventIndex event) {
     Settle(event);
@@ -287,6 +289,7 @@ class Reader {
     boundaries_.push_back(boundary);
     opened_at_ = boundary.at.line;
     over_ = Over::kNo;
+    rank_ended_ = false;
     by_first_lines_.reset();
     seen_.clear();
     lived_since_boundary_ = false;
@@ -299,6 +302,7 @@ class Reader {
   std::map<std::int64_t, std::pair<SourcePos, SourcePos>> lives_;  ///< by pid: its first line and its last
   std::set<std::string_view> seen_;
   Over over_ = Over::kNo;
+  bool rank_ended_ = false;  ///< by its watchdog
   struct Head {
     std::string shape;
     std::uint64_t line = 0;
@@ -399,13 +403,14 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       if (snapshot && !snapshot_open) reader.Started(i, "nvidia-smi");
       snapshot_open = snapshot || (snapshot_open && !IsOfJob(event));
       for (; next != told.end() && next->event == i; ++next) {
-        if (next->what == Told::What::kStart) reader.Started(i, next->kind);
+        if (next->what == Told::What::kStart) reader.Started(i, next->kind, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
         if (next->what == Told::What::kEnding && next->kind == "scheduler") reader.Ended(i, true);
         if (next->what == Told::What::kWork) reader.Worked();
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
       }
+      if (EndsByItsWatchdog(event)) reader.RankEnded();
       if (ends_program(event)) reader.Ended(i, IsSchedulersStop(event.what));
       if (IsOfJob(event) && !std::holds_alternative<LogMessage>(event.what)) reader.Lived(i);
     }
