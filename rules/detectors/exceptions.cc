@@ -120,9 +120,25 @@ bool InLauncher(const ExceptionRaised& raised) {
   return std::any_of(raised.stack.begin(), raised.stack.end(), launcher) || launcher(raised.frame);
 }
 
+/// One process says so again and again: it died of none but perhaps the last.
+bool IsRaisedAgain(const Timeline& timeline, EventIndex index) {
+  constexpr int kOften = 3;
+  const Event& event = timeline.events[index];
+  const auto& raised = std::get<ExceptionRaised>(event.what);
+  if (!event.origin.pid || !TellsApart(*event.origin.pid)) return false;
+  int times = 0;
+  for (const Event& other : timeline.events)
+    if (const auto* again = std::get_if<ExceptionRaised>(&other.what);
+        again != nullptr && other.where.input == event.where.input && other.origin.pid == event.origin.pid &&
+        other.where != event.where && again->type == raised.type && again->frame == raised.frame)
+      ++times;
+  return times + 1 >= kOften;
+}
+
 /// The same writer went on working, or the job did and nothing in it failed: somebody caught it and logged it.
 bool Caught(const Evidence& evidence, EventIndex index) {
   const Timeline& timeline = evidence.timeline;
+  if (IsRaisedAgain(timeline, index)) return true;
   if (!evidence.course.failed() && evidence.course.WentOn(index)) return true;
   int later = 0;
   for (const PhaseSeen& phase : evidence.phases)
