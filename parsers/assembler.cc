@@ -46,8 +46,9 @@ std::optional<LocalRank> LocalRankInPath(std::string_view path) {
   if (folder == std::string_view::npos) return std::nullopt;
   const std::string_view parent = path.substr(0, folder).substr(path.substr(0, folder).rfind('/') + 1);
   int rank = 0;
-  const bool whole = std::from_chars(path.data() + folder + 1, path.data() + file, rank).ptr == path.data() + file;
-  if (!whole || !parent.starts_with("attempt_") || !IsRank(rank)) return std::nullopt;
+  const auto [end, error] = std::from_chars(path.data() + folder + 1, path.data() + file, rank);
+  if (error != std::errc() || end != path.data() + file || !parent.starts_with("attempt_") || !IsRank(rank))
+    return std::nullopt;
   return LocalRank{rank};
 }
 

@@ -625,17 +625,15 @@ std::pair<std::optional<int>, std::optional<int>> HowItEnded(const ProcessExit& 
   return {exit.exit_code, exit.signal};
 }
 
-/// Which of two ends was first: by clock, or by a launcher that tells of each as it comes.
-std::partial_ordering EndOrder(const Timeline& timeline, EventIndex a, EventIndex b) {
+/// Which of two ends was first: by clock, or by a launcher that tells of each as it comes. `stops`: where a scheduler
+/// said that it ends the job or a step.
+std::partial_ordering EndOrder(const Timeline& timeline, const std::set<SourcePos>& stops, EventIndex a, EventIndex b) {
   const Event &x = timeline.events[a], &y = timeline.events[b];
   if (x.at && y.at) return timeline.Order(a, b);
   if (!EndsATask(x.what) || !EndsATask(y.what) || x.where.input != y.where.input)
     return std::partial_ordering::unordered;
-  const auto& [first, last] = std::minmax(x.where.line, y.where.line);
-  const bool stopped_between = std::ranges::any_of(timeline.events, [&](const Event& event) {
-    return event.where.input == x.where.input && first < event.where.line && event.where.line < last &&
-           IsSchedulersStop(event.what);
-  });
+  const auto stop = stops.upper_bound(std::min(x.where, y.where));
+  const bool stopped_between = stop != stops.end() && *stop < std::max(x.where, y.where);
   // Of many that end alike the order in which srun hears of them says nothing, unless the step was ended because of
   // some.
   if (!stopped_between && HowItEnded(std::get<ProcessExit>(x.what)) == HowItEnded(std::get<ProcessExit>(y.what)))
@@ -663,6 +661,7 @@ std::optional<int> LeftBeforeTheStop(const Timeline& timeline) {
 /// Who ended badly first, by a launcher's word: where nothing says why, that is the rank whose own log would.
 std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
   constexpr int kTerm = 15;
+  constexpr std::size_t kMostHeld = 512;  ///< against one another; of more nobody was first
   if (const auto left = LeftBeforeTheStop(timeline))
     return {BlameRank(timeline, GlobalRank{*left}, "the only one that the end of the step did not have to stop")};
   std::map<int, std::pair<EventIndex, bool>>
@@ -676,15 +675,18 @@ std::vector<Culprit> FirstToEnd(const Timeline& timeline) {
     known.second = known.second || exit->first_observed;
   }
   const bool told = std::ranges::any_of(ended, [](const auto& end) { return end.second.second; });
+  if (told) std::erase_if(ended, [](const auto& end) { return !end.second.second; });  // of each agent the first
+  if (ended.size() > kMostHeld) return {};
+  std::set<SourcePos> stops;
+  for (const Event& event : timeline.events)
+    if (IsSchedulersStop(event.what)) stops.insert(event.where);
   std::vector<Culprit> out;
   for (const auto& [rank, end] : ended) {
     const EventIndex own = end.first;  // Clang 14 takes no structured binding into a lambda
     const auto earlier = [&](const auto& other) {
-      return (!told || other.second.second) &&
-             EndOrder(timeline, other.second.first, own) == std::partial_ordering::less;
+      return EndOrder(timeline, stops, other.second.first, own) == std::partial_ordering::less;
     };
-    // Each agent tells the first of its own.
-    if ((!told || end.second) && std::ranges::none_of(ended, earlier))
+    if (std::ranges::none_of(ended, earlier))
       out.push_back(BlameRank(timeline, GlobalRank{rank}, "ended badly first, and nothing given says why"));
   }
   // All of them: nobody was first.

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -121,24 +124,32 @@ bool InLauncher(const ExceptionRaised& raised) {
 }
 
 /// One process says so again and again: it died of none but perhaps the last.
-bool IsRaisedAgain(const Timeline& timeline, EventIndex index) {
-  constexpr int kOften = 3;
-  const Event& event = timeline.events[index];
-  const auto& raised = std::get<ExceptionRaised>(event.what);
-  if (!event.origin.pid || !TellsApart(*event.origin.pid)) return false;
-  int times = 0;
-  for (const Event& other : timeline.events)
-    if (const auto* again = std::get_if<ExceptionRaised>(&other.what);
-        again != nullptr && other.where.input == event.where.input && other.origin.pid == event.origin.pid &&
-        other.where != event.where && again->type == raised.type && again->frame == raised.frame)
-      ++times;
-  return times + 1 >= kOften;
-}
+class Repeated {
+ public:
+  explicit Repeated(const Timeline& timeline) {
+    for (const Event& event : timeline.events)
+      if (const auto key = KeyOf(event)) ++times_[*key];
+  }
+  bool Is(const Event& event) const {
+    constexpr int kOften = 3;
+    const auto key = KeyOf(event);
+    const auto known = key ? times_.find(*key) : times_.end();
+    return known != times_.end() && known->second >= kOften;
+  }
+
+ private:
+  using Key = std::tuple<std::uint32_t, std::int64_t, std::string_view, std::string_view>;
+  static std::optional<Key> KeyOf(const Event& event) {
+    const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+    if (raised == nullptr || !event.origin.pid || !TellsApart(*event.origin.pid)) return std::nullopt;
+    return Key(event.where.input, *event.origin.pid, raised->type, raised->frame);
+  }
+  std::map<Key, int> times_;
+};
 
 /// The same writer went on working, or the job did and nothing in it failed: somebody caught it and logged it.
 bool Caught(const Evidence& evidence, EventIndex index) {
   const Timeline& timeline = evidence.timeline;
-  if (IsRaisedAgain(timeline, index)) return true;
   if (!evidence.course.failed() && evidence.course.WentOn(index)) return true;
   int later = 0;
   for (const PhaseSeen& phase : evidence.phases)
@@ -237,6 +248,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom),
                           signatures = Messages(evidence, Rule::Kind::kSignature);
   const std::vector<bool> strong = Messages(evidence, Rule::Kind::kSignature, Strength::kSupporting);
+  const Repeated repeated(timeline);
   std::vector<Relation> out;
   std::map<std::string, std::size_t> seen;  ///< its finding
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -260,8 +272,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     const auto tells = [&](const std::vector<bool>& rules) {
       return MessageIs(rules, timeline, i) || (end != i && MessageIs(rules, timeline, end));
     };
-    const bool named =
-        tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) || Caught(evidence, i);
+    const bool named = tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) ||
+                       repeated.Is(timeline.events[i]) || Caught(evidence, i);
     // A signature says it better, but for a hint; a thread's end is not its process'; one line without its stack may
     // have been caught; Ray's quotes another.
     const bool doubtful = tells(signatures) || raised->stack.empty() || EndsAThread(*raised) ||

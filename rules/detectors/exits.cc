@@ -81,16 +81,30 @@ bool AreOfTeardown(const Timeline& timeline, const std::vector<EventIndex>& kill
 /// What an agent of torchelastic's does to a worker that outlives the SIGTERM which followed the first failure: it
 /// waits for 30 s, sends SIGKILL, and lists that worker with the others. A worker that the kernel kills is seen at the
 /// agent's next look, seconds behind what died of it.
-bool IsOfAgent(const Timeline& timeline, const Event& killed) {
+bool IsOfAgent(const Event& killed, const std::vector<Timestamp>& failed) {
   constexpr std::chrono::seconds kPatience(25);
   const auto& exit = std::get<ProcessExit>(killed.what);
   if (exit.reporter != "torchelastic" || exit.signal != 9 || exit.first_observed || !killed.at) return false;
-  return std::ranges::any_of(timeline.events, [&](const Event& event) {
-    const auto* first = std::get_if<ProcessExit>(&event.what);
-    return first != nullptr && first->reporter == exit.reporter && IsBadExit(event.what) &&
-           first->signal.value_or(0) != 15 && event.at && event.at->date == killed.at->date &&
-           killed.at->at - event.at->at >= kPatience;
+  return std::ranges::any_of(failed, [&](const Timestamp& first) {
+    return first.date == killed.at->date && killed.at->at - first.at >= kPatience;
   });
+}
+
+/// When torchelastic saw its first worker fail, by each kind of date.
+std::vector<Timestamp> FirstFailures(const Timeline& timeline) {
+  std::vector<Timestamp> out;
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || exit->reporter != "torchelastic" || !IsBadExit(event.what) || exit->signal == 15 ||
+        !event.at)
+      continue;
+    const auto known = std::ranges::find(out, event.at->date, &Timestamp::date);
+    if (known == out.end())
+      out.push_back(*event.at);
+    else if (event.at->at < known->at)
+      *known = *event.at;
+  }
+  return out;
 }
 
 /// Whether an MPI library's launcher killed these because another rank of its had crashed: in what order it tells of
@@ -167,6 +181,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (auto& [signal, events] : by_signal)
     if (std::ranges::any_of(events, first))
       std::erase_if(events, [&](EventIndex i) { return EndsATask(timeline.events[i].what) && !first(i); });
+  const std::vector<Timestamp> failures = FirstFailures(timeline);
   std::vector<Relation> out;
   for (const auto& [signal, events] : by_signal) {
     const Meaning* meaning = MeaningOf(signal);
@@ -205,7 +220,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (signal == 9 && AreAll(timeline, ranks)) by_launcher({"all-ranks-killed", "reported"});
     const bool teardown =
         AreOfTeardown(timeline, events) || (signal == 9 && AreOfLauncher(timeline, events)) ||
-        std::ranges::all_of(events, [&](EventIndex i) { return IsOfAgent(timeline, timeline.events[i]); });
+        std::ranges::all_of(events, [&](EventIndex i) { return IsOfAgent(timeline.events[i], failures); });
     if (signal == 9 && teardown) by_launcher({"killed-in-teardown", "reported"});
     if (signal == 15 && teardown) found.culprits.clear();
     out.push_back(std::move(found));

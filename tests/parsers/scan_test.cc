@@ -415,9 +415,11 @@ TEST_CASE("scan: the rank that a file's name gives", "[scan]") {
   const struct {
     const char* name;
     int rank;
-  } rows[] = {{"rank3.log", 3},        {"job_rank-03.err", 3}, {"stderr.rank7", 7}, {"rank_12.txt", 12},
-              {"a/rank3/out.log", -1}, {"rank.log", -1},       {"rank3x.log", -1},  {"rank3_of_rank8.log", -1},
-              {"local_rank3.log", -1}, {"crank3.log", -1},     {"out.log", -1}};
+  } rows[] = {{"rank3.log", 3},        {"job_rank-03.err", 3}, {"stderr.rank7", 7},   {"rank_12.txt", 12},
+              {"a/rank3/out.log", -1}, {"rank.log", -1},       {"rank3x.log", -1},    {"rank3_of_rank8.log", -1},
+              {"local_rank3.log", -1}, {"crank3.log", -1},     {"out.log", -1},       {"rsl.error.0020", 20},
+              {"rsl.out.0020", 20},    {"workerlog.3", 3},     {"rsl.error.txt", -1}, {"workerlog.3x", -1},
+              {"1/rank.3/stderr", 3}};
   for (const auto& row : rows) {
     CAPTURE(row.name);
     const JobFolder folder(std::vector<SynthFile>{
@@ -430,6 +432,27 @@ TEST_CASE("scan: the rank that a file's name gives", "[scan]") {
     const auto& rank = sink.events[0].origin.rank;
     CHECK((rank ? rank->value.value : -1) == row.rank);
     if (rank) CHECK(rank->basis == Basis::kFileName);
+  }
+}
+
+TEST_CASE("scan: the local rank that a folder of torchelastic's gives", "[scan]") {
+  const struct {
+    const char* name;
+    int local_rank;
+  } rows[] = {{"none_x1y2/attempt_0/3/stderr.log", 3}, {"none_x1y2/attempt_1/12/stdout.log", 12},
+              {"none_x1y2/3/stderr.log", -1},          {"attempt_0/x3/stderr.log", -1},
+              {"attempt_0/3/other.log", -1},           {"attempt_0/99999999999/stderr.log", -1}};
+  for (const auto& row : rows) {
+    CAPTURE(row.name);
+    const JobFolder folder(std::vector<SynthFile>{
+        {row.name, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"}});
+    const auto inputs = ListInputs({folder.path()});
+    REQUIRE(inputs);
+    CollectingSink sink;
+    REQUIRE(ScanInputs(*inputs, BuiltInSieve(), {.threads = 1}, sink));
+    REQUIRE_FALSE(sink.events.empty());
+    const auto& rank = sink.events[0].origin.local_rank;
+    CHECK((rank ? rank->value : -1) == row.local_rank);
   }
 }
 

@@ -60,6 +60,12 @@ TEST_CASE("remedy: what a case tells stands in the command, what it does not is 
   CHECK(Filled(option, facts).command == "--rdzv-endpoint=<MASTER>:29500");
 }
 
+TEST_CASE("remedy: what is to be collected names what is known for certain", "[unit][remedy]") {
+  const Facts facts = {{"job", {"88123"}}, {"pid", {"1", "2"}}, {"host", {"a; b"}}};
+  CHECK(FilledWords("sacct -j <job>; <job> of <host>, py-spy dump --pid <pid>, <other>", facts) ==
+        "sacct -j 88123; 88123 of 'a; b', py-spy dump --pid <pid>, <other>");
+}
+
 TEST_CASE("remedy: no value is more than a word to bash", "[unit][remedy]") {
   for (const char* value : {"node07; touch /tmp/x", "$(id)", "`id`", "a'b\"c", "a b", "~", "*", "=x", "\\", "#x",
                             "{a,b}", "!!", "${HOME}", "&&", "a\\'; id #"}) {
