@@ -65,7 +65,7 @@ void Pause(Clock::time_point since) {
 Worker::Worker(int socket) : socket_(socket) {}
 
 void Worker::Threw(const std::string& what) {
-  Send(WorkFailed{step_.load(), what, {}});
+  Send(WorkFailed{{phase_.load(), iteration_.load()}, what, {}});
   SleepForever();  // as in Fail
 }
 
@@ -112,7 +112,8 @@ void Worker::Iterate(int iteration) {
 /// One step: what a test wants to go wrong, the engine's part, what the supervisor wants to know.
 void Worker::Do(const Step& step) {
   Inject(step);
-  step_ = step;
+  phase_ = step.phase;
+  iteration_ = step.iteration;
   Send(Began{step});
   Session& session = *session_.load();
   const Clock::time_point begin = Clock::now();

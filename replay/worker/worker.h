@@ -49,7 +49,9 @@ class Worker final : private Store {
   bool leave_ = false;
 
   std::atomic<Session*> session_ = nullptr;
-  std::atomic<Step> step_ = Step{Phase::kSpawned, 0};
+  /// The last step that was begun. Read by a thread that threw: two numbers that may be of two steps do no harm.
+  std::atomic<Phase> phase_ = Phase::kSpawned;
+  std::atomic<int> iteration_ = 0;
   std::atomic<std::chrono::milliseconds> heartbeat_ = std::chrono::milliseconds(100);
   StartWork work_;  ///< of the main thread: start_, with the faults' call
   std::chrono::steady_clock::time_point enqueued_;
