@@ -307,6 +307,8 @@ class Rows {
     Seen& seen = seen_[shape];
     if (!number || (!letter && shape.size() < 8 && columns < kColumns) || seen.text == event.text) return false;
     seen.text = event.text;
+    // A list of settings: `gradient_clipping ............ 1.0`.
+    if (event.text.find(" .....") != std::string::npos) return false;
     return ++seen.times > 2;
   }
 

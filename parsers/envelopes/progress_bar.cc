@@ -19,7 +19,9 @@ bool PeelBar(Front& front) {
       !IsDigit(front.text[std::min(bar + 2, front.text.size() - 1)]))
     return false;
   const string_view rest = front.text.substr(close + 1);
-  if (!LooksLikeLog(rest) && !StartsWithTag(rest)) return false;
+  // A bar ends in its bracket; what its own writer puts behind stands apart from it.
+  const bool touches = string_view(" ,:").find(rest[0]) == kNowhere;
+  if (!touches && !LooksLikeLog(rest) && !StartsWithTag(rest)) return false;
   front.bar = front.text.substr(0, close + 1);
   front.bar_origin = front.origin;
   front.text = rest;

@@ -2,6 +2,8 @@
 // Format:  "Traceback (most recent call last)", frames, the exception's line; chains of them; faulthandler's dumps
 //              File "train.py", line 84, in main
 //            torch.OutOfMemoryError: CUDA out of memory. Tried to allocate ...
+//          IPython's (core/ultratb.py): `KeyError          Traceback (most recent call last)`, frames of its own form,
+//          `KeyError: 'x'`; an exception without a message ends in `KeyboardInterrupt: `.
 // Clock:   none of its own.        Not read: lines of a message behind its first; source lines between frames.
 // The exception's line is found by its mark; one of another name, only where it stands right below the last frame.
 // An exception is held back until it is known whether another one of its chain follows, so its event can come behind
@@ -38,7 +40,8 @@ constexpr std::uint64_t kEndReach = 5, kTaggedEndReach = 100;
 constexpr std::string_view kIgnoredIn = "Exception ignored in", kIgnoredWhile = "Exception ignored while ";
 // So does uvicorn's word (protocols/http/*_impl.py, run_asgi) that a request failed: it answers 500 and serves on.
 constexpr std::string_view kRequestFailed = "Exception in ASGI application";
-constexpr std::uint64_t kIgnoredReach = 2;
+// Other processes print in between.
+constexpr std::uint64_t kIgnoredReach = 40;
 
 // What a logger or a launcher of unknown make puts in front of every line is no longer.
 constexpr std::size_t kLongestHead = 120;
@@ -177,6 +180,7 @@ struct OpenTraceback {
   bool headed = false;   // "Traceback" was seen; frames alone may be a stack that was printed on request
   std::string process;   // "Process Process-1:" stands above it
   std::string head;      // what stands in front of its lines
+  std::string type;      // IPython's: its head names the exception
   std::vector<std::string> stack;
   std::vector<SourcePos> places;  // of its frames
   std::string user_frame;
@@ -382,6 +386,14 @@ class TracebackParser final : public Parser {
       Open(record.where).headed = true;
       return true;
     }
+    static const Pattern kNotebook(R"(^([A-Za-z_]\w*) +Traceback \(most recent call last\)\s*$)");
+    if (const auto named = kNotebook.Search(record.text)) {
+      FlushPending(false, out);
+      OpenTraceback& open = Open(record.where);
+      open.headed = true;
+      open.type = named->text(1);
+      return true;
+    }
     const std::size_t at = record.text.rfind(kHead);
     // Text behind it: a traceback inside one line of JSON, or a log that quotes.
     if (at == std::string_view::npos ||
@@ -396,14 +408,16 @@ class TracebackParser final : public Parser {
   }
 
   OpenTraceback& Open(const SourcePos& where) {
+    const auto ignored = std::exchange(ignored_line_, std::nullopt);  // of one traceback
     if (open_.size() == kMostOpen) open_.erase(open_.begin());
     open_.push_back({.begin = where,
                      .last_line = where.line,
                      .quoted = false,
-                     .ignored = ignored_line_ && where.line <= *ignored_line_ + kIgnoredReach,
+                     .ignored = ignored && where.line <= *ignored + kIgnoredReach,
                      .headed = false,
                      .process = child_ && where.line == child_->second + 1 ? child_->first : std::string(),
                      .head = {},
+                     .type = {},
                      .stack = {},
                      .places = {},
                      .user_frame = {},
@@ -445,6 +459,15 @@ class TracebackParser final : public Parser {
     return own != nullptr ? *own : open_.back();
   }
 
+  /// The exception that IPython's head announced, whatever it is called.
+  std::optional<ExceptionLine> ReadAnnounced(std::string_view text) const {
+    if (open_.empty() || open_.back().type.empty() || !text.starts_with(open_.back().type)) return std::nullopt;
+    std::string_view message = text.substr(open_.back().type.size());
+    if (!message.starts_with(':')) return std::nullopt;
+    message.remove_prefix(std::min<std::size_t>(message.size(), message.starts_with(": ") ? 2 : 1));
+    return ExceptionLine{text.substr(0, open_.back().type.size()), message};
+  }
+
   // A type with its module, alone at the head of a line, is the end of a traceback whose beginning was cut: nothing
   // else prints that. One without is most likely the same, if it has a message.
   static bool IsAlone(std::string_view text, const ExceptionLine& line) {
@@ -459,6 +482,7 @@ class TracebackParser final : public Parser {
   // Tracebacks of several ranks may interleave in one stream: each line closes the youngest one that is open.
   bool ConsumeException(const Record& record, bool end_may_follow, EventSink& out) {
     auto line = ReadExceptionLine(record.text);
+    if (!line) line = ReadAnnounced(record.text);
     const std::uint64_t behind =
         end_may_follow && !open_.empty() && open_.back().headed ? record.where.line - open_.back().last_line : kReach;
     const std::uint64_t reach = record.origin.rank ? kTaggedEndReach : kEndReach;

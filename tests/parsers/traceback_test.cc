@@ -264,6 +264,16 @@ TEST_CASE("traceback: each rank has its own", "[traceback]") {
   CHECK(events[0].text == "ValueError: x");
 }
 
+TEST_CASE("traceback: IPython's names its exception in its head", "[traceback]") {
+  const std::string head = "                         Traceback (most recent call last)\n",
+                    cell = "Cell In[3], line 2\n      1 x = f()\n----> 2 assert x\n\n";
+  CHECK(ShowAll("AssertionError" + head + cell + "AssertionError: \n") == "AssertionError() at  of 0 from line 1");
+  CHECK(ShowAll("EmptyQueue" + head + cell + "EmptyQueue: \n") == "");  // no mark of an exception in its last line
+  CHECK(ShowAll("KeyError" + head + cell + "KeyError: 'x'\n") == "KeyError('x') at  of 0 from line 1");
+  // A word that stands at the head of a line of the code it shows.
+  CHECK(ShowAll("KeyError" + head + cell + "KeyErrors are rare\n") == "");
+}
+
 TEST_CASE("traceback: a deep stack keeps its inner frames", "[traceback]") {
   std::string text = "Traceback (most recent call last):\n";
   for (int i = 0; i < 200; ++i) text += "  File \"a.py\", line " + std::to_string(i) + ", in f\n";
