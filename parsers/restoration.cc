@@ -54,6 +54,15 @@ bool IsProcess(string_view word) {
   return digits(word.substr(host + 1, pid - host - 1)) && digits(word.substr(pid + 1)) && !digits(word.substr(0, host));
 }
 
+/// `[node07:41234] `, by which Open MPI, PMIx and UCX say who speaks.
+bool IsSpeaker(string_view text) {
+  const std::size_t colon = text.substr(0, 80).find(':'), close = text.substr(0, 96).find("] ");
+  if (!text.starts_with('[') || colon < 2 || colon == kNone || close == kNone || close < colon + 2) return false;
+  const string_view host = text.substr(1, colon - 1), pid = text.substr(colon + 1, close - colon - 1);
+  return std::all_of(pid.begin(), pid.end(), IsDigit) && !std::all_of(host.begin(), host.end(), IsDigit) &&
+         host.find_first_of(" []") == kNone;
+}
+
 /// Whether something that only begins a line begins this one.
 bool IsBeginning(string_view text) {
   static constexpr std::array<string_view, 19> kHeads = {"Traceback (most recent call last)",
@@ -77,7 +86,7 @@ bool IsBeginning(string_view text) {
                                                          "Root Cause"};
   for (const string_view head : kHeads)
     if (text.starts_with(head)) return true;
-  if (IsException(text) || IsC10Head(text)) return true;
+  if (IsException(text) || IsC10Head(text) || IsSpeaker(text)) return true;
   if (text.substr(0, 160).find(" NCCL ") != kNone && IsProcess(text.substr(0, text.find(' ')))) return true;
   // E0405 07:10:00.123000 41 torch/...
   return text.size() > 14 && string_view("EWIF").find(text[0]) != kNone &&
