@@ -169,7 +169,8 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
     if (finding.strength == Strength::kDecisive &&
         (IsOfKernel(what) || IsOfHost(what) || !evidence.course.LongOutlived(line->second)))
       continue;
-    const bool came_up = finding.strength == Strength::kHint && evidence.course.ServedAfter(line->second);
+    const bool came_up = finding.strength == Strength::kHint &&
+                         (evidence.course.ServedAfter(line->second) || evidence.course.LoopRanBehind(line->second));
     if (!IsOfKernel(what) && !IsOfHost(what) && (came_up || evidence.course.WentOn(line->second)))
       finding.explained_by = "work-went-on";
     else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second))

@@ -20,6 +20,7 @@ constexpr std::uint64_t kSoon = 4;
 constexpr std::uint64_t kLongAfter = 100;
 /// Behind what can have been no end: steps, and rows of numbers of any kind.
 constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
+constexpr std::chrono::minutes kLongLoop(2);  ///< what another process draws ends soon after
 constexpr std::size_t kMostBars = 4096;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
@@ -235,7 +236,6 @@ bool Course::ServedAfter(EventIndex event, std::size_t times) const {
 }
 
 bool Course::LoopWentOn(EventIndex event) const {
-  constexpr std::chrono::minutes kLong(2);  // what another process draws ends soon after
   if (died_) return false;
   if (ServedAfter(event, kStepsThatUndo) || static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows)
     return true;
@@ -245,9 +245,17 @@ bool Course::LoopWentOn(EventIndex event) const {
     return timeline_->events[before.event].where.input == input &&
            std::any_of(behind, loops_.end(), [&](const Bar& after) {
              return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
-                    after.elapsed >= before.elapsed + kLong && timeline_->events[after.event].where.input == input;
+                    after.elapsed >= before.elapsed + kLongLoop && timeline_->events[after.event].where.input == input;
            });
   });
+}
+
+bool Course::LoopRanBehind(EventIndex event) const {
+  return !died_ &&
+         std::any_of(std::ranges::upper_bound(loops_, event, {}, &Bar::event), loops_.end(), [&](const Bar& bar) {
+           return bar.count >= kStepsThatUndo && bar.elapsed >= kLongLoop &&
+                  timeline_->events[bar.event].where.input == timeline_->events[event].where.input;
+         });
 }
 
 std::span<const EventIndex> Course::CountedBehind(EventIndex event) const {

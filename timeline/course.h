@@ -71,6 +71,9 @@ class Course {
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
   /// A server came up behind it in its input, or answered.
   bool ServedAfter(EventIndex event, std::size_t times = 1) const;
+  /// Nobody died, and a bar behind it in its input counted for minutes by its own clock: what it warned of did
+  /// not come.
+  bool LoopRanBehind(EventIndex event) const;
   /// So much was done behind it, by those who had complained or for lack of anybody who died, that it cannot have been
   /// the end, whatever it says.
   bool LongOutlived(EventIndex event) const;

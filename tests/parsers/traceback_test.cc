@@ -56,6 +56,11 @@ TEST_CASE("traceback: what was ignored, warned of or answered ended nobody", "[t
   CHECK(ignored("ERROR:    Exception in ASGI application\n" + head + frame + "KeyError: 'x'\n") == "KeyError ignored");
   CHECK(ignored("ERROR:    Exception in ASGI application\n" + head + frame + "KeyError: 'x'\n" + link + head + frame +
                 "ValueError: y\n") == "KeyError ignored; ValueError ignored");
+  const std::string others(120, '\n');
+  CHECK(ignored("Exception ignored in: <function f at 0x7f>\n" + others.substr(0, 30) + head + frame +
+                "KeyError: 'x'\n" + head + frame + "ValueError: y\n") == "KeyError ignored; ValueError");
+  CHECK(ignored("Exception ignored in: <function f at 0x7f>\n" + others + head + frame + "KeyError: 'x'\n") ==
+        "KeyError");
   CHECK(ignored(head + frame + "KeyError: 'x'\n" + link + head + frame + "ValueError: y\n") == "KeyError; ValueError");
   const auto led = [&](const std::string& by) {
     return by + head + by + frame.substr(0, frame.find('\n') + 1) + by + "KeyError: 'x'\n";
