@@ -386,14 +386,7 @@ class TracebackParser final : public Parser {
       Open(record.where).headed = true;
       return true;
     }
-    static const Pattern kNotebook(R"(^([A-Za-z_]\w*) +Traceback \(most recent call last\)\s*$)");
-    if (const auto named = kNotebook.Search(record.text)) {
-      FlushPending(false, out);
-      OpenTraceback& open = Open(record.where);
-      open.headed = true;
-      open.type = named->text(1);
-      return true;
-    }
+    if (record.text.ends_with(kHead.substr(0, kHead.size() - 1)) && ConsumeNotebookHead(record, out)) return true;
     const std::size_t at = record.text.rfind(kHead);
     // Text behind it: a traceback inside one line of JSON, or a log that quotes.
     if (at == std::string_view::npos ||
@@ -404,6 +397,17 @@ class TracebackParser final : public Parser {
     open.headed = true;
     open.quoted = record.text.substr(0, at).ends_with("Original ");
     if (IsHead(record.text.substr(0, at))) open.head = record.text.substr(0, at);
+    return true;
+  }
+
+  bool ConsumeNotebookHead(const Record& record, EventSink& out) {
+    static const Pattern kNamed(R"(^([A-Za-z_]\w*) +Traceback)");
+    const auto named = kNamed.Search(record.text);
+    if (!named) return false;
+    FlushPending(false, out);
+    OpenTraceback& open = Open(record.where);
+    open.headed = true;
+    open.type = named->text(1);
     return true;
   }
 
