@@ -146,6 +146,31 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
   }
 }
 
+/// Some rank's status of the group is that of a wait in this number: it stands in it, or in front of it.
+bool StandsAt(const GroupRow& group, SeqId seq) {
+  return std::ranges::any_of(group.members, [&](const auto& member) {
+    const GroupRow::Member& rank = member.second;
+    return rank.last_enqueued && rank.last_completed && *rank.last_enqueued >= seq.value - 1 &&
+           *rank.last_completed < seq.value;
+  });
+}
+
+/// Where the lines that name the group of a wait are left out, and those of other ranks name but one, and stand where
+/// the wait does: it is that one.
+void NameByStatus(const Timeline& timeline, Rows& rows) {
+  std::optional<std::uint32_t> only;
+  for (std::uint32_t i = 0; i < timeline.groups.size(); ++i) {
+    if (timeline.groups[i].name.empty()) continue;
+    if (only) return;
+    only = i;
+  }
+  if (!only) return;
+  for (auto& [key, row] : rows)
+    if (timeline.groups[row.group].name.empty() && std::get<1>(key) && !rows.contains({*only, std::get<1>(key)}) &&
+        StandsAt(timeline.groups[*only], *std::get<1>(key)))
+      row.group = *only;
+}
+
 CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known<GlobalRank>& rank,
                                const WorkTimedOut& work) {
   CollectiveRow::Waiter waiter;
@@ -161,6 +186,41 @@ CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known
     waiter.enqueued_at->at -= std::chrono::milliseconds(*work.ran_ms);
   }
   return waiter;
+}
+
+/// Where no line of a wait is given, only those of the ranks that were told of one and dumped what they knew: who had
+/// enqueued more than had ended waits in the first that no rank had ended, and so does who gave the signal.
+void AddSignalled(const Timeline& timeline, Rows& rows, std::vector<Rows::key_type>& order) {
+  if (!rows.empty()) return;
+  std::map<SourcePos, EventIndex> signals;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i)
+    if (std::holds_alternative<DumpSignal>(timeline.events[i].what)) signals.emplace(timeline.events[i].where, i);
+  if (signals.empty()) return;
+  for (std::uint32_t i = 0; i < timeline.groups.size(); ++i) {
+    std::vector<std::pair<GlobalRank, const GroupRow::Member*>> told;
+    for (const auto& [rank, member] : timeline.groups[i].members)
+      if (member.status_event && member.last_enqueued && member.last_completed &&
+          signals.contains(timeline.events[*member.status_event].where))
+        told.push_back({rank, &member});
+    if (told.empty()) continue;
+    std::int64_t ended = -1;
+    for (const auto& [rank, member] : told) ended = std::max(ended, *member->last_completed);
+    CollectiveRow row;
+    row.group = i;
+    row.whole = false;
+    WorkTimedOut wait;
+    row.work.seq = wait.work.seq = SeqId{ended + 1};
+    std::map<GlobalRank, EventIndex> waiting;
+    for (const auto& [rank, member] : told)
+      if (*member->last_enqueued > ended) waiting.emplace(rank, *member->status_event);
+    if (waiting.empty()) continue;
+    for (const auto& [where, signal] : signals)
+      if (const auto from = std::get<DumpSignal>(timeline.events[signal].what).from) waiting.emplace(*from, signal);
+    for (const auto& [rank, event] : waiting)
+      row.waiters.push_back(WaiterOf(timeline.events[event], event, {.value = rank}, wait));
+    order.push_back({i, row.work.seq});
+    rows.emplace(order.back(), std::move(row));
+  }
 }
 
 /// The fields that most waiters printed; ties go to who timed out first.
@@ -214,6 +274,8 @@ void MatchWork(Timeline& timeline) {
     it->second.waiters.push_back(WaiterOf(timeline.events[i], i, rank, work));
   }
   JoinUnnamed(timeline, rows);
+  NameByStatus(timeline, rows);
+  AddSignalled(timeline, rows, order);
   for (const auto& key : order) {
     CollectiveRow& row = rows[key];
     if (row.waiters.empty()) continue;
@@ -222,7 +284,7 @@ void MatchWork(Timeline& timeline) {
     row.recorded = std::ranges::all_of(row.waiters, [&](const CollectiveRow::Waiter& waiter) {
       return std::holds_alternative<CallRecorded>(timeline.events[waiter.event].what);
     });
-    row.whole = !timeline.waits_left_out.MayHold(HashOfWait(std::get<1>(key))) &&
+    row.whole = row.whole && !timeline.waits_left_out.MayHold(HashOfWait(std::get<1>(key))) &&
                 !timeline.left_out.contains(HeartbeatLost::kKind);
     timeline.collectives.push_back(std::move(row));
   }
