@@ -45,7 +45,7 @@ CommandResult RunCollect(const Options& options) {
                          .tool_version = std::string(Version())};
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) request.environment.emplace_back(*entry);
   request.interrupted = Interrupted;
-  const CatchInterrupt guard;
+  CatchInterrupts();
   const auto collected = Collect(request);
   if (!collected) return CouldNotRun(collected.error());
   CommandResult result;

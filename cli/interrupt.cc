@@ -1,29 +1,27 @@
 // Ctrl-C: work that must end in order asks whether it came.
 #include "cli/interrupt.h"
 
+#include <signal.h>
+
 #include <atomic>
 
 namespace inquest {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<bool> interrupted = false;
 
 }  // namespace
 
-CatchInterrupt::CatchInterrupt() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (std::size_t i = 0; i < kSignals.size(); ++i) {
-    ::sigaction(kSignals[i], &action, &before_[i]);
+void CatchInterrupts() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {
+    }, before{};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    ::sigaction(signal, &action, &before);
     // nohup and scripts in the background have some ignored.
-    if (before_[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &before_[i], nullptr);
+    if (before.sa_handler == SIG_IGN) ::sigaction(signal, &before, nullptr);
   }
-}
-
-CatchInterrupt::~CatchInterrupt() {
-  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 bool Interrupted() { return interrupted; }

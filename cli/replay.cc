@@ -382,7 +382,7 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
   const RunSetup setup = SetupOf(*worker, inherited, witness);
-  const CatchInterrupt guard;
+  CatchInterrupts();
   Result<ReplayNodes> gathered = ReplayNodes::Gather(options.replay, launch, setup);
   if (!gathered) return CouldNotRun(gathered.error());
   // The other processes end when it does, which must be after the report is printed: launchers kill all once one has
@@ -477,7 +477,7 @@ CommandResult RunReplay(const Options& options) {
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
   witness.Begin();
-  const CatchInterrupt guard;
+  CatchInterrupts();
   const ProbeEngine probe = [&](const std::string& engine, const std::map<std::string, std::string>& of_engine) {
     return Probe(*worker, engine, of_engine);
   };

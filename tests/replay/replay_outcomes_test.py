@@ -1,10 +1,12 @@
 """What ends a replay from outside: no memory, signals to it and to its workers, limits, workers that say nothing or what
 nobody understands, links that drop one way. None of it accuses the operation, and nothing is left behind."""
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -299,6 +301,21 @@ def a_folder_for_temporary_files_that_is_none():
     assert replay.status == 0 or "TMPDIR" in replay.err, (replay.status, replay.err)
 
 
+@row
+def a_report_is_whole_though_an_interrupt_comes_while_it_is_written():
+    # A pipe that nobody reads holds the writer in the middle of it.
+    replay = Replay("--count", "2000", "--ranks", "4", "--iterations", "200")
+    fcntl.fcntl(replay.process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    last = time.time() + 40
+    while not select.select([replay.process.stdout], [], [], 0)[0] and time.time() < last:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    replay.process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    replay.end()
+    assert replay.status in (0, 1, 2) and replay.document, (replay.status, replay.err)
+
+
 # ---- links ------------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def nodes(count):
@@ -408,7 +425,7 @@ for function in rows:
     except Skip as why:
         skipped.append(function.__name__)
         print(f"{function.__name__}: skipped, {why}")
-    except (AssertionError, KeyError, StopIteration, subprocess.SubprocessError, OSError) as problem:
+    except (AssertionError, KeyError, ValueError, StopIteration, subprocess.SubprocessError, OSError) as problem:
         failed.append(function.__name__)
         print(f"{function.__name__}: {type(problem).__name__} {str(problem)[:500]}")
     except jsonschema.ValidationError as problem:
