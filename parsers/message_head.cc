@@ -95,6 +95,27 @@ void ReadUcxTag(string_view text, Origin& origin) {
   if (!origin.pid) origin.pid = pid;
 }
 
+/// torch_npu, `[ERROR] 2031-04-05-06:07:08 (PID:927000, Device:3, RankID:3) ERR02200 ...`, whose rank is -1 in a job of
+/// one; and CANN, `EI0006: [PID: 927000] ...`.
+void ReadAscendTag(string_view text, Origin& origin) {
+  constexpr string_view kOwn = "[ERROR] ", kPid = "(PID:", kRank = ", RankID:", kCann = "[PID: ";
+  if (text.starts_with(kOwn)) {
+    const string_view head = text.substr(0, 96);
+    const std::size_t pid = head.find(kPid), rank = head.find(kRank);
+    if (pid == kNowhere || rank == kNowhere || rank < pid) return;
+    const auto number = [&](std::size_t at) { return text.substr(at, CountDigits(text.substr(at))); };
+    if (const auto own = Number<std::int64_t>(number(pid + kPid.size())); own && !origin.pid) origin.pid = own;
+    if (const auto own = Number<std::int32_t>(number(rank + kRank.size())); own && !origin.rank)
+      origin.rank = Known<GlobalRank>{GlobalRank{*own}, Basis::kEnvelope, {}};
+    return;
+  }
+  const std::size_t at = text.starts_with('E') && text.size() > 8 && text[6] == ':' ? 8 : 0;
+  if (origin.pid || !text.substr(at).starts_with(kCann)) return;
+  text.remove_prefix(at + kCann.size());
+  const std::size_t digits = CountDigits(text);
+  if (text.substr(digits).starts_with("] ")) origin.pid = Number<std::int64_t>(text.substr(0, digits));
+}
+
 }  // namespace
 
 std::optional<Timestamp> OwnTime(std::string_view text) {
@@ -153,6 +174,7 @@ bool ContinuesLogging(std::string_view rest) {
 void ReadOwnWords(std::string_view text, Origin& origin) {
   if (!origin.rank) origin.rank = OwnRank(text);
   if (!origin.host) ReadUcxTag(text, origin);
+  ReadAscendTag(text, origin);
 }
 
 }  // namespace inquest

@@ -303,6 +303,13 @@ TEST_CASE("a message behind a progress bar keeps its writer and its time", "[env
       {"Train:  7%|█▍  | 3/40 [1:02<9:14, 5.5s/it][rank5]:[E1103 21:14:05.5 a.cpp:689] [Rank 5] x",
        "rank=5 at=11-03T21:14:05 |[E1103 21:14:05.5 a.cpp:689] [Rank 5] x"},
       {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s]RuntimeError: x", "|RuntimeError: x"},
+      {"[ERROR] 2031-04-05-06:07:08 (PID:41234, Device:3, RankID:11) ERR02200 DIST call hccl api failed.",
+       "rank=11 pid=41234 |[ERROR] 2031-04-05-06:07:08 (PID:41234, Device:3, RankID:11) ERR02200 DIST call hccl api "
+       "failed."},
+      {"[ERROR] 2031-04-05-06:07:08 (PID:41234, Device:0, RankID:-1) ERR00100 PTA call acl api failed.",
+       "pid=41234 |[ERROR] 2031-04-05-06:07:08 (PID:41234, Device:0, RankID:-1) ERR00100 PTA call acl api failed."},
+      {"EI0006: [PID: 41234] 2031-04-05-06:07:08.444.436 Getting socket times out.",
+       "pid=41234 |EI0006: [PID: 41234] 2031-04-05-06:07:08.444.436 Getting socket times out."},
       {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s]10.9.0.4: so it is", "host=10.9.0.4 |so it is"},
       {" 45%|####      | 45/100 [00:12<00:15,  3.61it/s], loss 0.3",
        "| 45%|####      | 45/100 [00:12<00:15,  3.61it/s], loss 0.3"},
