@@ -94,8 +94,17 @@ void AddHost(const Timeline& timeline, const LineMatch& match, Blame& blame) {
       blame.hosts[host.value_or("")].insert(value);
 }
 
+/// The exception that ends in the line, where it does: who shows it need not be who raised it.
+const Event& RaisedThere(const Timeline& timeline, EventIndex index) {
+  const Event& event = timeline.events[index];
+  for (EventIndex i = index > 1 ? index - 2 : 0; i < timeline.events.size() && i <= index + 2; ++i)
+    if (timeline.events[i].where == event.where && std::holds_alternative<ExceptionRaised>(timeline.events[i].what))
+      return timeline.events[i];
+  return event;
+}
+
 void AddPrinter(const Timeline& timeline, const LineMatch& match, Blame& blame) {
-  const Event& event = timeline.events[match.event];
+  const Event& event = RaisedThere(timeline, match.event);
   const auto rank = timeline.RankOf(event);
   if (rank && blame.ranks.size() < kCulpritsPerRule) blame.ranks.insert(rank->value.value);
   if (rank) return;

@@ -176,11 +176,12 @@ struct OpenTraceback {
   SourcePos begin;
   std::uint64_t last_line = 0;
   bool quoted = false;
-  bool ignored = false;  // "Exception ignored in" stands above it
-  bool headed = false;   // "Traceback" was seen; frames alone may be a stack that was printed on request
-  std::string process;   // "Process Process-1:" stands above it
-  std::string head;      // what stands in front of its lines
-  std::string type;      // IPython's: its head names the exception
+  bool ignored = false;          // "Exception ignored in" stands above it
+  bool headed = false;           // "Traceback" was seen; frames alone may be a stack that was printed on request
+  std::string process;           // "Process Process-1:" stands above it
+  std::string head;              // what stands in front of its lines
+  std::string type;              // IPython's: its head names the exception
+  std::optional<GlobalRank> of;  // whose it is, where another rank shows it
   std::vector<std::string> stack;
   std::vector<SourcePos> places;  // of its frames
   std::string user_frame;
@@ -388,16 +389,25 @@ class TracebackParser final : public Parser {
     }
     if (record.text.ends_with(kHead.substr(0, kHead.size() - 1)) && ConsumeNotebookHead(record, out)) return true;
     const std::size_t at = record.text.rfind(kHead);
+    if (at == std::string_view::npos) return false;
+    const auto of = RankBehind(record.text.substr(at + kHead.size()));
     // Text behind it: a traceback inside one line of JSON, or a log that quotes.
-    if (at == std::string_view::npos ||
-        record.text.find_first_not_of(" \t", at + kHead.size()) != std::string_view::npos)
-      return false;
+    if (!of && record.text.find_first_not_of(" \t", at + kHead.size()) != std::string_view::npos) return false;
     FlushPending(false, out);
     OpenTraceback& open = Open(record.where);
     open.headed = true;
+    open.of = of;
     open.quoted = record.text.substr(0, at).ends_with("Original ");
     if (IsHead(record.text.substr(0, at))) open.head = record.text.substr(0, at);
     return true;
+  }
+
+  /// ` (RANK 5)`: torch.distributed.checkpoint shows on all ranks what some of them raised (checkpoint/api.py).
+  static std::optional<GlobalRank> RankBehind(std::string_view text) {
+    if (!text.starts_with(" (RANK ")) return std::nullopt;
+    static const Pattern kOf(R"(^ \(RANK (\d{1,9})\)\s*$)");
+    const auto of = kOf.Search(text);
+    return of ? std::optional(GlobalRank{static_cast<int>(*of->number(1))}) : std::nullopt;
   }
 
   bool ConsumeNotebookHead(const Record& record, EventSink& out) {
@@ -422,6 +432,7 @@ class TracebackParser final : public Parser {
                      .process = child_ && where.line == child_->second + 1 ? child_->first : std::string(),
                      .head = {},
                      .type = {},
+                     .of = {},
                      .stack = {},
                      .places = {},
                      .user_frame = {},
@@ -500,6 +511,8 @@ class TracebackParser final : public Parser {
     if (raised) {
       FlushPending(false, out);
       if (!IsStandIn(line->type)) pending_ = EventFrom(record, open_.back().Close(*line));
+      if (pending_ && open_.back().of)
+        pending_->origin.rank = Known<GlobalRank>{*open_.back().of, Basis::kDerived, "the head of its traceback"};
       open_.pop_back();
       for (OpenTraceback& open : open_) open.last_line = record.where.line;
     }

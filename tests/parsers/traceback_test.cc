@@ -40,6 +40,20 @@ TEST_CASE("traceback: multiprocessing names the child that died", "[traceback]")
   CHECK(ShowAll("Process Process-1 is ready\n" + raised) == "KeyError('x') at a.py:7 in f of 1 from line 2");
 }
 
+TEST_CASE("traceback: a head that names a rank says whose it is, whoever prints it", "[traceback]") {
+  const auto whose = [](const std::string& text) {
+    std::string out;
+    for (const Event& event : ParseLines(kTraceback, text))
+      if (std::holds_alternative<ExceptionRaised>(event.what))
+        out += event.origin.rank ? std::to_string(event.origin.rank->value.value) : "nobody's";
+    return out;
+  };
+  const std::string raised = "  File \"a.py\", line 7, in f\n    open(x)\nKeyError: 'x'\n";
+  CHECK(whose("Traceback (most recent call last): (RANK 5)\n" + raised) == "5");
+  CHECK(whose("Traceback (most recent call last):\n" + raised) == "nobody's");
+  CHECK(whose("Traceback (most recent call last): (RANK many)\n" + raised) == "");
+}
+
 TEST_CASE("traceback: what was ignored, warned of or answered ended nobody", "[traceback]") {
   const auto ignored = [](const std::string& text) {
     return ShowEvents(kTraceback, text, [](const auto& what) {
