@@ -8,7 +8,7 @@
 
 #include "parsers/scan.h"
 #include "replay/infer.h"
-#include "rules/judge.h"
+#include "rules/decide.h"
 #include "rules/rule_book.h"
 
 namespace inquest {

@@ -50,8 +50,6 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence);
 Citation Cite(const Timeline& timeline, EventIndex event, std::string role);
 /// A culprit for a rank, with host, pid and device as far as the timeline knows them.
 Culprit BlameRank(const Timeline& timeline, GlobalRank rank, std::string why);
-/// The rank whose end a parent reports: by its number, or by its place on the only host.
-std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& event);
 /// The operation of a row, with its waiters.
 CollectiveRef RefOf(const Timeline& timeline, const CollectiveRow& row);
 

@@ -1,16 +1,16 @@
-// From a timeline to a verdict.
+// Weighs findings into one verdict.
 #pragma once
 
-#include <optional>
+#include <vector>
 
-#include "rules/rule_book.h"
+#include "rules/evidence.h"
 #include "rules/verdict.h"
 
 namespace inquest {
 
-/// Signatures, detectors and the judge, in this order: everything that happens between a timeline and its verdict.
-/// Where the job was started several times, `timeline` becomes that of the attempt judged: number `attempt` from 1, the
-/// last if that is none of them; the others are told in `Verdict::attempts`.
-Verdict Decide(Timeline& timeline, const RuleBook& book, std::optional<std::size_t> attempt = std::nullopt);
+/// Which of the findings is the first cause, what follows from it, and whether the job failed at all. `findings` are of
+/// all rules and detectors, in any order; they come back in the verdict, in order of weight. The argument is told above
+/// its steps.
+Verdict Judge(const Evidence& evidence, std::vector<Finding> findings);
 
 }  // namespace inquest

@@ -13,6 +13,7 @@
 #include "core/host_name.h"
 #include "rules/evidence.h"
 #include "rules/picture_axis.h"
+#include "timeline/ends.h"
 
 namespace inquest {
 namespace {

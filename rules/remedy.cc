@@ -170,4 +170,12 @@ Remedy Filled(Remedy remedy, const Facts& facts) {
   return remedy;
 }
 
+void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more) {
+  const auto same = [](const Remedy& a, const Remedy& b) {
+    return a.text == b.text || (!a.command.empty() && a.command == b.command);
+  };
+  for (const Remedy& item : more)
+    if (std::none_of(list.begin(), list.end(), [&](const Remedy& r) { return same(r, item); })) list.push_back(item);
+}
+
 }  // namespace inquest

@@ -69,4 +69,8 @@ std::string FilledWords(std::string text, const Facts& facts);
 /// One word of a shell's line, whatever stands in it.
 std::string ShellWord(std::string_view text);
 
+/// Adds those that are not there yet. The same command is the same remedy, whatever is said of it; the first, a
+/// finding's own, says more.
+void AddUnique(std::vector<Remedy>& list, const std::vector<Remedy>& more);
+
 }  // namespace inquest

@@ -523,6 +523,16 @@ const Cause* RuleBook::FindCause(std::string_view code) const {
   return found == causes.end() ? nullptr : &*found;
 }
 
+bool RuleBook::CauseIs(std::string_view code, std::string_view trait) const {
+  const Cause* cause = FindCause(code);
+  return cause != nullptr && cause->Is(trait);
+}
+
+std::string_view RuleBook::LayerOf(std::string_view code) const {
+  const Cause* cause = FindCause(code);
+  return cause == nullptr ? std::string_view() : std::string_view(cause->layer);
+}
+
 std::variant<RuleBook, RuleErrors> LoadRules(const std::string& dir, const RuleBook* base) {
   try {
     return Loader(dir).Load(base);

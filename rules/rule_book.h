@@ -156,6 +156,10 @@ struct RuleBook {
   const Rule* FindRule(std::string_view id) const;  ///< no finding of a detector
   const FindingRule* FindFinding(std::string_view id) const;
   const Cause* FindCause(std::string_view code) const;
+  /// Whether the row of a cause has the trait. A finding without a cause, a symptom, has none.
+  bool CauseIs(std::string_view code, std::string_view trait) const;
+  /// `program`, `device`, `host`, `network`, `nccl`; empty: no cause.
+  std::string_view LayerOf(std::string_view code) const;
 };
 
 /// All errors at once, each with file and line.

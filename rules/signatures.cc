@@ -490,21 +490,6 @@ Culprit BlameRank(const Timeline& timeline, GlobalRank rank, std::string why) {
   return culprit;
 }
 
-std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& event) {
-  const auto* exit = std::get_if<ProcessExit>(&event.what);
-  if (exit == nullptr) return std::nullopt;
-  if (exit->rank) return exit->rank;
-  if (exit->reporter != "shell" && !exit->local_rank) return std::nullopt;
-  Event child = event;
-  if (exit->local_rank) {
-    child.origin = {};  // the parent printed it
-    child.origin.host = event.origin.host;
-    child.origin.local_rank = exit->local_rank;
-  }
-  const auto known = timeline.RankOf(child);
-  return known ? std::optional(known->value) : std::nullopt;
-}
-
 CollectiveRef RefOf(const Timeline& timeline, const CollectiveRow& row) {
   CollectiveRef ref;
   ref.op = row.work.op;

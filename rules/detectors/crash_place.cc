@@ -14,6 +14,7 @@
 
 #include "core/rank_set.h"
 #include "rules/detectors.h"
+#include "timeline/ends.h"
 
 namespace inquest {
 namespace {

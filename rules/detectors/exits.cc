@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "timeline/ends.h"
 
 namespace inquest {
 namespace {
@@ -67,89 +68,10 @@ bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
   return ranks.size() >= kLeast && ranks.size() * 4 >= timeline.KnownRanks() * 3;
 }
 
-/// Whether a launcher that reports the ends in their order, srun or PALS, was ending the job before it killed the first
-/// of these: another process had failed, or the job was cancelled.
-bool AreOfTeardown(const Timeline& timeline, const std::vector<EventIndex>& killed) {
-  if (!std::ranges::all_of(killed, [&](EventIndex i) { return EndsATask(timeline.events[i].what); })) return false;
-  const std::uint32_t input = timeline.events[killed.front()].where.input;
-  return std::any_of(timeline.events.begin(), timeline.events.begin() + static_cast<std::ptrdiff_t>(killed.front()),
-                     [&](const Event& event) {
-                       return event.where.input == input && (IsSchedulersStop(event.what) || IsBadExit(event.what));
-                     });
-}
-
-/// What an agent of torchelastic's does to a worker that outlives the SIGTERM which followed the first failure: it
-/// waits for 30 s, sends SIGKILL, and lists that worker with the others. A worker that the kernel kills is seen at the
-/// agent's next look, seconds behind what died of it.
-bool IsOfAgent(const Event& killed, const std::vector<Timestamp>& failed) {
-  constexpr std::chrono::seconds kPatience(25);
-  const auto& exit = std::get<ProcessExit>(killed.what);
-  if (exit.reporter != "torchelastic" || exit.signal != 9 || exit.first_observed || !killed.at) return false;
-  return std::ranges::any_of(failed, [&](const Timestamp& first) {
-    return first.date == killed.at->date && killed.at->at - first.at >= kPatience;
-  });
-}
-
-/// When torchelastic saw its first worker fail, by each kind of date.
-std::vector<Timestamp> FirstFailures(const Timeline& timeline) {
-  std::vector<Timestamp> out;
-  for (const Event& event : timeline.events) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    if (exit == nullptr || exit->reporter != "torchelastic" || !IsBadExit(event.what) || exit->signal == 15 ||
-        !event.at)
-      continue;
-    const auto known = std::ranges::find(out, event.at->date, &Timestamp::date);
-    if (known == out.end())
-      out.push_back(*event.at);
-    else if (event.at->at < known->at)
-      *known = *event.at;
-  }
-  return out;
-}
-
-/// Whether an MPI library's launcher killed these because another rank of its had crashed: in what order it tells of
-/// them says nothing.
-bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& killed) {
-  constexpr std::string_view kLaunchers[] = {"mpd", "mvapich", "aprun", "platform-mpi", "poe", "mpt"};
-  const auto reporter = [&](EventIndex i) -> std::string_view {
-    return std::get<ProcessExit>(timeline.events[i].what).reporter;
-  };
-  const std::string_view launcher = reporter(killed.front());
-  if (std::ranges::find(kLaunchers, launcher) == std::end(kLaunchers)) return false;
-  if (!std::ranges::all_of(killed, [&](EventIndex i) { return reporter(i) == launcher; })) return false;
-  return std::ranges::any_of(timeline.events, [&](const Event& event) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && *exit->signal != 15;
-  });
-}
-
-/// Whether a launcher's record is of a process that nobody had told to end.
-bool EndedByItself(const ProcessExit& exit) {
-  constexpr int kShell = 128;
-  const auto is_told = [](int signal) { return signal == 1 || signal == 2 || signal == 9 || signal == 15; };
-  const int of_shell = exit.exit_code.value_or(0) - kShell;
-  return exit.first_observed && IsBadExit(exit) && !is_told(exit.signal.value_or(0)) && !is_told(of_shell);
-}
-
-/// The first to end by itself. Where the whole job was cancelled, or somebody stopped it before by the clocks, its
-/// processes may have ended in any way because of that.
 void AddOwnEnd(const Timeline& timeline, std::vector<Relation>& out) {
-  std::optional<EventIndex> own;
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (exit != nullptr && EndedByItself(*exit) && (!own || timeline.Order(i, *own) == std::partial_ordering::less))
-      own = i;
-  }
+  const auto own = FirstOwnEnd(timeline);
   if (!own) return;
   const Event& end = timeline.events[*own];
-  const bool stopped = std::ranges::any_of(timeline.events, [&](const Event& event) {
-    const auto* stop = std::get_if<JobStopped>(&event.what);
-    if (stop == nullptr) return false;
-    const bool before = event.at && end.at && event.at->date == end.at->date && event.at->at < end.at->at;
-    const bool for_a_reason = stop->by == "slurm" && !stop->reason.empty() && stop->reason != "TASK FAILURE";
-    return before || stop->by == "keyboard" || for_a_reason || event.text.find("*** JOB ") != std::string::npos;
-  });
-  if (stopped) return;
   const auto& exit = std::get<ProcessExit>(end.what);
   const auto rank = RankOfExit(timeline, end);
   Found found({"ended-by-itself", "first"});
@@ -181,7 +103,6 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (auto& [signal, events] : by_signal)
     if (std::ranges::any_of(events, first))
       std::erase_if(events, [&](EventIndex i) { return EndsATask(timeline.events[i].what) && !first(i); });
-  const std::vector<Timestamp> failures = FirstFailures(timeline);
   std::vector<Relation> out;
   for (const auto& [signal, events] : by_signal) {
     const Meaning* meaning = MeaningOf(signal);
@@ -218,9 +139,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
       out.push_back(std::move(killed));
     };
     if (signal == 9 && AreAll(timeline, ranks)) by_launcher({"all-ranks-killed", "reported"});
-    const bool teardown =
-        AreOfTeardown(timeline, events) || (signal == 9 && AreOfLauncher(timeline, events)) ||
-        std::ranges::all_of(events, [&](EventIndex i) { return IsOfAgent(timeline.events[i], failures); });
+    const bool teardown = signal == 9 ? AreOfTeardown(timeline, events) : WasEnding(timeline, events);
     if (signal == 9 && teardown) by_launcher({"killed-in-teardown", "reported"});
     if (signal == 15 && teardown) found.culprits.clear();
     out.push_back(std::move(found));

@@ -9,7 +9,7 @@
 #include "parsers/formats.h"
 #include "parsers/scan.h"
 #include "report/report.h"
-#include "rules/judge.h"
+#include "rules/decide.h"
 #include "rules/rule_book.h"
 #include "rules/sought.h"
 #include "timeline/builder.h"

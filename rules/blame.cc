@@ -1,0 +1,120 @@
+// Whom a verdict blames.
+#include "rules/blame.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "timeline/ends.h"
+
+namespace inquest {
+namespace {
+
+bool NamesARank(const std::vector<Culprit>& culprits) {
+  return std::ranges::any_of(culprits, [](const Culprit& culprit) { return culprit.rank.has_value(); });
+}
+
+/// A finding that names nobody borrows from another one of the same cause: the line that says why and the report that
+/// says who are seldom the same. One that names hosts borrows their ranks only.
+std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const std::vector<Finding>& findings) {
+  std::vector<Culprit> hosts;
+  const auto there = [&](const Culprit& culprit) {
+    return culprit.host && std::any_of(top.culprits.begin(), top.culprits.end(),
+                                       [&](const Culprit& own) { return own.host == culprit.host; });
+  };
+  const auto elsewhere = [&](const Culprit& culprit) {
+    const auto same = [&](const Culprit& own) { return !own.host || !culprit.host || own.host == culprit.host; };
+    return !top.culprits.empty() && std::none_of(top.culprits.begin(), top.culprits.end(), same);
+  };
+  for (const Finding& finding : findings) {
+    if (&finding == &top || finding.cause != top.cause) continue;
+    std::vector<Culprit> culprits = finding.culprits;
+    std::erase_if(culprits, elsewhere);
+    if (std::any_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.rank.has_value(); }))
+      return culprits;
+    if (hosts.empty() && top.culprits.empty()) hosts = std::move(culprits);
+  }
+  // Who was stopped is who did not come any more.
+  for (const Finding& finding : findings)
+    if (book.CauseIs(top.cause, "stop") && top.culprits.empty() && book.CauseIs(finding.cause, "absence") &&
+        finding.explained_by == top.rule && !finding.culprits.empty())
+      return finding.culprits;
+  // What befell a host befell the ranks there that the others waited for.
+  for (const Finding& finding : findings) {
+    const bool waited_for = book.CauseIs(finding.cause, "absence") && !finding.culprits.empty() &&
+                            std::all_of(finding.culprits.begin(), finding.culprits.end(),
+                                        [&](const Culprit& c) { return c.rank && there(c); });
+    if (!waited_for || finding.explained_by != top.rule) continue;
+    std::vector<Culprit> culprits = finding.culprits;
+    for (Culprit& culprit : culprits) culprit.why += "; " + top.culprits.front().why;
+    return culprits;
+  }
+  return hosts;
+}
+
+/// An exception that a process did not catch is its own end.
+bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
+  return !finding.citations.empty() &&
+         std::holds_alternative<ExceptionRaised>(timeline.events[finding.citations.front().event].what);
+}
+
+/// Whether a process did it to itself.
+bool IsOwnDoing(const Timeline& timeline, const RuleBook& book, const std::vector<Finding>& findings,
+                const std::string& cause) {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    const Rule* rule = book.FindRule(finding.rule);
+    return finding.cause == cause &&
+           (rule == nullptr ? IsOfProcess(timeline, finding) : rule->blames == Rule::Blames::kPrinter);
+  });
+}
+
+std::string_view InWords(FirstEnd::How how) {
+  switch (how) {
+    case FirstEnd::How::kTold:
+      return "the first that ended, as its launcher saw it";
+    case FirstEnd::How::kOnlyError:
+      return "the only one that ended with an error";
+    case FirstEnd::How::kUnstopped:
+      return "the only one that the end of the step did not have to stop";
+    case FirstEnd::How::kEarliest:
+      return "ended badly first, and nothing given says why";
+  }
+  return "";
+}
+
+/// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
+/// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
+std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
+  if (const auto one = OneThatEnded(timeline)) return {BlameRank(timeline, one->rank, std::string(InWords(one->how)))};
+  if (collective && collective->ranks_absent.size() == 1 && !collective->ranks_waiting.empty())
+    return {BlameRank(timeline, GlobalRank{collective->ranks_absent.front()},
+                      "the only one that did not come to the operation in which the others waited")};
+  return {};
+}
+
+}  // namespace
+
+std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, const Finding& top,
+                                const std::vector<Finding>& findings, const std::optional<CollectiveRef>& collective) {
+  if (NamesARank(top.culprits)) return top.culprits;
+  std::vector<Culprit> culprits = Borrowed(book, top, findings);
+  if (culprits.empty()) culprits = top.culprits;
+  if (NamesARank(culprits)) return culprits;
+  // Who failed first of what the network did says at least between whom.
+  const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
+  if (of_network || IsOwnDoing(timeline, book, findings, top.cause))
+    if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
+  return culprits;
+}
+
+std::vector<Culprit> FirstGone(const Timeline& timeline, const std::vector<Finding>& findings) {
+  std::vector<Culprit> out;
+  for (const FirstEnd& end : FirstToEnd(timeline))
+    out.push_back(BlameRank(timeline, end.rank, std::string(InWords(end.how))));
+  // Whom a consequence names by its number is who was missed.
+  for (const Finding& finding : findings)
+    if (out.empty() && finding.cause.empty()) out = finding.culprits;
+  return out;
+}
+
+}  // namespace inquest

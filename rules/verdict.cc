@@ -1,0 +1,30 @@
+// Names of the verdict's words.
+#include "rules/verdict.h"
+
+namespace inquest {
+
+std::string_view Name(Strength strength) {
+  switch (strength) {
+    case Strength::kDecisive:
+      return "decisive";
+    case Strength::kSupporting:
+      return "supporting";
+    case Strength::kHint:
+      return "hint";
+  }
+  return "hint";
+}
+
+std::string_view Name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kHealthy:
+      return "healthy";
+    case Outcome::kUndecided:
+      return "undecided";
+  }
+  return "undecided";
+}
+
+}  // namespace inquest

@@ -1,0 +1,222 @@
+// Whose end ended whom: of the processes that launchers, agents and shells saw end, who went first.
+#include "timeline/ends.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "timeline/course.h"
+
+namespace inquest {
+namespace {
+
+constexpr int kTerm = 15;  ///< what who is told to end ends of
+
+/// How a process ended, as far as it tells one end from another.
+std::pair<std::optional<int>, std::optional<int>> HowItEnded(const ProcessExit& exit) {
+  return {exit.exit_code, exit.signal};
+}
+
+/// Which of two ends was first: by clock, or by a launcher that tells of each as it comes. `stops`: where a scheduler
+/// said that it ends the job or a step.
+std::partial_ordering EndOrder(const Timeline& timeline, const std::set<SourcePos>& stops, EventIndex a, EventIndex b) {
+  const Event &x = timeline.events[a], &y = timeline.events[b];
+  if (x.at && y.at) return timeline.Order(a, b);
+  if (!EndsATask(x.what) || !EndsATask(y.what) || x.where.input != y.where.input)
+    return std::partial_ordering::unordered;
+  const auto stop = stops.upper_bound(std::min(x.where, y.where));
+  const bool stopped_between = stop != stops.end() && *stop < std::max(x.where, y.where);
+  // Of many that end alike the order in which srun hears of them says nothing, unless the step was ended because of
+  // some.
+  if (!stopped_between && HowItEnded(std::get<ProcessExit>(x.what)) == HowItEnded(std::get<ProcessExit>(y.what)))
+    return std::partial_ordering::unordered;
+  return x.where.line <=> y.where.line;
+}
+
+/// The one of many tasks that the end of its step did not have to stop: it was gone by then.
+std::optional<int> LeftBeforeTheStop(const Timeline& timeline) {
+  constexpr std::size_t kLeast = 8;
+  std::set<int> stopped;
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || !exit->rank || !EndsATask(event.what)) continue;
+    if (exit->signal != kTerm) return std::nullopt;  // it is told who left how
+    stopped.insert(exit->rank->value);
+  }
+  if (stopped.size() < kLeast || static_cast<std::size_t>(*stopped.rbegin()) != stopped.size()) return std::nullopt;
+  int left = 0;
+  while (stopped.contains(left)) ++left;
+  return left;
+}
+
+/// What an agent of torchelastic's does to a worker that outlives the SIGTERM which followed the first failure: it
+/// waits for 30 s, sends SIGKILL, and lists that worker with the others. A worker that the kernel kills is seen at the
+/// agent's next look, seconds behind what died of it.
+bool IsOfAgent(const Event& killed, const std::vector<Timestamp>& failed) {
+  constexpr std::chrono::seconds kPatience(25);
+  const auto& exit = std::get<ProcessExit>(killed.what);
+  if (exit.reporter != "torchelastic" || exit.signal != 9 || exit.first_observed || !killed.at) return false;
+  return std::ranges::any_of(failed, [&](const Timestamp& first) {
+    return first.date == killed.at->date && killed.at->at - first.at >= kPatience;
+  });
+}
+
+/// When torchelastic saw its first worker fail, by each kind of date.
+std::vector<Timestamp> FirstFailures(const Timeline& timeline) {
+  std::vector<Timestamp> out;
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    if (exit == nullptr || exit->reporter != "torchelastic" || !IsBadExit(event.what) || exit->signal == 15 ||
+        !event.at)
+      continue;
+    const auto known = std::ranges::find(out, event.at->date, &Timestamp::date);
+    if (known == out.end())
+      out.push_back(*event.at);
+    else if (event.at->at < known->at)
+      *known = *event.at;
+  }
+  return out;
+}
+
+/// Whether an MPI library's launcher killed these because another rank of its had crashed: in what order it tells of
+/// them says nothing.
+bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& killed) {
+  constexpr std::string_view kLaunchers[] = {"mpd", "mvapich", "aprun", "platform-mpi", "poe", "mpt"};
+  const auto reporter = [&](EventIndex i) -> std::string_view {
+    return std::get<ProcessExit>(timeline.events[i].what).reporter;
+  };
+  const std::string_view launcher = reporter(killed.front());
+  if (std::ranges::find(kLaunchers, launcher) == std::end(kLaunchers)) return false;
+  if (!std::ranges::all_of(killed, [&](EventIndex i) { return reporter(i) == launcher; })) return false;
+  return std::ranges::any_of(timeline.events, [&](const Event& event) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && *exit->signal != 15;
+  });
+}
+
+/// Whether a launcher's record is of a process that nobody had told to end.
+bool EndedByItself(const ProcessExit& exit) {
+  constexpr int kShell = 128;
+  const auto is_told = [](int signal) { return signal == 1 || signal == 2 || signal == 9 || signal == 15; };
+  const int of_shell = exit.exit_code.value_or(0) - kShell;
+  return exit.first_observed && IsBadExit(exit) && !is_told(exit.signal.value_or(0)) && !is_told(of_shell);
+}
+
+/// The rank of the only process for which that holds.
+template <class Holds>
+std::optional<GlobalRank> OnlyOne(const Timeline& timeline, Holds holds) {
+  std::optional<GlobalRank> only;
+  for (const Event& event : timeline.events) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    const auto rank = exit != nullptr && holds(*exit) ? RankOfExit(timeline, event) : std::nullopt;
+    if (rank && only && *rank != *only) return std::nullopt;
+    if (rank) only = rank;
+  }
+  return only;
+}
+
+}  // namespace
+
+std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& event) {
+  const auto* exit = std::get_if<ProcessExit>(&event.what);
+  if (exit == nullptr) return std::nullopt;
+  if (exit->rank) return exit->rank;
+  if (exit->reporter != "shell" && !exit->local_rank) return std::nullopt;
+  Event child = event;
+  if (exit->local_rank) {
+    child.origin = {};  // the parent printed it
+    child.origin.host = event.origin.host;
+    child.origin.local_rank = exit->local_rank;
+  }
+  const auto known = timeline.RankOf(child);
+  return known ? std::optional(known->value) : std::nullopt;
+}
+
+std::optional<FirstEnd> OneThatEnded(const Timeline& timeline) {
+  using How = FirstEnd::How;
+  const auto told_first = [](const ProcessExit& exit) { return exit.first_observed && IsBadExit(exit); };
+  if (const auto told = OnlyOne(timeline, told_first)) return FirstEnd{*told, How::kTold};
+  const auto with_an_error = [](const ProcessExit& exit) { return !exit.signal && exit.exit_code.value_or(0) != 0; };
+  if (const auto only = OnlyOne(timeline, with_an_error)) return FirstEnd{*only, How::kOnlyError};
+  return std::nullopt;
+}
+
+std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
+  constexpr std::size_t kMostHeld = 512;  ///< against one another; of more nobody was first
+  if (const auto left = LeftBeforeTheStop(timeline)) return {{GlobalRank{*left}, FirstEnd::How::kUnstopped}};
+  std::map<int, std::pair<EventIndex, bool>>
+      ended;  // by rank: its first bad end, and whether it is known to be the first of all
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (!IsBadExit(timeline.events[i].what) || exit->signal == kTerm) continue;
+    const auto rank = RankOfExit(timeline, timeline.events[i]);
+    if (!rank) continue;
+    auto& known = ended.try_emplace(rank->value, i, false).first->second;
+    known.second = known.second || exit->first_observed;
+  }
+  const bool told = std::ranges::any_of(ended, [](const auto& end) { return end.second.second; });
+  if (told) std::erase_if(ended, [](const auto& end) { return !end.second.second; });  // of each agent the first
+  if (ended.size() > kMostHeld) return {};
+  std::set<SourcePos> stops;
+  for (const Event& event : timeline.events)
+    if (IsSchedulersStop(event.what)) stops.insert(event.where);
+  std::vector<FirstEnd> out;
+  for (const auto& [rank, end] : ended) {
+    const EventIndex own = end.first;  // Clang 14 takes no structured binding into a lambda
+    const auto earlier = [&](const auto& other) {
+      return EndOrder(timeline, stops, other.second.first, own) == std::partial_ordering::less;
+    };
+    if (std::ranges::none_of(ended, earlier)) out.push_back({GlobalRank{rank}, FirstEnd::How::kEarliest});
+  }
+  // All of them: nobody was first.
+  return out.size() > 1 && out.size() >= timeline.KnownRanks() ? std::vector<FirstEnd>() : out;
+}
+
+std::optional<EventIndex> FirstWorkerLost(const Timeline& timeline) {
+  const auto lost = std::ranges::find_if(timeline.events, [](const Event& event) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    return exit != nullptr && exit->reporter == "torchelastic" && IsBadExit(event.what) &&
+           exit->signal.value_or(0) != kTerm;
+  });
+  if (lost == timeline.events.end()) return std::nullopt;
+  return static_cast<EventIndex>(lost - timeline.events.begin());
+}
+
+std::optional<EventIndex> FirstOwnEnd(const Timeline& timeline) {
+  std::optional<EventIndex> own;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (exit != nullptr && EndedByItself(*exit) && (!own || timeline.Order(i, *own) == std::partial_ordering::less))
+      own = i;
+  }
+  if (!own) return std::nullopt;
+  const Event& end = timeline.events[*own];
+  const bool stopped = std::ranges::any_of(timeline.events, [&](const Event& event) {
+    const auto* stop = std::get_if<JobStopped>(&event.what);
+    if (stop == nullptr) return false;
+    const bool before = event.at && end.at && event.at->date == end.at->date && event.at->at < end.at->at;
+    const bool for_a_reason = stop->by == "slurm" && !stop->reason.empty() && stop->reason != "TASK FAILURE";
+    return before || stop->by == "keyboard" || for_a_reason || event.text.find("*** JOB ") != std::string::npos;
+  });
+  return stopped ? std::nullopt : own;
+}
+
+bool WasEnding(const Timeline& timeline, const std::vector<EventIndex>& killed) {
+  if (!std::ranges::all_of(killed, [&](EventIndex i) { return EndsATask(timeline.events[i].what); })) return false;
+  const std::uint32_t input = timeline.events[killed.front()].where.input;
+  return std::any_of(timeline.events.begin(), timeline.events.begin() + static_cast<std::ptrdiff_t>(killed.front()),
+                     [&](const Event& event) {
+                       return event.where.input == input && (IsSchedulersStop(event.what) || IsBadExit(event.what));
+                     });
+}
+
+bool AreOfTeardown(const Timeline& timeline, const std::vector<EventIndex>& killed) {
+  if (WasEnding(timeline, killed) || AreOfLauncher(timeline, killed)) return true;
+  const std::vector<Timestamp> failures = FirstFailures(timeline);
+  return std::ranges::all_of(killed, [&](EventIndex i) { return IsOfAgent(timeline.events[i], failures); });
+}
+
+}  // namespace inquest

@@ -1,0 +1,50 @@
+// Whose end ended whom: of the processes that launchers, agents and shells saw end, who went first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "timeline/timeline.h"
+
+namespace inquest {
+
+/// The rank whose end a parent reports: by its number, or by its place on the only host.
+std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& event);
+
+/// A rank that was gone before the others, and how that is known.
+struct FirstEnd {
+  enum class How : std::uint8_t {
+    kTold,       ///< its launcher saw it first
+    kOnlyError,  ///< it alone ended with an error
+    kUnstopped,  ///< it alone did not have to be stopped when the step was ended
+    kEarliest    ///< by the clocks, or in the order in which one launcher tells of ends
+  };
+  GlobalRank rank;
+  How how = How::kTold;
+};
+
+/// The one of whom a launcher says that it was the first, else the only one that ended with an error; nullopt: nobody,
+/// or several.
+std::optional<FirstEnd> OneThatEnded(const Timeline& timeline);
+
+/// Those who ended badly before all others, and not because they were told to. Empty: nobody did, or all at once.
+std::vector<FirstEnd> FirstToEnd(const Timeline& timeline);
+
+/// The first bad end that an agent saw of a worker whom it had not told to end: behind it the agent ends the others,
+/// and with them what they keep open.
+std::optional<EventIndex> FirstWorkerLost(const Timeline& timeline);
+
+/// The first end of a process that nobody had told to end. nullopt also where the whole job was cancelled, or somebody
+/// had stopped it before by the clocks: its processes may have ended in any way because of that.
+std::optional<EventIndex> FirstOwnEnd(const Timeline& timeline);
+
+// Of ends of one signal, in order and not empty, by whose hand they were.
+
+/// A launcher that reports ends in their order, srun or PALS, was ending the job before the first of these: another
+/// process had failed, or the job was cancelled.
+bool WasEnding(const Timeline& timeline, const std::vector<EventIndex>& ended);
+/// The launcher or the agent killed these itself, because another process had failed.
+bool AreOfTeardown(const Timeline& timeline, const std::vector<EventIndex>& killed);
+
+}  // namespace inquest
