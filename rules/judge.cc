@@ -188,6 +188,42 @@ void NoteWhatFollowsAWorker(const Evidence& evidence, std::vector<Finding>& find
   }
 }
 
+/// What a process of the job did to itself: its program's doing, in its own words or its launcher's.
+bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
+  if (LayerOf(evidence.book, finding) != "program" || Is(evidence.book, finding, "aftermath")) return false;
+  const auto event = FirstEvent(finding);
+  if (!event || finding.culprits.empty()) return false;
+  const What& what = evidence.timeline.events[*event].what;
+  return !IsOfKernel(what) && !IsOfHost(what) &&
+         std::ranges::all_of(finding.culprits, [](const Culprit& culprit) { return culprit.rank.has_value(); });
+}
+
+/// Of what several ranks did to themselves that is the first which befell those who were gone before the others, where
+/// no clock and no order of lines speaks against it: a rank can complain of anything while the job is being ended.
+void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings) {
+  const Ends ends(evidence.timeline);
+  const auto went_first = [&](const Finding& by, const Finding& what) {
+    return std::ranges::all_of(by.culprits, [&](const Culprit& first) {
+      return std::ranges::all_of(what.culprits, [&](const Culprit& later) {
+        return ends.Order(*first.rank, *later.rank) == std::partial_ordering::less;
+      });
+    });
+  };
+  std::vector<const Finding*> own;
+  for (const Finding& finding : findings)
+    if (finding.explained_by.empty() && IsOfProgram(evidence, finding)) own.push_back(&finding);
+  std::map<const Finding*, std::string> later;
+  for (const Finding* what : own)
+    for (const Finding* by : own)
+      if (by->strength != Strength::kHint && went_first(*by, *what) &&
+          Order(evidence.timeline, *by, *what) != std::partial_ordering::greater) {
+        later.emplace(what, by->rule);
+        break;
+      }
+  for (Finding& finding : findings)
+    if (const auto by = later.find(&finding); by != later.end()) finding.explained_by = by->second;
+}
+
 /// The only candidate, beside a sign of failure that is not older than it, decides: something has to be the cause.
 void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings) {
   if (!evidence.course.failed()) return;
@@ -427,6 +463,17 @@ std::vector<const Finding*> Rivals(const std::vector<const Finding*>& causes) {
   return out;
 }
 
+/// Two ranks broke, each of something else, and nothing says which was first: whichever is told may be the second, even
+/// where what befell the one could explain the other.
+bool MayBeSecond(const Evidence& evidence, const Finding& top, const std::vector<Finding>& findings) {
+  return IsOfProgram(evidence, top) && std::ranges::any_of(findings, [&](const Finding& other) {
+           return other.cause != top.cause && other.strength != Strength::kHint &&
+                  (other.explained_by.empty() || other.explained_by == top.rule) && IsOfProgram(evidence, other) &&
+                  top.culprits.front().rank != other.culprits.front().rank &&
+                  Order(evidence.timeline, top, other) == std::partial_ordering::unordered;
+         });
+}
+
 }  // namespace
 
 Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
@@ -437,6 +484,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
   LiftStops(evidence, findings);
   NoteWhatFollowsAWorker(evidence, findings);
+  NoteWhatCameLater(evidence, findings);
   SetAside(timeline, evidence.book, findings);
   NoteWhatFollowsATimeOut(evidence, findings);
   LiftLoneCandidate(evidence, findings);
@@ -478,6 +526,8 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
       !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint &&
       !failed &&
       std::none_of(causes.begin(), causes.end(), [&](const Finding* f) { return IsAlone(evidence.book, *f); });
+  if (!causes.empty() && MayBeSecond(evidence, verdict.findings.front(), verdict.findings))
+    verdict.findings.front().confidence = std::min(verdict.findings.front().confidence, thresholds::kMayBeSecond);
   if (!causes.empty() && causes.front()->confidence >= thresholds::kLeastConfidence && !hint_without_failure)
     TellFailed(timeline, evidence.book, verdict.findings.front(), Rivals(causes), verdict);
   else

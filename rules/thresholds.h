@@ -27,6 +27,8 @@ inline constexpr double kEndedWell = 0.9;  ///< an ending and nothing against it
 inline constexpr double kEndedWithScores =
     0.6;  ///< scores and nothing behind: a run can be cut there, or hang in what comes next
 inline constexpr double kRival = 0.2;  ///< a candidate that is less sure by so much is still to be told apart
+inline constexpr double kMayBeSecond =
+    0.65;  ///< where another rank broke of something else and nothing says who was first: more than a guess, not sure
 inline constexpr std::uint64_t kExcerptLines = 8;  ///< who hands over so few lines has cut out what went wrong
 inline constexpr double kLeastOfAnExcerpt = 0.45;  ///< of the hint in them
 

@@ -36,6 +36,13 @@ std::partial_ordering EndOrder(const Timeline& timeline, const std::set<SourcePo
   return x.where.line <=> y.where.line;
 }
 
+std::set<SourcePos> StopsOf(const Timeline& timeline) {
+  std::set<SourcePos> stops;
+  for (const Event& event : timeline.events)
+    if (IsSchedulersStop(event.what)) stops.insert(event.where);
+  return stops;
+}
+
 /// The one of many tasks that the end of its step did not have to stop: it was gone by then.
 std::optional<int> LeftBeforeTheStop(const Timeline& timeline) {
   constexpr std::size_t kLeast = 8;
@@ -144,6 +151,21 @@ std::optional<FirstEnd> OneThatEnded(const Timeline& timeline) {
   return std::nullopt;
 }
 
+Ends::Ends(const Timeline& timeline) : timeline_(&timeline), stops_(StopsOf(timeline)) {
+  for (EventIndex i = 0; i < timeline.events.size(); ++i)
+    if (IsBadExit(timeline.events[i].what))
+      if (const auto rank = RankOfExit(timeline, timeline.events[i])) ends_.try_emplace(*rank, i);
+}
+
+std::partial_ordering Ends::Order(GlobalRank a, GlobalRank b) const {
+  const auto x = ends_.find(a), y = ends_.find(b);
+  if (x == ends_.end() || y == ends_.end()) return std::partial_ordering::unordered;
+  const auto told = [&](EventIndex i) { return std::get<ProcessExit>(timeline_->events[i].what).signal == kTerm; };
+  if (told(x->second) != told(y->second))
+    return told(y->second) ? std::partial_ordering::less : std::partial_ordering::greater;
+  return EndOrder(*timeline_, stops_, x->second, y->second);
+}
+
 std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
   constexpr std::size_t kMostHeld = 512;  ///< against one another; of more nobody was first
   if (const auto left = LeftBeforeTheStop(timeline)) return {{GlobalRank{*left}, FirstEnd::How::kUnstopped}};
@@ -160,9 +182,7 @@ std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
   const bool told = std::ranges::any_of(ended, [](const auto& end) { return end.second.second; });
   if (told) std::erase_if(ended, [](const auto& end) { return !end.second.second; });  // of each agent the first
   if (ended.size() > kMostHeld) return {};
-  std::set<SourcePos> stops;
-  for (const Event& event : timeline.events)
-    if (IsSchedulersStop(event.what)) stops.insert(event.where);
+  const std::set<SourcePos> stops = StopsOf(timeline);
   std::vector<FirstEnd> out;
   for (const auto& [rank, end] : ended) {
     const EventIndex own = end.first;  // Clang 14 takes no structured binding into a lambda

@@ -1,8 +1,11 @@
 // Whose end ended whom: of the processes that launchers, agents and shells saw end, who went first.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "timeline/timeline.h"
@@ -30,6 +33,20 @@ std::optional<FirstEnd> OneThatEnded(const Timeline& timeline);
 
 /// Those who ended badly before all others, and not because they were told to. Empty: nobody did, or all at once.
 std::vector<FirstEnd> FirstToEnd(const Timeline& timeline);
+
+/// When each rank ended, for the question which of two went first.
+class Ends {
+ public:
+  explicit Ends(const Timeline& timeline);
+  /// By the clocks, in the order in which one launcher tells of ends, or since one had to be told to end. `unordered`
+  /// where nothing tells, or where one is not known to have ended badly.
+  std::partial_ordering Order(GlobalRank a, GlobalRank b) const;
+
+ private:
+  const Timeline* timeline_;
+  std::set<SourcePos> stops_;              ///< where a scheduler said that it ends the job or a step
+  std::map<GlobalRank, EventIndex> ends_;  ///< the first bad end of each
+};
 
 /// The first bad end that an agent saw of a worker whom it had not told to end: behind it the agent ends the others,
 /// and with them what they keep open.
