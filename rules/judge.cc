@@ -198,16 +198,22 @@ bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
          std::ranges::all_of(finding.culprits, [](const Culprit& culprit) { return culprit.rank.has_value(); });
 }
 
-/// Of what several ranks did to themselves that is the first which befell those who were gone before the others, where
-/// no clock and no order of lines speaks against it: a rank can complain of anything while the job is being ended.
+/// Of what several ranks did to themselves that is the first which befell those who were gone before the others, or,
+/// where their ends tell nothing, which stands before what the others ended of: a rank can complain of anything while
+/// the job is being ended.
 void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings) {
   const Ends ends(evidence.timeline);
   const auto went_first = [&](const Finding& by, const Finding& what) {
-    return std::ranges::all_of(by.culprits, [&](const Culprit& first) {
-      return std::ranges::all_of(what.culprits, [&](const Culprit& later) {
-        return ends.Order(*first.rank, *later.rank) == std::partial_ordering::less;
-      });
-    });
+    const auto told = Order(evidence.timeline, by, what);
+    return told != std::partial_ordering::greater && std::ranges::all_of(by.culprits, [&](const Culprit& first) {
+             return std::ranges::all_of(what.culprits, [&](const Culprit& later) {
+               const auto gone = ends.Order(*first.rank, *later.rank);
+               return gone == std::partial_ordering::less ||
+                      (first.rank != later.rank && gone == std::partial_ordering::unordered &&
+                       told == std::partial_ordering::less && ends.EndedUntold(*first.rank) &&
+                       ends.EndedUntold(*later.rank));
+             });
+           });
   };
   std::vector<const Finding*> own;
   for (const Finding& finding : findings)
@@ -215,8 +221,7 @@ void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings)
   std::map<const Finding*, std::string> later;
   for (const Finding* what : own)
     for (const Finding* by : own)
-      if (by->strength != Strength::kHint && went_first(*by, *what) &&
-          Order(evidence.timeline, *by, *what) != std::partial_ordering::greater) {
+      if (by->strength != Strength::kHint && went_first(*by, *what)) {
         later.emplace(what, by->rule);
         break;
       }

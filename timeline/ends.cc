@@ -157,12 +157,18 @@ Ends::Ends(const Timeline& timeline) : timeline_(&timeline), stops_(StopsOf(time
       if (const auto rank = RankOfExit(timeline, timeline.events[i])) ends_.try_emplace(*rank, i);
 }
 
+bool Ends::WasTold(EventIndex end) const { return std::get<ProcessExit>(timeline_->events[end].what).signal == kTerm; }
+
+bool Ends::EndedUntold(GlobalRank rank) const {
+  const auto end = ends_.find(rank);
+  return end != ends_.end() && !WasTold(end->second);
+}
+
 std::partial_ordering Ends::Order(GlobalRank a, GlobalRank b) const {
   const auto x = ends_.find(a), y = ends_.find(b);
   if (x == ends_.end() || y == ends_.end()) return std::partial_ordering::unordered;
-  const auto told = [&](EventIndex i) { return std::get<ProcessExit>(timeline_->events[i].what).signal == kTerm; };
-  if (told(x->second) != told(y->second))
-    return told(y->second) ? std::partial_ordering::less : std::partial_ordering::greater;
+  if (WasTold(x->second) != WasTold(y->second))
+    return WasTold(y->second) ? std::partial_ordering::less : std::partial_ordering::greater;
   return EndOrder(*timeline_, stops_, x->second, y->second);
 }
 

@@ -41,8 +41,11 @@ class Ends {
   /// By the clocks, in the order in which one launcher tells of ends, or since one had to be told to end. `unordered`
   /// where nothing tells, or where one is not known to have ended badly.
   std::partial_ordering Order(GlobalRank a, GlobalRank b) const;
+  /// It ended badly, and not because it was told to.
+  bool EndedUntold(GlobalRank rank) const;
 
  private:
+  bool WasTold(EventIndex end) const;
   const Timeline* timeline_;
   std::set<SourcePos> stops_;              ///< where a scheduler said that it ends the job or a step
   std::map<GlobalRank, EventIndex> ends_;  ///< the first bad end of each
