@@ -155,13 +155,20 @@ Ends::Ends(const Timeline& timeline) : timeline_(&timeline), stops_(StopsOf(time
   for (EventIndex i = 0; i < timeline.events.size(); ++i)
     if (IsBadExit(timeline.events[i].what))
       if (const auto rank = RankOfExit(timeline, timeline.events[i])) ends_.try_emplace(*rank, i);
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
+    const auto rank = raised != nullptr && !raised->ignored ? timeline.RankOf(timeline.events[i]) : std::nullopt;
+    const RankRow* row = rank ? timeline.FindRank(rank->value) : nullptr;
+    if (row != nullptr && row->last_event && timeline.events[*row->last_event].where == timeline.events[i].where)
+      raised_.insert(rank->value);
+  }
 }
 
 bool Ends::WasTold(EventIndex end) const { return std::get<ProcessExit>(timeline_->events[end].what).signal == kTerm; }
 
 bool Ends::EndedUntold(GlobalRank rank) const {
   const auto end = ends_.find(rank);
-  return end != ends_.end() && !WasTold(end->second);
+  return end != ends_.end() ? !WasTold(end->second) : raised_.contains(rank);
 }
 
 std::partial_ordering Ends::Order(GlobalRank a, GlobalRank b) const {

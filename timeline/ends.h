@@ -41,7 +41,8 @@ class Ends {
   /// By the clocks, in the order in which one launcher tells of ends, or since one had to be told to end. `unordered`
   /// where nothing tells, or where one is not known to have ended badly.
   std::partial_ordering Order(GlobalRank a, GlobalRank b) const;
-  /// It ended badly, and not because it was told to.
+  /// It ended badly, and not because it was told to: by the word of whoever saw it end, or since an exception was the
+  /// last that was heard of it.
   bool EndedUntold(GlobalRank rank) const;
 
  private:
@@ -49,6 +50,7 @@ class Ends {
   const Timeline* timeline_;
   std::set<SourcePos> stops_;              ///< where a scheduler said that it ends the job or a step
   std::map<GlobalRank, EventIndex> ends_;  ///< the first bad end of each
+  std::set<GlobalRank> raised_;            ///< whose last word is an exception
 };
 
 /// The first bad end that an agent saw of a worker whom it had not told to end: behind it the agent ends the others,
