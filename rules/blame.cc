@@ -82,6 +82,27 @@ std::string_view InWords(FirstEnd::How how) {
   return "";
 }
 
+/// Who raised what as many print as ended with an error, all at once: all of them. Nobody where anything else was
+/// raised, too.
+std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top) {
+  const auto event_of = [&](EventIndex i) { return std::get_if<ExceptionRaised>(&timeline.events[i].what); };
+  if (top.citations.empty() || event_of(top.citations.front().event) == nullptr) return {};
+  const ExceptionRaised& raised = *event_of(top.citations.front().event);
+  std::size_t times = 0;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const ExceptionRaised* other = event_of(i);
+    if (other == nullptr || other->ignored || other->type.ends_with("ChildFailedError")) continue;
+    if (other->type != raised.type || other->frame != raised.frame) return {};
+    ++times;
+  }
+  const std::vector<GlobalRank> ended = EndedTogether(timeline);
+  if (ended.size() != times) return {};
+  std::vector<Culprit> out;
+  for (const GlobalRank rank : ended)
+    out.push_back(BlameRank(timeline, rank, "ended with an error, as it was told so often"));
+  return out;
+}
+
 /// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
 /// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
 std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
@@ -102,6 +123,8 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   if (NamesARank(culprits)) return culprits;
   // Who failed first of what the network did says at least between whom.
   const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
+  if (of_network || IsOwnDoing(timeline, book, findings, top.cause))
+    if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (of_network || IsOwnDoing(timeline, book, findings, top.cause))
     if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
   return culprits;

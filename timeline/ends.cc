@@ -208,6 +208,27 @@ std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
   return out.size() > 1 && out.size() >= timeline.KnownRanks() ? std::vector<FirstEnd>() : out;
 }
 
+std::vector<GlobalRank> EndedTogether(const Timeline& timeline) {
+  constexpr std::size_t kMostHeld = 512;
+  std::map<GlobalRank, EventIndex> ended;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (exit == nullptr || exit->signal || exit->exit_code.value_or(0) == 0) continue;
+    if (const auto rank = RankOfExit(timeline, timeline.events[i])) ended.try_emplace(*rank, i);
+  }
+  if (ended.size() < 2 || ended.size() > kMostHeld) return {};
+  const Ends ends(timeline);
+  std::vector<GlobalRank> out;
+  for (const auto& [rank, own] : ended) {
+    const GlobalRank one = rank;
+    if (std::ranges::any_of(
+            ended, [&](const auto& other) { return ends.Order(other.first, one) == std::partial_ordering::less; }))
+      return {};
+    out.push_back(rank);
+  }
+  return out;
+}
+
 std::optional<EventIndex> FirstWorkerLost(const Timeline& timeline) {
   const auto lost = std::ranges::find_if(timeline.events, [](const Event& event) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);

@@ -47,6 +47,12 @@ bool OomReader::Consume(const Record& record, const KernelHead& head, EventSink&
                 .uptime = {}},
                out);
   }
+  if (Contains(head.message, "oom-kill:constraint=")) {  // cut in front of the victim
+    const bool cgroup = Contains(head.message, "CONSTRAINT_MEMCG");
+    out.Add(KernelEvent(
+        record, head, KernelKill{.pid = 0, .process = {}, .cgroup = cgroup, .cgroup_path = {}, .uptime = head.uptime}));
+    return true;
+  }
   if (const auto group = kGroup.Search(head.message)) {
     cgroup_path_ = std::string(group->text(1).empty() ? group->text(2) : group->text(1));
     return true;

@@ -134,6 +134,14 @@ std::optional<ExceptionLine> ReadAnyExceptionLine(std::string_view text) {
   return ExceptionLine{match->text(1), message};
 }
 
+/// conda tells its own errors so, and the script that called it goes on (conda/exceptions.py, CommandNotFoundError and
+/// `conda activate` without its shell function).
+bool IsOfConda(const ExceptionLine& line) {
+  return (line.type == "CommandNotFoundError" &&
+          line.message.starts_with("Your shell has not been properly configured")) ||
+         (line.type == "CondaError" && line.message.starts_with("Run 'conda init' before"));
+}
+
 /// A source line, the carets below it, `[Previous line repeated 9 more times]`: what stands below a frame.
 bool BelowFrame(std::string_view text) { return text.starts_with("    ") || text.starts_with("  [Previous line"); }
 
@@ -511,6 +519,7 @@ class TracebackParser final : public Parser {
     if (raised) {
       FlushPending(false, out);
       if (!IsStandIn(line->type)) pending_ = EventFrom(record, open_.back().Close(*line));
+      if (pending_ && IsOfConda(*line)) std::get<ExceptionRaised>(pending_->what).ignored = true;
       if (pending_ && open_.back().of)
         pending_->origin.rank = Known<GlobalRank>{*open_.back().of, Basis::kDerived, "the head of its traceback"};
       open_.pop_back();

@@ -94,8 +94,9 @@ constexpr Kind kLostPage{
 std::string WhatOf(const What& what) {
   if (const auto* kill = std::get_if<KernelKill>(&what)) {
     const std::string reason = kill->cgroup ? "the memory limit of its cgroup was hit" : "the host ran out of memory";
-    return kill->pid == 0 ? "asked for memory that was not there, and the kernel looked for somebody to kill"
-                          : "was killed by the kernel's OOM killer: " + reason;
+    return kill->pid == 0 && !kill->process.empty()
+               ? "asked for memory that was not there, and the kernel looked for somebody to kill"
+               : "was killed by the kernel's OOM killer: " + reason;
   }
   const auto& crash = std::get<KernelFault>(what);
   if (crash.how == kHardwareMemory)
@@ -137,7 +138,7 @@ void BlameHosts(const Timeline& timeline, const std::vector<EventIndex>& events,
     CiteEnd(timeline, i, found);
     Culprit culprit;
     culprit.host = timeline.HostOf(event);
-    culprit.why = ProcessName(event.what) + " " + WhatOf(event.what);
+    culprit.why = (ProcessName(event.what).empty() ? "a process" : ProcessName(event.what)) + " " + WhatOf(event.what);
     const bool known = std::any_of(found.culprits.begin(), found.culprits.end(),
                                    [&](const Culprit& other) { return other.host == culprit.host; });
     if (culprit.host && !known) found.culprits.push_back(std::move(culprit));
@@ -166,7 +167,7 @@ std::optional<Found> FoundOf(const Evidence& evidence, const Ends& ends, const K
     BlameHosts(timeline, events, found);
     const What& what = timeline.events[events.front()].what;
     const std::string where = found.culprits.size() == 1 ? " on " + *found.culprits.front().host : "";
-    found.Say("who", "Process " + ProcessName(what) + where);
+    found.Say("who", (ProcessName(what).empty() ? "A process" : "Process " + ProcessName(what)) + where);
     found.Say("what", WhatOf(what));
   }
   return found;

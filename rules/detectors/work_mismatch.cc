@@ -35,6 +35,13 @@ bool PairOp(const std::string& op) {
   return op == "SEND" || op == "RECV" || op == "RECVANYSOURCE" || op == "COALESCED" || op == "UNKNOWN";
 }
 
+/// Of operations that were launched as one, those whose output is so many times the input, or the other way round, are
+/// all-gathers and reduce-scatters: sends and receives have no such sizes.
+bool GathersOrScatters(const WorkFields& work) {
+  const std::int64_t in = work.numel_in.value_or(0), out = work.numel_out.value_or(0);
+  return work.op == "COALESCED" && in > 0 && out > 0 && in != out && (out % in == 0 || in % out == 0);
+}
+
 std::string Describe(const WorkFields& work) {
   std::string out = work.op.empty() ? "an operation" : work.op;
   if (work.seq) out += fmt::format(" #{}", work.seq->value);
@@ -51,9 +58,9 @@ Sides Split(const CollectiveRow& row) {
   const bool sized = std::any_of(row.waiters.begin(), row.waiters.end(),
                                  [](const auto& waiter) { return waiter.work.numel_in.has_value(); });
   for (const auto& waiter : row.waiters) {
-    if (PairOp(waiter.work.op)) continue;
+    if (PairOp(waiter.work.op) && !GathersOrScatters(waiter.work)) continue;
     if (waiter.work.op.empty() || (sized && !waiter.work.numel_in)) continue;  // its line is torn
-    const bool agree = SizesMustAgree(waiter.work.op);
+    const bool agree = SizesMustAgree(waiter.work.op) || GathersOrScatters(waiter.work);
     by_what[{waiter.work.op, agree ? Sizes(waiter.work.numel_in, waiter.work.numel_out) : Sizes()}].push_back(&waiter);
   }
   Sides sides;
