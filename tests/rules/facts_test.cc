@@ -49,6 +49,35 @@ TEST_CASE("facts: names on the lines of the cause stand in the commands", "[fact
   }
 }
 
+TEST_CASE("facts: the process that died, the other end of a queue pair and the store's port are on the line",
+          "[facts]") {
+  struct Row {
+    std::string text, word, command;
+  };
+  const std::string queue_pair =
+      "node02:211:239 [3] misc/ibvwrap.cc:315 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on "
+      "dev mlx5_1:1, curr state INIT, next state RTR, local GID index 3, local GID ";
+  const Row rows[] = {
+      {"==41234==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x60e000000280 at pc 0x55d8e01c1a37\n",
+       "coredumpctl", "coredumpctl info 41234"},
+      {"run.sh: line 7:  9113 Segmentation fault      (core dumped) ./solver\n", "coredumpctl",
+       "coredumpctl info 9113"},
+      {queue_pair + "::ffff:10.141.0.4, remote GID ::ffff:10.141.0.9\n", "--report_gbits 1",
+       "ib_write_bw -d mlx5_1 --report_gbits 10.141.0.9"},
+      // A GID of InfiniBand is no address that a host could be asked at.
+      {queue_pair + "fe80::1, remote GID fe80::5a2d:3ff:fe01:9\n", "PEER",
+       "ib_write_bw -d mlx5_1 --report_gbits \"${PEER:?}\""},
+      {"[W socket.cpp:401] [c10d] The server socket has failed to bind to 0.0.0.0:29411 (errno: 98 - Address already "
+       "in "
+       "use).\n[E socket.cpp:435] [c10d] The server socket has failed to listen on any local network address.\n",
+       "ss -ltnp", "ss -ltnp sport = :29411"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(CommandWith(row.text, row.word) == row.command);
+  }
+}
+
 TEST_CASE("facts: adapter and interface of a port that went down are filled in", "[facts]") {
   const std::string job =
       "2031-04-05T12:00:09Z [rank0]: node07:211:239 [3] transport/net_ib.cc:95 NCCL WARN NET/IB: Got completion from "
