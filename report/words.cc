@@ -148,17 +148,23 @@ std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay
   return out;
 }
 
-std::vector<std::string> SymptomsInWords(const Verdict& verdict) {
-  std::vector<std::string> out;
+std::vector<Symptom> SymptomsOf(const Verdict& verdict) {
+  std::vector<Symptom> out;
   for (const Finding& finding : verdict.findings) {
     std::string claim = FirstClause(finding.claim);
     if (claim.ends_with('.')) claim.pop_back();
     if (!finding.cause.empty() || claim.empty()) continue;
-    std::string text = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim;
+    Symptom symptom{.what = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim, .when = {}};
     if (!finding.citations.empty() && finding.citations.front().at)
-      text += (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
-    out.push_back(std::move(text));
+      symptom.when = (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
+    out.push_back(std::move(symptom));
   }
+  return out;
+}
+
+std::vector<std::string> SymptomsInWords(const Verdict& verdict) {
+  std::vector<std::string> out;
+  for (const Symptom& symptom : SymptomsOf(verdict)) out.push_back(symptom.what + symptom.when);
   return out;
 }
 

@@ -66,7 +66,12 @@ inline constexpr std::string_view kDestructive = "takes away what others may sti
 /// first things. What to do about an unknown cause is to collect.
 std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay_command);
 
-/// `63 x A rank waited in a collective until its timeout, first 12:11:05`, of each symptom.
+/// A symptom and how often it was said, `63 x A rank waited in a collective until its timeout`, and `, first 12:11:05`.
+struct Symptom {
+  std::string what, when;  ///< when: empty: no line says it
+};
+std::vector<Symptom> SymptomsOf(const Verdict& verdict);
+/// The same, each as one text.
 std::vector<std::string> SymptomsInWords(const Verdict& verdict);
 
 /// `cuda-oom (95 %)`, `this verdict`, `not looked at`.

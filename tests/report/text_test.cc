@@ -145,6 +145,28 @@ TEST_CASE("a report fits one screen, and says that there is more", "[unit][repor
   }
 }
 
+TEST_CASE("how sure the verdict is, and when a symptom came, are never cut away", "[unit][report]") {
+  Sample sample = MakeSample();
+  sample.verdict.title = "Ranks called different collectives in one process group of many";
+  Finding told;
+  told.rule = "told";
+  told.claim = "A launcher ended the remaining workers after another one of them had failed";
+  told.citations = {sample.verdict.evidence[1]};
+  told.times = 7;
+  sample.verdict.findings.push_back(told);
+  sample.verdict.evidence[0].where.input = 0;
+  sample.timeline.inputs[0].path = "a-folder-with-a-long-name/of-a-job.log";  // a row of its own
+  sample.verdict.evidence[0].at = std::nullopt;
+  sample.verdict.evidence[0].rank = std::nullopt;
+  const std::string text =
+      RenderText(sample.timeline, sample.verdict,
+                 {.text = {.color = Color::kNever, .width = 80, .whole = true}, .tool_version = "0"});
+  CAPTURE(text);
+  CHECK(Lines(text)[0].ends_with(" (93 %)"));
+  CHECK(Has(text, "  7 x A launcher ended the remaining workers after another one …, first 12:11:05\n"));
+  for (const std::string& line : Lines(text)) CHECK_FALSE(line.ends_with(' '));
+}
+
 TEST_CASE("what stands on several days has its date", "[unit][report]") {
   Sample sample = MakeSample();
   const auto text = [&] {
