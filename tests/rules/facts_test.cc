@@ -126,6 +126,25 @@ TEST_CASE("facts: advice keeps evidence before it takes any away, and speaks of 
   }));
 }
 
+TEST_CASE("facts: the memory of a job is asked of whoever ran it", "[facts]") {
+  struct Row {
+    std::string text, command;
+  };
+  const Row rows[] = {
+      {"SLURM_JOB_ID=88123\nsrun: error: node17: task 3: Out Of Memory\n",
+       "sacct -j 88123 -o JobID,NodeList,ReqMem,MaxRSS,MaxRSSNode,State"},
+      {"LSB_JOBID=4412\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", "bacct -l 4412"},
+      {"PBS_JOBID=123.pbs01\n=>> PBS: job killed: mem 412345678kb exceeded limit 402653184kb\n", "qstat -xf 123.pbs01"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Verdict verdict = JudgeText(row.text).verdict;
+    REQUIRE(verdict.cause == "host-oom");
+    REQUIRE_FALSE(verdict.remedies.empty());
+    CHECK(verdict.remedies.front().command == row.command);
+  }
+}
+
 TEST_CASE("facts: a step is told as it is done where the job ran", "[facts]") {
   struct Row {
     std::string text, environment, command;
