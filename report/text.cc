@@ -75,6 +75,7 @@ void Culprits(Screen& screen, const Verdict& verdict, std::string_view label) {
 void Retry(Screen& screen, const Verdict& verdict) {
   const std::string_view words = RetryInWords(verdict);
   if (words.empty()) return;
+  screen.GoOn();
   Page page = screen.NewPage();
   page.Line("", fmt::format("Restart  {}", words));
   screen.Add(kMust, page);

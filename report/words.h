@@ -40,10 +40,12 @@ struct Suspects {
   const Culprit* first = nullptr;
   std::vector<int> ranks;
   std::vector<std::int64_t> pids;
+  std::vector<std::string> hosts;  ///< more than one: of hosts alone
   std::size_t count = 0;
 };
 std::vector<Suspects> FoldCulprits(const std::vector<Culprit>& culprits);
-/// `rank 28 on node07 (pid 2113, GPU 4, 0000:4e:00.0)`, `ranks 0-7 on node07`, `pids 41, 42, GPU 0`.
+/// `rank 28 on node07 (pid 2113, GPU 4, 0000:4e:00.0)`, `ranks 0-7 on node07`, `pids 41, 42, GPU 0`,
+/// `hosts node07, node08`.
 std::string Who(const Suspects& suspects);
 /// The same, and why: `rank 28 on node07: its GPU fell off the bus`.
 std::string WhoAndWhy(const Suspects& suspects);

@@ -11,7 +11,8 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kMostCulprits = 12, kMostFindings = 40, kMostCited = 4, kMostInputs = 300, kMostOther = 24, kMostOpened = 4;
+constexpr std::size_t kMostCulprits = 12, kMostFindings = 40, kMostCited = 4, kMostInputs = 300, kMostOther = 24,
+                      kMostOpened = 4;
 
 Html Join(const std::vector<Html>& parts) {
   std::string out;

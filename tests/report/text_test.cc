@@ -167,6 +167,33 @@ TEST_CASE("how sure the verdict is, and when a symptom came, are never cut away"
   for (const std::string& line : Lines(text)) CHECK_FALSE(line.ends_with(' '));
 }
 
+TEST_CASE("whether to start again is said however many are blamed, and hosts of one blame are one row",
+          "[unit][report]") {
+  Sample sample = MakeSample();
+  const auto text = [&](bool whole) {
+    return RenderText(
+        sample.timeline, sample.verdict,
+        {.text = {.color = Color::kNever, .width = 80, .whole = whole}, .tool_version = "0", .replay_command = {}});
+  };
+  const Culprit first = sample.verdict.culprits.front();
+  for (int i = 0; i < 30; ++i) {
+    sample.verdict.culprits.push_back(first);
+    sample.verdict.culprits.back().why = "another reason " + std::to_string(i);
+  }
+  CHECK(Has(text(false), "\nRestart  yes, on other nodes"));
+  CHECK_FALSE(Has(text(false), "\n\nRestart"));
+  sample.verdict.culprits.clear();
+  CHECK(Has(text(false), "\n\nRestart  yes, on other nodes"));
+  CHECK(Has(text(true), "\n\nRestart  yes, on other nodes"));
+  for (const char* const host : {"node07", "node08"}) {
+    Culprit alone;
+    alone.host = host;
+    alone.why = "took docker0";
+    sample.verdict.culprits.push_back(alone);
+  }
+  CHECK(Has(text(false), "\nCulprit  hosts node07, node08: took docker0\nRestart  "));
+}
+
 TEST_CASE("what stands on several days has its date", "[unit][report]") {
   Sample sample = MakeSample();
   const auto text = [&] {
