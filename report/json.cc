@@ -253,6 +253,17 @@ class RankEvents {
     for (const Lane& lane : picture_.lanes)
       if (lane.rank) lanes_.emplace(lane.rank->value, &lane);
   }
+  /// What followed from what, over all lanes.
+  void WriteLinks(const Timeline& timeline, Document& document) const {
+    if (most_ == 0) return;
+    const auto at = [&](std::uint32_t moment) {
+      const SourcePos& where = timeline.events[picture_.moments[moment].event].where;
+      return Json{{"order", moment}, {"source", Source(timeline, where)}, {"line", where.InputLine()}};
+    };
+    document.List("links", picture_.links, [&](const PictureLink& link) {
+      return Json{{"from", at(link.from)}, {"to", at(link.to)}, {"why", link.why}};
+    });
+  }
   void AddTo(Json& json, int rank) const {
     if (most_ == 0) return;
     const auto lane = lanes_.find(rank);
@@ -443,6 +454,7 @@ void RenderJson(const Timeline& timeline, const Verdict& verdict, std::string_vi
   const RankEvents told(timeline, verdict, events);
   document.List("timeline", timeline.ranks,
                 [&](const RankRow& row) { return RankTimelineToJson(timeline, row, told); });
+  told.WriteLinks(timeline, document);
   document.List("lifelines", verdict.lifelines, [&](const Lifeline& line) { return LifelineToJson(timeline, line); });
   WriteRecorded(timeline, document);
   document.Key("inputs").Begin('[');

@@ -36,6 +36,7 @@ void Screen::More(std::size_t total, std::size_t shown) {
 
 // On one screen, titles alone set the parts apart; but for the verdict, which stands by itself.
 int Screen::HeadOf(std::size_t part) const {
+  if (parts_[part].goes_on) return parts_[part - 1].items.empty() ? HeadOf(part - 1) : 0;
   const bool blank = part > 0 && (style_.whole || part == 1);
   return static_cast<int>(blank) + static_cast<int>(!parts_[part].title.empty());
 }

@@ -15,7 +15,9 @@ class Screen {
   explicit Screen(const TextStyle& style) : style_(style) {}
   Page NewPage() const { return Page(style_); }
   /// A part begins. Its title, and the blank line above it, are printed where any of its items is.
-  void Begin(std::string_view title) { parts_.push_back({std::string(title), {}}); }
+  void Begin(std::string_view title) { parts_.push_back({std::string(title), false, {}}); }
+  /// A part without a title that goes on where the one above it ends, and finds its place without it.
+  void GoOn() { parts_.push_back({{}, true, {}}); }
   /// What stands on the page becomes the next item of the part, and the page is empty again. Of a part no item is shown
   /// behind one that found no place.
   void Add(int turn, Page& page);
@@ -32,6 +34,7 @@ class Screen {
   };
   struct Part {
     std::string title;
+    bool goes_on = false;
     std::vector<Item> items;
   };
   /// Lines of its title and of the blank above it.

@@ -41,9 +41,15 @@ void Headline(Screen& screen, const Verdict& verdict) {
   const bool failed = verdict.outcome == Outcome::kFailed, healthy = verdict.outcome == Outcome::kHealthy;
   const std::string_view badge = Badge(verdict.outcome);
   const std::string_view paint = failed ? style::kRed : healthy ? style::kGreen : style::kYellow;
-  std::string rest = (failed ? verdict.cause + ": " : "") + verdict.title;
-  if (failed || healthy) rest += fmt::format(" (confidence {})", Percent(verdict.confidence));
-  rest = Cut(Sanitize(rest), page.width() - Columns(badge) - 2);
+  std::string rest = Sanitize((failed ? verdict.cause + ": " : "") + verdict.title);
+  const int room = page.width() - Columns(badge) - 2;
+  if (failed || healthy) {
+    // How sure it is is never cut away.
+    std::string sure = fmt::format(" (confidence {})", Percent(verdict.confidence));
+    if (Columns(rest) + Columns(sure) > room) sure = fmt::format(" ({})", Percent(verdict.confidence));
+    rest = Cut(rest, room - Columns(sure)) + sure;
+  }
+  rest = Cut(rest, room);
   page.Print("", page.Painted(badge, paint) + "  " + page.Painted(rest, style::kBold));
   page.Paragraph("", verdict.summary, 5);
   screen.Add(kMust, page);
@@ -69,6 +75,7 @@ void Culprits(Screen& screen, const Verdict& verdict, std::string_view label) {
 void Retry(Screen& screen, const Verdict& verdict) {
   const std::string_view words = RetryInWords(verdict);
   if (words.empty()) return;
+  screen.GoOn();
   Page page = screen.NewPage();
   page.Line("", fmt::format("Restart  {}", words));
   screen.Add(kMust, page);
@@ -123,11 +130,10 @@ void Evidence(Screen& screen, const Timeline& timeline, const Verdict& verdict) 
     };
     const char* const mark = row.cause ? "> " : "  ";
     const std::string when = pad(row.clock, clock_columns) + pad(row.rank, rank_columns);
+    const std::string whole = when.substr(0, when.find_last_not_of(' ') + 1);
     std::string head = mark + pad(row.place, place_columns) + when;
     if (own_row) {
-      page.Print("",
-                 mark + pad(row.place, 0) + (when.empty() ? "" : "  " + when.substr(0, when.find_last_not_of(' ') + 1)),
-                 style::kDim);
+      page.Print("", mark + row.place + (whole.empty() ? "" : "  " + whole), style::kDim);
       head = "    ";
     }
     const int room = std::max(page.width() - Columns(head), 20);
@@ -143,9 +149,10 @@ void Symptoms(Screen& screen, const Verdict& verdict) {
   screen.Begin("What followed");
   Page page = screen.NewPage();
   std::size_t shown = 0;
-  for (const std::string& symptom : SymptomsInWords(verdict)) {
+  for (const Symptom& symptom : SymptomsOf(verdict)) {
     if (++shown > kSymptomsShown) break;
-    page.Line("  ", symptom);
+    // Whatever is cut, the time is not.
+    page.Line("  ", Cut(Sanitize(symptom.what), page.width() - 2 - Columns(symptom.when)) + symptom.when);
     screen.Add(shown == 1 ? kMore : shown == 2 ? kSymptoms : kRest, page);
   }
 }

@@ -18,7 +18,8 @@ constexpr std::array<int, kColumns> kWidest = {48, 24, 5, 22, 24, 24};
 constexpr int kNarrowest = 12;  ///< of a name, on a terminal that has no room
 constexpr int kGap = 2;
 
-/// `rank 28`, `ranks 0-7`, `pid 41`, `GPU 0000:4e:00.0`; whom the rows blame besides is counted.
+/// `rank 28`, `ranks 0-7`, `pid 41`, `PCI 0000:4e:00.0` (a GPU or the port above one); whom the rows blame besides is
+/// counted.
 std::string Culprit(const Verdict& verdict) {
   const std::vector<Suspects> suspects = FoldCulprits(verdict.culprits);
   if (suspects.empty()) return {};
@@ -29,11 +30,11 @@ std::string Culprit(const Verdict& verdict) {
   else if (!first.pids.empty())
     who = fmt::format("{} {}", first.pids.size() == 1 ? "pid" : "pids", fmt::join(first.pids, ", "));
   else if (first.first->bus_id)
-    who = "GPU " + *first.first->bus_id;
+    who = "PCI " + *first.first->bus_id;
   else if (first.first->gpu_index)
     who = fmt::format("GPU {}", *first.first->gpu_index);
   else if (first.first->host)
-    who = "the host";
+    who = first.hosts.size() > 1 ? fmt::format("{} hosts", first.hosts.size()) : "the host";
   return suspects.size() > 1 ? fmt::format("{} +{}", who, suspects.size() - 1) : who;
 }
 

@@ -9,7 +9,12 @@
 namespace inquest {
 namespace {
 
+bool IsHostAlone(const Culprit& culprit) {
+  return culprit.host && !culprit.rank && !culprit.pid && !culprit.gpu_index && !culprit.bus_id;
+}
+
 bool Together(const Culprit& a, const Culprit& b) {
+  if (IsHostAlone(a) && IsHostAlone(b)) return a.why == b.why;
   if (a.host != b.host || a.why != b.why || a.rank.has_value() != b.rank.has_value()) return false;
   return a.rank || (a.pid && b.pid && a.gpu_index == b.gpu_index && a.bus_id == b.bus_id);
 }
@@ -54,9 +59,11 @@ std::vector<Suspects> FoldCulprits(const std::vector<Culprit>& culprits) {
   std::vector<Suspects> rows;
   for (const Culprit& culprit : culprits) {
     auto row = std::ranges::find_if(rows, [&](const Suspects& other) { return Together(*other.first, culprit); });
-    if (row == rows.end()) row = rows.insert(rows.end(), {&culprit, {}, {}, 0});
+    if (row == rows.end()) row = rows.insert(rows.end(), {&culprit, {}, {}, {}, 0});
     if (culprit.rank) row->ranks.push_back(culprit.rank->value);
     if (culprit.pid) row->pids.push_back(*culprit.pid);
+    if (culprit.host && std::ranges::find(row->hosts, *culprit.host) == row->hosts.end())
+      row->hosts.push_back(*culprit.host);
     ++row->count;
   }
   return rows;
@@ -64,6 +71,12 @@ std::vector<Suspects> FoldCulprits(const std::vector<Culprit>& culprits) {
 
 std::string Who(const Suspects& suspects) {
   const Culprit& first = *suspects.first;
+  constexpr std::size_t kMostHosts = 8;
+  if (const std::size_t hosts = suspects.hosts.size(); hosts > 1) {
+    const auto last = suspects.hosts.begin() + std::ptrdiff_t(std::min(hosts, kMostHosts));
+    return fmt::format("hosts {}{}", fmt::join(suspects.hosts.begin(), last, ", "),
+                       hosts > kMostHosts ? fmt::format(" and {} more", hosts - kMostHosts) : "");
+  }
   std::string who;
   if (!suspects.ranks.empty()) who = fmt::format("rank{} {}", suspects.count > 1 ? "s" : "", FoldRanks(suspects.ranks));
   if (first.host) who += (who.empty() ? "host " : " on ") + *first.host;
@@ -148,17 +161,23 @@ std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay
   return out;
 }
 
-std::vector<std::string> SymptomsInWords(const Verdict& verdict) {
-  std::vector<std::string> out;
+std::vector<Symptom> SymptomsOf(const Verdict& verdict) {
+  std::vector<Symptom> out;
   for (const Finding& finding : verdict.findings) {
     std::string claim = FirstClause(finding.claim);
     if (claim.ends_with('.')) claim.pop_back();
     if (!finding.cause.empty() || claim.empty()) continue;
-    std::string text = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim;
+    Symptom symptom{.what = finding.times > 1 ? fmt::format("{} x {}", finding.times, claim) : claim, .when = {}};
     if (!finding.citations.empty() && finding.citations.front().at)
-      text += (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
-    out.push_back(std::move(text));
+      symptom.when = (finding.times > 1 ? ", first " : ", ") + FormatClock(*finding.citations.front().at);
+    out.push_back(std::move(symptom));
   }
+  return out;
+}
+
+std::vector<std::string> SymptomsInWords(const Verdict& verdict) {
+  std::vector<std::string> out;
+  for (const Symptom& symptom : SymptomsOf(verdict)) out.push_back(symptom.what + symptom.when);
   return out;
 }
 

@@ -40,10 +40,12 @@ struct Suspects {
   const Culprit* first = nullptr;
   std::vector<int> ranks;
   std::vector<std::int64_t> pids;
+  std::vector<std::string> hosts;  ///< more than one: of hosts alone
   std::size_t count = 0;
 };
 std::vector<Suspects> FoldCulprits(const std::vector<Culprit>& culprits);
-/// `rank 28 on node07 (pid 2113, GPU 4, 0000:4e:00.0)`, `ranks 0-7 on node07`, `pids 41, 42, GPU 0`.
+/// `rank 28 on node07 (pid 2113, GPU 4, 0000:4e:00.0)`, `ranks 0-7 on node07`, `pids 41, 42, GPU 0`,
+/// `hosts node07, node08`.
 std::string Who(const Suspects& suspects);
 /// The same, and why: `rank 28 on node07: its GPU fell off the bus`.
 std::string WhoAndWhy(const Suspects& suspects);
@@ -66,7 +68,12 @@ inline constexpr std::string_view kDestructive = "takes away what others may sti
 /// first things. What to do about an unknown cause is to collect.
 std::vector<Remedy> RemediesOf(const Verdict& verdict, const std::string& replay_command);
 
-/// `63 x A rank waited in a collective until its timeout, first 12:11:05`, of each symptom.
+/// A symptom and how often it was said, `63 x A rank waited in a collective until its timeout`, and `, first 12:11:05`.
+struct Symptom {
+  std::string what, when;  ///< when: empty: no line says it
+};
+std::vector<Symptom> SymptomsOf(const Verdict& verdict);
+/// The same, each as one text.
 std::vector<std::string> SymptomsInWords(const Verdict& verdict);
 
 /// `cuda-oom (95 %)`, `this verdict`, `not looked at`.

@@ -38,7 +38,7 @@ class Collector {
 };
 
 /// What only holds on one host. Of another host's it would be told of the wrong one.
-constexpr std::string_view kOfHost[] = {"gpu", "hca"};
+constexpr std::string_view kOfHost[] = {"gpu", "hca", "pid"};
 /// Said of the whole job, by whatever line.
 constexpr std::string_view kMeeting = "master";
 
@@ -55,7 +55,7 @@ std::string_view PlaceOf(std::string_view group) {
 /// Names on the lines that prove the verdict, and those of the place where ranks meet, from anywhere if those do not
 /// tell.
 void AddNames(const Evidence& evidence, const Verdict& verdict, Collector& facts) {
-  const bool gpu_known = facts.Has("gpu");
+  const bool gpu_known = facts.Has("gpu"), pid_known = facts.Has("pid");
   const auto of_culprit = [&](const Event& event) {
     const std::optional<std::string> host = evidence.timeline.HostOf(event);
     return std::ranges::all_of(verdict.culprits, [&](const Culprit& one) { return !one.host || one.host == host; });
@@ -77,7 +77,8 @@ void AddNames(const Evidence& evidence, const Verdict& verdict, Collector& facts
         continue;
       }
       const bool of_host = std::ranges::find(kOfHost, place) != std::end(kOfHost);
-      if (of_host && ((place == "gpu" && gpu_known) || !of_culprit(evidence.timeline.events[match.event]))) continue;
+      const bool known = (place == "gpu" && gpu_known) || (place == "pid" && pid_known);
+      if (known || (of_host && !of_culprit(evidence.timeline.events[match.event]))) continue;
       facts.Add(place, value);
       if (place == "master_port") facts.Add("port", value);
     }

@@ -351,12 +351,19 @@ class Drawing {
     return moment;
   }
 
-  /// None to what lies before it, as far as clocks say so.
+  /// By its time; of one time in one file, by its line.
+  bool IsBefore(std::uint32_t a, std::uint32_t b) const {
+    if (axis_.ns(a) != axis_.ns(b)) return axis_.ns(a) < axis_.ns(b);
+    const SourcePos &x = timeline_.events[axis_.event(a)].where, &y = timeline_.events[axis_.event(b)].where;
+    return x.input == y.input && x.line < y.line;
+  }
+
+  /// None to what lies before it, as far as that is known.
   void AddLink(std::uint32_t from, std::uint32_t to, const std::string& why) {
     from = MarkAt(from);
     to = MarkAt(to);
     const auto same = [&](const PictureLink& link) { return link.from == from && link.to == to; };
-    if (SameLine(axis_.event(from), axis_.event(to)) || axis_.ns(to) < axis_.ns(from) || links_.size() >= kMostLinks ||
+    if (SameLine(axis_.event(from), axis_.event(to)) || IsBefore(to, from) || links_.size() >= kMostLinks ||
         std::ranges::any_of(links_, same))
       return;
     links_.push_back({from, to, why});

@@ -12,6 +12,7 @@
 #include "rules/host_states.h"
 #include "rules/recovery.h"
 #include "rules/vendor_artefacts.h"
+#include "rules/vendor_lines.h"
 #include "rules/vendor_parts.h"
 
 namespace inquest {
@@ -21,176 +22,17 @@ using std::string_view;
 
 constexpr std::size_t kMostQuotes = 6, kMostLines = 4000, kMostVerdictQuotes = 12, kMostFindingQuotes = 4;
 
-// ---- properties --------------------------------------------------------------------------------------------------
-
-/// In the order in which they are told. A counter, or a state, may change without anybody being wrong.
-struct Property {
-  string_view name, title;
-  bool counter = false;
-};
-constexpr Property kProperties[] = {
-    {"machine", "Machine and BIOS"},
-    {"kernel", "Kernel"},
-    {"driver_version", "Driver"},
-    {"cuda_version", "CUDA, as the driver has it"},
-    {"hca_firmware_version", "Firmware of a network adapter"},
-    {"nvidia-bug-report.version", "nvidia-bug-report.sh"},
-    {"name", "Product"},
-    {"product_brand", "Brand"},
-    {"product_architecture", "Architecture"},
-    {"serial", "Serial number"},
-    {"uuid", "UUID"},
-    {"pci.bus_id", "PCI address"},
-    {"module_id", "Module"},
-    {"board_id", "Board ID"},
-    {"board_part_number", "Board part number"},
-    {"gpu_part_number", "GPU part number"},
-    {"fru_part_number", "FRU part number"},
-    {"chassis_serial_number", "Chassis serial number"},
-    {"slot_number", "Slot"},
-    {"tray_index", "Tray"},
-    {"vbios_version", "VBIOS"},
-    {"inforom.image", "InfoROM image"},
-    {"inforom.oem", "InfoROM OEM object"},
-    {"inforom.ecc", "InfoROM ECC object"},
-    {"inforom.power", "InfoROM power object"},
-    {"gsp_firmware_version", "GSP firmware"},
-    {"ecc.mode.current", "ECC mode", true},
-    {"ecc.volatile.corrected", "Corrected ECC errors since the driver was loaded", true},
-    {"ecc.volatile.uncorrected", "Uncorrected ECC errors since the driver was loaded", true},
-    {"ecc.volatile.single_bit", "Single bit ECC errors, volatile", true},
-    {"ecc.volatile.double_bit", "Double bit ECC errors, volatile", true},
-    {"ecc.volatile.sram_correctable", "SRAM correctable, volatile", true},
-    {"ecc.volatile.sram_uncorrectable", "SRAM uncorrectable, volatile", true},
-    {"ecc.volatile.sram_uncorrectable_parity", "SRAM uncorrectable parity, volatile", true},
-    {"ecc.volatile.sram_uncorrectable_secded", "SRAM uncorrectable SEC-DED, volatile", true},
-    {"ecc.volatile.dram_correctable", "DRAM correctable, volatile", true},
-    {"ecc.volatile.dram_uncorrectable", "DRAM uncorrectable, volatile", true},
-    {"ecc.aggregate.corrected", "Corrected ECC errors of its life", true},
-    {"ecc.aggregate.uncorrected", "Uncorrected ECC errors of its life", true},
-    {"ecc.aggregate.single_bit", "Single bit ECC errors, aggregate", true},
-    {"ecc.aggregate.double_bit", "Double bit ECC errors, aggregate", true},
-    {"ecc.aggregate.sram_correctable", "SRAM correctable, aggregate", true},
-    {"ecc.aggregate.sram_uncorrectable", "SRAM uncorrectable, aggregate", true},
-    {"ecc.aggregate.sram_uncorrectable_parity", "SRAM uncorrectable parity, aggregate", true},
-    {"ecc.aggregate.sram_uncorrectable_secded", "SRAM uncorrectable SEC-DED, aggregate", true},
-    {"ecc.aggregate.dram_correctable", "DRAM correctable, aggregate", true},
-    {"ecc.aggregate.dram_uncorrectable", "DRAM uncorrectable, aggregate", true},
-    {"ecc.aggregate.sram_threshold_exceeded", "SRAM threshold exceeded", true},
-    {"retired_pages.single_bit", "Pages retired for single bit errors", true},
-    {"retired_pages.double_bit", "Pages retired for double bit errors", true},
-    {"retired_pages.pending", "Page retirement pending", true},
-    {"remapped_rows.correctable", "Rows remapped for correctable errors", true},
-    {"remapped_rows.uncorrectable", "Rows remapped for uncorrectable errors", true},
-    {"remapped_rows.pending", "Row remapping pending", true},
-    {"remapped_rows.failure", "Row remapping failed", true},
-    {"reset_status.reset_required", "Reset required", true},
-    {"reset_status.drain_and_reset_recommended", "Drain and reset recommended", true},
-    {"gpu_recovery_action", "Recovery action", true},
-    {"pcie.replay_counter", "PCI Express replays since reset", true},
-    {"fabric.state", "Fabric state", true},
-    {"fabric.status", "Fabric status", true},
-};
-
-const Property* FindProperty(string_view name) {
-  const auto row = std::ranges::find(kProperties, name, &Property::name);
-  return row == std::end(kProperties) ? nullptr : row;
-}
-
-/// What two forms of a tool print for one value: hexadecimal digits are large in one and small in another.
-std::string Compared(string_view property, const std::string& value) {
-  const std::string address = property == "pci.bus_id" ? AddressIn(value) : std::string();
-  return address.empty() ? Lower(value) : address;
-}
-
-/// A property of the host, as an event that is not of the record alone says it.
-std::optional<std::pair<string_view, std::string>> HostPropertyOf(const What& what) {
-  if (const auto* fact = std::get_if<HostFact>(&what); fact != nullptr && fact->of == HostFact::Of::kKernel)
-    return std::pair(string_view("kernel"), fact->value);
-  const auto* notice = std::get_if<KernelNotice>(&what);
-  if (notice != nullptr && notice->subsystem == "nvidia" && notice->what == "driver-loaded")
-    return std::pair(string_view("driver_version"), notice->device);
-  return std::nullopt;
-}
-
 /// Kinds of events that a case is made of.
 constexpr string_view kOfDevices[] = {DeviceDescribed::kKind, GpuSnapshot::kKind, GpuCondition::kKind,
                                       GpuDiag::kKind,         XidReported::kKind, SxidReported::kKind,
                                       DriverFault::kKind,     PcieError::kKind,   KernelNotice::kKind,
                                       KernelDetail::kKind,    HostFact::kKind};
 
-// ---- lines -------------------------------------------------------------------------------------------------------
-
-/// Storage is no part that a GPU's vendor is asked about.
-bool IsStorage(const std::string& subsystem) {
-  static constexpr string_view kStorage[] = {"nfs", "lustre", "ext4", "xfs", "nvme", "block"};
-  return std::ranges::find(kStorage, subsystem) != std::end(kStorage);
-}
-
-std::optional<CaseLine> LineOf(const What& what) {
-  CaseLine line;
-  if (const auto* xid = std::get_if<XidReported>(&what)) {
-    line.kind = "xid";
-    line.xid = xid->xid;
-    line.bus_id = xid->bus_id;
-  } else if (const auto* sxid = std::get_if<SxidReported>(&what)) {
-    line.kind = "sxid";
-    line.sxid = sxid->sxid;
-    line.bus_id = sxid->bus_id;
-  } else if (const auto* fault = std::get_if<DriverFault>(&what)) {
-    line.kind = "nvidia";
-    line.bus_id = fault->bus_id;
-  } else if (const auto* error = std::get_if<PcieError>(&what)) {
-    line.kind = "pcie";
-    line.bus_id = error->bus_id;
-  } else if (const auto* detail = std::get_if<KernelDetail>(&what)) {
-    line.kind = detail->subsystem;
-  } else if (const auto* notice = std::get_if<KernelNotice>(&what);
-             notice != nullptr && !IsStorage(notice->subsystem)) {
-    line.kind = notice->subsystem;
-    line.bus_id = AddressIn(notice->device.substr(0, notice->device.find(' ')));
-  } else {
-    return std::nullopt;
-  }
-  return line;
-}
-
-/// What a tool says of a GPU that one that is well has not.
-std::optional<CaseLine> StateOf(const What& what) {
-  CaseLine line;
-  if (const auto* condition = std::get_if<GpuCondition>(&what))
-    line.kind = condition->property;
-  else if (std::holds_alternative<GpuDiag>(what))
-    line.kind = "dcgmi diag";
-  else if (const auto* seen = std::get_if<GpuSnapshot>(&what); seen != nullptr && seen->error)
-    line.kind = "unreadable";
-  else
-    return std::nullopt;
-  return line;
-}
-
-bool SaysSwitches(const What& what) {
-  if (std::holds_alternative<SxidReported>(what)) return true;
-  if (const auto* detail = std::get_if<KernelDetail>(&what)) return detail->subsystem == "nvswitch";
-  if (const auto* notice = std::get_if<KernelNotice>(&what)) return notice->subsystem == "fabric-manager";
-  const auto* described = std::get_if<DeviceDescribed>(&what);
-  return described != nullptr && described->property == "fabric.state";
-}
-
-bool SaysNetwork(const What& what) {
-  const auto* notice = std::get_if<KernelNotice>(&what);
-  return notice != nullptr && notice->what != "link-up" &&
-         (notice->subsystem == "mlx5" || notice->subsystem == "infiniband" || notice->subsystem == "irdma" ||
-          notice->subsystem == "efa");
-}
-
 bool Compares(const Timestamp& time) { return time.date == Timestamp::Date::kFull; }
 
 bool Holds(const std::string& text, std::string_view part) {
   return !part.empty() && Lower(text).find(Lower(part)) != std::string::npos;
 }
-
-// ---- the case ----------------------------------------------------------------------------------------------------
 
 class CaseBuilder {
  public:
@@ -273,7 +115,7 @@ class CaseBuilder {
   }
 
   void Say(std::vector<CaseFact>& facts, string_view name, const std::string& value, const Event& event) {
-    const Property* property = FindProperty(name);
+    const CaseProperty* property = FindCaseProperty(name);
     if (property == nullptr) return;
     auto fact = std::ranges::find(facts, name, &CaseFact::property);
     if (fact == facts.end()) {
@@ -283,9 +125,9 @@ class CaseBuilder {
                        .values = {}});
       fact = facts.end() - 1;
     }
-    const std::string compared = Compared(name, value);
+    const std::string compared = ComparedValue(name, value);
     auto said = std::ranges::find_if(
-        fact->values, [&](const CaseFact::Value& known) { return Compared(name, known.value) == compared; });
+        fact->values, [&](const CaseFact::Value& known) { return ComparedValue(name, known.value) == compared; });
     if (said == fact->values.end()) {
       fact->values.push_back({.value = value, .quotes = {}});
       said = fact->values.end() - 1;
@@ -312,7 +154,7 @@ class CaseBuilder {
             described->id.bus_id.empty() ? described->value : described->id.bus_id + " " + described->value, event);
     }
     const auto in_order = [](const CaseFact& a, const CaseFact& b) {
-      return FindProperty(a.property) < FindProperty(b.property);
+      return FindCaseProperty(a.property) < FindCaseProperty(b.property);
     };
     // A GPU that nothing describes is known as some rank's alone; it is told where it was asked for by its name.
     std::erase_if(case_.gpus, [&](const CaseGpu& gpu) { return gpu.facts.empty() && !(case_.part.gpu && gpu.asked); });
@@ -345,11 +187,11 @@ class CaseBuilder {
     };
     for (const Event& event : devices_.events)
       if (IsOfHost(event))
-        if (auto line = LineOf(event.what)) add(case_.lines, *std::move(line), event);
+        if (auto line = CaseLineOf(event.what)) add(case_.lines, *std::move(line), event);
     places.clear();
     for (const Event& event : devices_.events)
       if (IsOfHost(event))
-        if (auto line = StateOf(event.what)) add(case_.states, *std::move(line), event);
+        if (auto line = CaseStateOf(event.what)) add(case_.states, *std::move(line), event);
     Order(case_.lines);
   }
 

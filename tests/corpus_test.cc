@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <regex>
 #include <set>
+#include <string_view>
 #include <nlohmann/json.hpp>
 
 #include "cli/analyze.h"
@@ -101,6 +104,24 @@ std::set<std::string> Quoted(const Case& c) {
   return lines;
 }
 
+/// Whether a line that proves the verdict has what a command asks for, in words that leave no doubt. Read another way
+/// than the rules do it.
+bool IsOnALineOfTheCause(const Verdict& verdict, std::string_view want) {
+  static const std::pair<std::string_view, std::regex> kSaid[] = {
+      {"PID", std::regex(R"(==\d+==ERROR|\(pid:? \d+\)|: line \d+: +\d+ [A-Z][a-z]+)")},
+      {"PEER", std::regex(R"(remote GID ::ffff:\d|[Cc]onnect to \d+\.\d+|peer [\w.]+<\d+>)")},
+      {"MASTER_PORT", std::regex(R"((bind to|listen on) \S+:\d{2,5}\b|[Pp]ort: ?\d{2,5}\b)")},
+      {"PORT", std::regex(R"((bind to|listen on) \S+:\d{2,5}\b|[Pp]ort: ?\d{2,5}\b|[Cc]onnect to \S+<\d+>)")},
+      {"FILE", std::regex(R"(Errno \d+\] [^:]+: '/)")},
+      {"JOB", std::regex(R"(SLURM_JOB_ID=\d|slurmstepd: error: \*\*\* (JOB|STEP) \d)")},
+  };
+  return std::any_of(verdict.evidence.begin(), verdict.evidence.end(), [&](const Citation& citation) {
+    return citation.role == "cause" && std::any_of(std::begin(kSaid), std::end(kSaid), [&](const auto& said) {
+             return said.first == want && std::regex_search(citation.text, said.second);
+           });
+  });
+}
+
 /// What a case promises and the verdict does not keep.
 std::vector<std::string> Broken(const Case& c) {
   const Verdict& verdict = c.analysis.verdict;
@@ -128,7 +149,8 @@ std::vector<std::string> Broken(const Case& c) {
   // What the case tells is asked of nobody.
   for (const Remedy& remedy : verdict.remedies)
     for (const Remedy::Want& want : remedy.needs)
-      if ((want.name == "HOST" && hosts.size() == 1) || (want.name == "RANK" && ranks.size() == 1))
+      if ((want.name == "HOST" && hosts.size() == 1) || (want.name == "RANK" && ranks.size() == 1) ||
+          IsOnALineOfTheCause(verdict, want.name))
         add(fmt::format("asks for {}: {}", want.name, remedy.command));
   if (HasKey(c.label, "cites") && !c.label["cites"].empty()) {
     const std::set<std::string> quoted = Quoted(c);

@@ -11,7 +11,8 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kMostCulprits = 12, kMostFindings = 40, kMostCited = 4, kMostInputs = 300, kMostOther = 24;
+constexpr std::size_t kMostCulprits = 12, kMostFindings = 40, kMostCited = 4, kMostInputs = 300, kMostOther = 24,
+                      kMostOpened = 4;
 
 Html Join(const std::vector<Html>& parts) {
   std::string out;
@@ -132,8 +133,9 @@ std::string_view SignOf(const std::string& kind) {
   return "·";
 }
 
-/// The lanes of one start, small, in a drawing that needs no script: what each was at, and what befell it.
-Html SketchInHtml(const Sketch& sketch) {
+/// The lanes of one start, small, in a drawing that needs no script: what each was at, and what befell it. `open`: the
+/// attribute of a part that can be folded.
+Html SketchInHtml(const Sketch& sketch, const Html& open) {
   if (sketch.rows.empty()) return {};
   // Room at both ends for the half of a sign.
   const auto at = [](double place) { return 2 + 96 * place; };
@@ -162,11 +164,13 @@ Html SketchInHtml(const Sketch& sketch) {
   if (sketch.rows_left_out > 0)
     rows +=
         Markup("<tr><td colspan=\"2\">and {} more rows: inquest --attempt N</td></tr>", sketch.rows_left_out).markup;
-  return Markup("<details class=\"sketch\"><summary>Its ranks {}</summary><table><tbody>{}</tbody></table></details>",
-                sketch.clock ? "over time" : "in the order of lines", Html{rows});
+  return Markup("<details class=\"sketch\"{}><summary>Its ranks {}</summary><table><tbody>{}</tbody></table></details>",
+                open, sketch.clock ? "over time" : "in the order of lines", Html{rows});
 }
 
 Html Attempts(const Timeline& timeline, const Verdict& verdict) {
+  // Few are compared at a glance; of many one looks first at what became of each.
+  const Html open{verdict.attempts.size() <= kMostOpened ? " open" : ""};
   const Html cards = Each(verdict.attempts, verdict.attempts.size(), [&](const AttemptTold& attempt) {
     const bool known = !attempt.cause.empty();
     const std::string when = attempt.first.at && attempt.last.at
@@ -178,7 +182,7 @@ Html Attempts(const Timeline& timeline, const Verdict& verdict) {
         known ? StyleOf(attempt.outcome) : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
         Html{attempt.judged ? ": this verdict" : ""}, known ? attempt.cause : "not looked at",
         known && attempt.outcome != Outcome::kUndecided ? Percent(attempt.confidence) : "", attempt.summary, when,
-        PlaceOf(timeline, attempt.first.where), SketchInHtml(attempt.sketch));
+        PlaceOf(timeline, attempt.first.where), SketchInHtml(attempt.sketch, open));
   });
   return cards.markup.empty() ? Html{} : Markup("<ol class=\"attempts\">{}</ol>", cards);
 }

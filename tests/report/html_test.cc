@@ -59,7 +59,7 @@ TEST_CASE("each start of a job has its lanes beside it, bounded", "[unit][html]"
     }
   }
   const std::string page = PageOf(judged.timeline, judged.verdict);
-  CHECK(Count(page, "<details class=\"sketch\">") == 2);
+  CHECK(Count(page, "<details class=\"sketch\" open>") == 2);
   CHECK(Has(page, "<rect class=\"waiting\""));
   CHECK_FALSE(Has(page, "<script>alert"));
 }

@@ -96,13 +96,22 @@ class PageTest(unittest.TestCase):
         page = self.open(page_path)
         self.assert_well(page, page_path)
         self.assertEqual(2, page.evaluate("document.querySelectorAll('.attempts > li').length"))
-        self.assertEqual([False, False], page.evaluate("[...document.querySelectorAll('.sketch')].map(e => e.open)"))
-        page.click(".attempts > li:first-child .sketch summary")
+        self.assertEqual([True, True], page.evaluate("[...document.querySelectorAll('.sketch')].map(e => e.open)"))
+        page.click(".attempts > li:last-child .sketch summary")
         self.assertEqual([True, False], page.evaluate("[...document.querySelectorAll('.sketch')].map(e => e.open)"))
         rows = page.evaluate("[...document.querySelectorAll('.attempts > li:first-child .sketch tr')].map(e => [e.className, e.querySelector('th').textContent, e.querySelector('svg').getBoundingClientRect().width > 50])")
         self.assertIn(["culprit", "rank 5", True], rows)
         self.assertIn(["", "ranks 0-4, 6, 7", True], rows)
         self.assertTrue(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+    def test_a_label_that_does_not_fit_says_so(self):
+        folder = self.folder / "labels"
+        folder.mkdir(exist_ok=True)
+        (folder / "job.log").write_text("".join(set_up(rank, 8) for rank in range(8)) + "".join(time_out(rank, second=rank) for rank in range(8) if rank != 5))
+        page = self.open(self.page_of(folder), width=390)
+        spans = page.evaluate("[...document.querySelectorAll('button.bar span')].map(e => [e.scrollWidth <= e.clientWidth || getComputedStyle(e).textOverflow === 'ellipsis', e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right])")
+        self.assertTrue(spans)
+        self.assertEqual([[True, True]] * len(spans), spans)
 
     def restarted(self):
         first = "".join(time_out(rank, second=rank) for rank in range(8) if rank != 5) + out_of_memory(5)

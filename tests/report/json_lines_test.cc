@@ -76,6 +76,31 @@ TEST_CASE("without a zone there are seconds alone, without a clock neither", "[u
   CHECK(none["placed"] == "by-place");
 }
 
+TEST_CASE("what followed from what stands in the document with the events, and in no other", "[unit][report]") {
+  const Judged judged = JudgeText(
+      "2031-04-05T12:00:00Z [rank0]: Traceback (most recent call last):\n"
+      "2031-04-05T12:00:00Z [rank0]:   File \"train.py\", line 12, in main\n"
+      "2031-04-05T12:00:00Z [rank0]: ValueError: bad shape\n"
+      "2031-04-05T12:10:00Z [rank1]: [E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
+      "timeout: "
+      "WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600024 milliseconds "
+      "before timing out.\n");
+  const auto document = [&](std::size_t events) {
+    std::string text;
+    RenderJson(
+        judged.timeline, judged.verdict, "1.2.3", [&](std::string_view piece) { text += piece; }, events);
+    return Json::parse(text);
+  };
+  CHECK_FALSE(document(0).contains("links"));
+  const Json with = document(10);
+  REQUIRE(with["links"].size() == 1);
+  CAPTURE(with["links"].dump());
+  CHECK(with["links"][0]["from"]["line"] == 3);
+  CHECK(with["links"][0]["to"]["line"] == 4);
+  CHECK(with["links"][0]["from"]["order"] < with["links"][0]["to"]["order"]);
+  CHECK_FALSE(with["links"][0]["why"].get<std::string>().empty());
+}
+
 TEST_CASE("of many events the cause stays, the first and the last", "[unit][report]") {
   const Lane lane = LaneOf(10);
   struct Row {

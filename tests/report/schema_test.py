@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import schemas
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WHERE_ASKED_FOR = {"rank_timeline": {"events", "events_left_out"}}  # by --timeline-events
+WHERE_ASKED_FOR = {"document": {"links"}, "rank_timeline": {"events", "events_left_out"}}  # by --timeline-events
 EXIT_OF_OUTCOME = {"healthy": 0, "failed": 1, "undecided": 2}
 binary = ""
 cases = pathlib.Path()
@@ -75,6 +75,15 @@ class SchemaTest(unittest.TestCase):
         for folder in sorted(path.parent for path in cases.glob("*/case.json"))[::8]:
             with self.subTest(case=folder.name):
                 whole, some, none = (self.check([f"--timeline-events={most}", folder]) for most in (1000, 3, 0))
+                links = whole.pop("links")
+                self.assertEqual(links, some.pop("links"))
+                for link in links:  # of two files' lines of one time nothing says which was first
+                    if link["from"]["source"] == link["to"]["source"]:
+                        self.assertLess(link["from"]["order"], link["to"]["order"])
+                # An arrow that ends on a rank's event is the one that the event says it follows.
+                ends = {(link["from"]["order"], link["to"]["order"]) for link in links}
+                for event in (event for rank in whole["timeline"] for event in rank["events"]):
+                    self.assertLessEqual({(follows["order"], event["order"]) for follows in event["follows"]}, ends)
                 for all_of_it, rank in zip(whole["timeline"], some["timeline"]):
                     events, left_out = all_of_it.pop("events"), all_of_it.pop("events_left_out")
                     self.assertEqual(sorted(event["order"] for event in events), [event["order"] for event in events])

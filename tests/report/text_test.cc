@@ -145,6 +145,55 @@ TEST_CASE("a report fits one screen, and says that there is more", "[unit][repor
   }
 }
 
+TEST_CASE("how sure the verdict is, and when a symptom came, are never cut away", "[unit][report]") {
+  Sample sample = MakeSample();
+  sample.verdict.title = "Ranks called different collectives in one process group of many";
+  Finding told;
+  told.rule = "told";
+  told.claim = "A launcher ended the remaining workers after another one of them had failed";
+  told.citations = {sample.verdict.evidence[1]};
+  told.times = 7;
+  sample.verdict.findings.push_back(told);
+  sample.verdict.evidence[0].where.input = 0;
+  sample.timeline.inputs[0].path = "a-folder-with-a-long-name/of-a-job.log";  // a row of its own
+  sample.verdict.evidence[0].at = std::nullopt;
+  sample.verdict.evidence[0].rank = std::nullopt;
+  const std::string text =
+      RenderText(sample.timeline, sample.verdict,
+                 {.text = {.color = Color::kNever, .width = 80, .whole = true}, .tool_version = "0"});
+  CAPTURE(text);
+  CHECK(Lines(text)[0].ends_with(" (93 %)"));
+  CHECK(Has(text, "  7 x A launcher ended the remaining workers after another one …, first 12:11:05\n"));
+  for (const std::string& line : Lines(text)) CHECK_FALSE(line.ends_with(' '));
+}
+
+TEST_CASE("whether to start again is said however many are blamed, and hosts of one blame are one row",
+          "[unit][report]") {
+  Sample sample = MakeSample();
+  const auto text = [&](bool whole) {
+    return RenderText(
+        sample.timeline, sample.verdict,
+        {.text = {.color = Color::kNever, .width = 80, .whole = whole}, .tool_version = "0", .replay_command = {}});
+  };
+  const Culprit first = sample.verdict.culprits.front();
+  for (int i = 0; i < 30; ++i) {
+    sample.verdict.culprits.push_back(first);
+    sample.verdict.culprits.back().why = "another reason " + std::to_string(i);
+  }
+  CHECK(Has(text(false), "\nRestart  yes, on other nodes"));
+  CHECK_FALSE(Has(text(false), "\n\nRestart"));
+  sample.verdict.culprits.clear();
+  CHECK(Has(text(false), "\n\nRestart  yes, on other nodes"));
+  CHECK(Has(text(true), "\n\nRestart  yes, on other nodes"));
+  for (const char* const host : {"node07", "node08"}) {
+    Culprit alone;
+    alone.host = host;
+    alone.why = "took docker0";
+    sample.verdict.culprits.push_back(alone);
+  }
+  CHECK(Has(text(false), "\nCulprit  hosts node07, node08: took docker0\nRestart  "));
+}
+
 TEST_CASE("what stands on several days has its date", "[unit][report]") {
   Sample sample = MakeSample();
   const auto text = [&] {

@@ -29,9 +29,9 @@ TEST_CASE("facts: names on the lines of the cause stand in the commands", "[fact
       "29507, useIpv6: 0, code: -98, name: EADDRINUSE, message: address already in use\n";
   const Row rows[] = {
       {"OSError: [Errno 28] No space left on device: '/scratch/ckpt.pt'\n", "df -h",
-       "df -h -- /scratch/ckpt.pt; df -i -- /scratch/ckpt.pt"},
+       "df -h -- /scratch/ckpt.pt || df -h; df -i -- /scratch/ckpt.pt || df -i"},
       {"OSError: [Errno 28] No space left on device: '/scratch/a b/ckpt.pt'\n", "df -h",
-       "df -h -- '/scratch/a b/ckpt.pt'; df -i -- '/scratch/a b/ckpt.pt'"},
+       "df -h -- '/scratch/a b/ckpt.pt' || df -h; df -i -- '/scratch/a b/ckpt.pt' || df -i"},
       {"RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n", "ls -l",
        "ls -l -- \"${FILE:?}\"; head -c 200 -- \"${FILE:?}\" | od -c | head"},
       {refused, "nc -vz", "nc -vz -w 5 -- 10.77.1.20 44781"},
@@ -42,6 +42,35 @@ TEST_CASE("facts: names on the lines of the cause stand in the commands", "[fact
       // The port of the line that proves it goes before what others say; two hosts are one too many.
       {"MASTER_ADDR=node01\nMASTER_PORT=29500\nMASTER_ADDR=node03\n" + taken, "getent",
        "getent hosts \"${MASTER:?}\"; nc -vz -w 5 -- \"${MASTER:?}\" 29507"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(CommandWith(row.text, row.word) == row.command);
+  }
+}
+
+TEST_CASE("facts: the process that died, the other end of a queue pair and the store's port are on the line",
+          "[facts]") {
+  struct Row {
+    std::string text, word, command;
+  };
+  const std::string queue_pair =
+      "node02:211:239 [3] misc/ibvwrap.cc:315 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on "
+      "dev mlx5_1:1, curr state INIT, next state RTR, local GID index 3, local GID ";
+  const Row rows[] = {
+      {"==41234==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x60e000000280 at pc 0x55d8e01c1a37\n",
+       "coredumpctl", "coredumpctl info 41234"},
+      {"run.sh: line 7:  9113 Segmentation fault      (core dumped) ./solver\n", "coredumpctl",
+       "coredumpctl info 9113"},
+      {queue_pair + "::ffff:10.141.0.4, remote GID ::ffff:10.141.0.9\n", "--report_gbits 1",
+       "ib_write_bw -d mlx5_1 --report_gbits 10.141.0.9"},
+      // A GID of InfiniBand is no address that a host could be asked at.
+      {queue_pair + "fe80::1, remote GID fe80::5a2d:3ff:fe01:9\n", "PEER",
+       "ib_write_bw -d mlx5_1 --report_gbits \"${PEER:?}\""},
+      {"[W socket.cpp:401] [c10d] The server socket has failed to bind to 0.0.0.0:29411 (errno: 98 - Address already "
+       "in "
+       "use).\n[E socket.cpp:435] [c10d] The server socket has failed to listen on any local network address.\n",
+       "ss -ltnp", "ss -ltnp sport = :29411"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -95,6 +124,25 @@ TEST_CASE("facts: advice keeps evidence before it takes any away, and speaks of 
   CHECK(std::none_of(first, nvidia.remedies.end(), [](const Remedy& remedy) {
     return remedy.command.find("dmesg") != std::string::npos || remedy.command.find("ipmitool") != std::string::npos;
   }));
+}
+
+TEST_CASE("facts: the memory of a job is asked of whoever ran it", "[facts]") {
+  struct Row {
+    std::string text, command;
+  };
+  const Row rows[] = {
+      {"SLURM_JOB_ID=88123\nsrun: error: node17: task 3: Out Of Memory\n",
+       "sacct -j 88123 -o JobID,NodeList,ReqMem,MaxRSS,MaxRSSNode,State"},
+      {"LSB_JOBID=4412\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", "bacct -l 4412"},
+      {"PBS_JOBID=123.pbs01\n=>> PBS: job killed: mem 412345678kb exceeded limit 402653184kb\n", "qstat -xf 123.pbs01"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Verdict verdict = JudgeText(row.text).verdict;
+    REQUIRE(verdict.cause == "host-oom");
+    REQUIRE_FALSE(verdict.remedies.empty());
+    CHECK(verdict.remedies.front().command == row.command);
+  }
 }
 
 TEST_CASE("facts: a step is told as it is done where the job ran", "[facts]") {
