@@ -16,9 +16,6 @@ namespace inquest {
 
 namespace {
 
-/// Streams of one input; a hostile log that invents a writer a line must not cost memory for each.
-constexpr std::size_t kMaxStreams = 1 << 16;
-
 Component ComponentOf(const Format* format) { return format == nullptr ? Component::kAny : format->component; }
 
 /// `workerlog.3` (Paddle), `rsl.error.0020` (WRF).
@@ -120,21 +117,6 @@ std::size_t BeginOfDocument(std::string_view text) {
   return line == std::string_view::npos ? line : line + 1;
 }
 
-/// One writer in one input: the parsers that it has met, and the one that took its last record.
-struct Assembler::Stream {
-  std::map<const Format*, std::unique_ptr<Parser>> parsers;
-  std::map<const Format*, std::uint64_t> sections;  ///< the last line that is offered for a marked one above it
-  const Format* last = nullptr;
-  Parser& Get(const Format* format) {
-    auto& parser = parsers[format];
-    if (!parser) parser = format->make();
-    return *parser;
-  }
-  bool InSection(std::uint64_t line) const {
-    return std::any_of(sections.begin(), sections.end(), [&](const auto& section) { return line <= section.second; });
-  }
-};
-
 Assembler::Assembler(std::uint32_t first_mark_id, const std::vector<GivenHost>& hosts, EventSink& sink)
     : first_mark_id_(first_mark_id), hosts_(hosts), sink_(sink) {}
 Assembler::~Assembler() = default;
@@ -146,7 +128,7 @@ void Assembler::Begin(std::uint32_t input, const std::string& path, const InputF
   input_ = input;
   lines_ = bytes_ = parts_ = 0;
   parts_ahead_.clear();
-  streams_.clear();
+  streams_.Clear();
   bare_ = opened_ = nullptr;
   section_end_ = 0;
   kinds_.clear();
@@ -191,15 +173,12 @@ void Assembler::Take(const CallTrace& trace, std::uint64_t bytes) {
   read_.kinds.emplace_back(trace.recorder);
 }
 
-Assembler::Stream& Assembler::StreamOf(const Origin& origin) {
+Stream& Assembler::StreamOf(const Origin& origin) {
   SetKey(origin, key_);
-  if (streams_.size() >= kMaxStreams && streams_.find(key_) == streams_.end()) key_.clear();
-  auto& stream = streams_[key_];
-  if (!stream) stream = std::make_unique<Stream>();
-  return *stream;
+  return streams_.At(key_);
 }
 
-Assembler::Stream& Assembler::BareStream() {
+Stream& Assembler::BareStream() {
   if (bare_ == nullptr) {
     Origin origin;
     origin.rank = file_rank_;
@@ -228,10 +207,10 @@ const Format* Assembler::SilentFormat(const BlockYield& yield, const KeptLine& l
 
 /// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says
 /// nothing of its writer can be the rest of whatever was written last: a terminal broke it.
-Assembler::Stream* Assembler::SectionOf(const Record& record) {
+Stream* Assembler::SectionOf(const Record& record) {
   SetKey(record.origin, key_);
-  const auto own = streams_.find(key_);
-  Stream* const stream = own != streams_.end() ? own->second.get() : key_.empty() ? opened_ : nullptr;
+  Stream* const own = streams_.Find(key_);
+  Stream* const stream = own != nullptr ? own : key_.empty() ? opened_ : nullptr;
   if (stream != nullptr && stream->InSection(record.where.line)) return stream;
   return key_.empty() && opened_ != nullptr && opened_->InSection(record.where.line) ? opened_ : nullptr;
 }
@@ -343,7 +322,7 @@ Assembler::Parts Assembler::PartsAt(std::uint64_t line) const {
           next == parts_ahead_.end() ? ~0ULL : next->line};
 }
 
-void Assembler::Consume(BlockYield yield) {
+void Assembler::Consume(const BlockYield& yield) {
   if (yield.form != nullptr) read_.form = yield.form;
   TakeRemoved(yield.removed);
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
@@ -371,9 +350,9 @@ void Assembler::Consume(BlockYield yield) {
   }
   flush(~0u);
   if (calls.empty() && !batch.processes.empty()) sink_.AddCalls(batch, 0, 0, base);
-  for (Folded::Sum& sum : yield.folded.sums) {
+  for (const Folded::Sum& sum : yield.folded.sums) {
     const SourcePos where{input_, base_line + sum.line, base_offset, PartsAt(lines_ + sum.line).count};
-    sink_.Add(EventFrom({sum.text, std::move(sum.origin), std::nullopt, where}, std::move(sum.what)));
+    sink_.Add(EventFrom({sum.text, sum.origin, std::nullopt, where}, sum.what));
   }
   if (!calls.empty() || !yield.folded.sums.empty()) AddKind(&BulkFormat());
   read_.tally.Add(yield.tally);
@@ -385,12 +364,9 @@ void Assembler::Consume(BlockYield yield) {
 }
 
 InputRead Assembler::End() {
-  std::vector<std::pair<std::string_view, Stream*>> order;
-  for (const auto& [key, stream] : streams_) order.emplace_back(key, stream.get());
-  std::sort(order.begin(), order.end());
-  for (const auto& [key, stream] : order)
+  for (Stream* const stream : streams_.InOrder())
     for (auto& [format, parser] : stream->parsers) parser->Finish(sink_);
-  streams_.clear();
+  streams_.Clear();
   for (const Format* format : kinds_) read_.kinds.emplace_back(format->name);
   std::sort(read_.kinds.begin(), read_.kinds.end());
   return std::move(read_);

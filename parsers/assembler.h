@@ -2,16 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/call_trace.h"
 #include "parsers/block.h"
 #include "parsers/parser.h"
 #include "parsers/scan.h"
+#include "parsers/stream_table.h"
 
 namespace inquest {
 
@@ -27,14 +26,14 @@ class Assembler {
   void Begin(std::uint32_t input, const std::string& path, const InputForm* form);
   /// The whole input as one document. True: a document format took it.
   bool OfferDocument(std::string_view text);
-  void Consume(BlockYield yield);
+  /// Calls go on as they stand in `yield`.
+  void Consume(const BlockYield& yield);
   /// What was read of a dump of so many bytes. Its entries are its lines.
   void Take(const CallTrace& trace, std::uint64_t bytes);
   /// The input ended: unfinished messages are finished.
   InputRead End();
 
  private:
-  struct Stream;
   void TakeRemoved(const Removed& removed);
   struct Parts {
     std::uint64_t count = 0, end = 0;
@@ -56,7 +55,7 @@ class Assembler {
   std::uint64_t lines_ = 0, bytes_ = 0;      ///< of the text
   std::uint64_t parts_ = 0;                  ///< of SourcePos, up to the block
   std::vector<Removed::Lines> parts_ahead_;  ///< how many there are from each line on
-  std::unordered_map<std::string, std::unique_ptr<Stream>> streams_;
+  StreamTable streams_;
   std::string key_;                              ///< of the stream that is looked for
   std::vector<const Format*> kinds_;             ///< those that took something, each once
   Stream* bare_ = nullptr;                       ///< of lines that do not say who wrote them

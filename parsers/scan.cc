@@ -2,8 +2,11 @@
 #include "parsers/scan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -11,6 +14,7 @@
 #include "parsers/assembler.h"
 #include "parsers/flight_recorder.h"
 #include "parsers/folder_hosts.h"
+#include "parsers/relay.h"
 #include "parsers/source_reader.h"
 #include "parsers/writing.h"
 
@@ -22,6 +26,9 @@ constexpr std::uint64_t kBlocksWorthAThread = 4;
 
 /// Room for the longest line that is read whole, and one byte that tells a longer one from it.
 std::size_t BlockBytes(const ScanOptions& options) { return std::max(options.block_bytes, kLineCap + 1); }
+
+/// Parcels that wait to be taken; each holds a few hundred KiB at most where every line is an event.
+constexpr std::size_t kMostParcels = 8;
 
 /// A scanned block on its way to the consumer, with its text only where a document format may want it.
 struct Scanned {
@@ -62,8 +69,10 @@ void PassOver(const InputForm& form, BlockYield& yield) {
   yield = std::move(passed);
 }
 
-// Workers take turns at reading, scan at the same time, and whoever holds the next block in order consumes. A worker
-// more than two blocks a thread ahead of the consumer waits, so that memory is bounded by threads.
+// Workers take turns at reading and scan at the same time, and whoever holds the next block in order consumes it. A
+// worker more than two blocks a thread ahead of the consumer has nothing to scan, so that memory is bounded by threads;
+// it takes what the consumer finds, in parcels, and tells it to the sink. While nobody is idle the consumer does so
+// itself.
 class Pipeline {
  public:
   Pipeline(SourceReader& reader, const Sieve& sieve, const ScanOptions& options, unsigned threads, EventSink& sink)
@@ -72,7 +81,10 @@ class Pipeline {
         block_bytes_(BlockBytes(options)),
         call_times_(options.call_times),
         threads_(threads),
-        assembler_(sieve.first_mark_id(), options.hosts, sink) {}
+        sink_(sink),
+        relay_(
+            sink, [this] { return MayTell(); }, [this](Parcel parcel) { Pass(std::move(parcel)); }),
+        assembler_(sieve.first_mark_id(), options.hosts, threads > 1 ? static_cast<EventSink&>(relay_) : sink) {}
 
   Result<std::vector<InputRead>> Run() {
     if (threads_ <= 1) {
@@ -82,6 +94,7 @@ class Pipeline {
       for (unsigned i = 0; i < threads_; ++i) workers.emplace_back([this] { Work(); });
       for (std::thread& worker : workers) worker.join();
     }
+    for (Parcel& parcel : parcels_) parcel.GiveTo(sink_);
     if (error_) return *error_;
     return std::move(reads_);
   }
@@ -91,24 +104,32 @@ class Pipeline {
     BlockBuffer buffer(block_bytes_);
     BlockScanner scanner(sieve_, BestCode(), call_times_);
     while (auto block = ReadNext(buffer)) {
-      Scanned scanned{*block, {}, {}, {}};
+      const auto scanned = std::make_shared<Scanned>();
+      scanned->block = *block;
       if (Dump* const dump = block->dump.get()) {
-        scanned.trace = dump->trace ? std::move(dump->trace) : ReadFlightDump(dump->bytes);
+        scanned->trace = dump->trace ? std::move(dump->trace) : ReadFlightDump(dump->bytes);
         dump->bytes = {};
       }
-      if (block->document) scanned.document = std::string(block->text);
-      scanned.yield = scanner.Scan(block->text, block->cut_head, block->offset);
-      block->removed.claimed += scanned.yield.removed.claimed;
-      scanned.yield.removed = std::move(block->removed);
-      if (const InputForm* form = FormOf(*block)) PassOver(*form, scanned.yield);
-      Deliver(std::move(scanned));
+      if (block->document) scanned->document = std::string(block->text);
+      scanned->yield = scanner.Scan(block->text, block->cut_head, block->offset);
+      block->removed.claimed += scanned->yield.removed.claimed;
+      scanned->yield.removed = std::move(block->removed);
+      if (const InputForm* form = FormOf(*block)) PassOver(*form, scanned->yield);
+      Deliver(scanned);
     }
   }
 
   std::optional<Block> ReadNext(BlockBuffer& buffer) {
     {
       std::unique_lock lock(mutex_);
-      ready_.wait(lock, [this] { return read_ <= consumed_ + 2 * threads_; });
+      const auto may_read = [this] { return read_ <= consumed_ + 2 * threads_; };
+      const auto may_take = [this] { return !parcels_.empty() && !taking_; };
+      while (!may_read()) {
+        if (may_take()) TakeParcel(lock);
+        ++idle_;
+        ready_.wait(lock, [&] { return may_read() || may_take(); });
+        --idle_;
+      }
     }
     const std::lock_guard lock(read_mutex_);
     if (ended_) return std::nullopt;
@@ -127,46 +148,86 @@ class Pipeline {
     return std::move(next);
   }
 
-  void Deliver(Scanned scanned) {
+  void Deliver(const std::shared_ptr<Scanned>& scanned) {
     std::unique_lock lock(mutex_);
-    waiting_.emplace(scanned.block.number, std::move(scanned));
+    waiting_.emplace(scanned->block.number, scanned);
     if (consuming_) return;
     consuming_ = true;
     while (!waiting_.empty() && waiting_.begin()->first == consumed_) {
-      Scanned next = std::move(waiting_.begin()->second);
+      const std::shared_ptr<Scanned> next = std::move(waiting_.begin()->second);
       waiting_.erase(waiting_.begin());
       lock.unlock();
-      ConsumeInOrder(std::move(next));
+      ConsumeInOrder(next);
       lock.lock();
       ++consumed_;
       ready_.notify_all();
     }
+    if (std::exchange(telling_, false)) taking_ = false;
     consuming_ = false;
+    while (!parcels_.empty() && !taking_) TakeParcel(lock);
   }
 
   // Blocks of what may be a document are held until it is whole: then a format takes all of it, or they are consumed as
   // any others. One that turns out to be longer than the cap is none.
-  void ConsumeInOrder(Scanned next) {
-    if (next.block.first) assembler_.Begin(next.block.input, next.block.path, next.block.form);
-    const bool last = next.block.last, whole = last && next.block.document;
-    std::string problem = std::move(next.block.problem);
-    const bool hold = next.block.document;
-    if (hold) {
-      document_ += next.document;
-      held_.push_back(std::move(next.yield));
+  void ConsumeInOrder(const std::shared_ptr<Scanned>& next) {
+    const Block& block = next->block;
+    if (block.first) assembler_.Begin(block.input, block.path, block.form);
+    if (block.document) {
+      document_ += std::exchange(next->document, {});
+      held_.push_back(next);
     }
-    if (!hold || last) {
-      if (!whole || !assembler_.OfferDocument(document_))
-        for (BlockYield& yield : held_) assembler_.Consume(std::move(yield));
+    if (!block.document || block.last) {
+      if (!block.document || !assembler_.OfferDocument(document_))
+        for (const auto& held : held_) Consume(held);
       held_.clear();
       document_ = {};
     }
-    if (!hold) assembler_.Consume(std::move(next.yield));
-    if (next.trace) assembler_.Take(*next.trace, next.block.dump->size);
-    if (!last) return;
-    reads_.push_back(assembler_.End());
-    if (next.trace && problem.empty()) problem = std::move(next.trace->problem);
-    reads_.back().problem = std::move(problem);
+    if (!block.document) Consume(next);
+    if (next->trace) assembler_.Take(*next->trace, block.dump->size);
+    std::string problem = block.problem;
+    if (block.last) {
+      reads_.push_back(assembler_.End());
+      if (next->trace && problem.empty()) problem = next->trace->problem;
+      reads_.back().problem = std::move(problem);
+    }
+    relay_.Flush(next);
+  }
+
+  void Consume(const std::shared_ptr<Scanned>& scanned) {
+    assembler_.Consume(scanned->yield);
+    relay_.Flush(scanned);
+  }
+
+  /// Whether the consumer is to tell the sink itself: nobody else is at it, or could be.
+  bool MayTell() {
+    const bool may = idle_.load(std::memory_order_relaxed) == 0;
+    if (telling_ == may) return may;
+    const std::lock_guard lock(mutex_);
+    if (may && (taking_ || !parcels_.empty())) return false;
+    taking_ = telling_ = may;
+    return may;
+  }
+
+  /// A parcel waits for who takes it; where nobody does and too many wait, they are taken here.
+  void Pass(Parcel parcel) {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [this] { return parcels_.size() < kMostParcels || !taking_; });
+    parcels_.push_back(std::move(parcel));
+    const bool full = parcels_.size() > kMostParcels;
+    while (full && !parcels_.empty() && !taking_) TakeParcel(lock);
+    if (!parcels_.empty() && !taking_) ready_.notify_one();
+  }
+
+  /// Hands the first that waits to the sink.
+  void TakeParcel(std::unique_lock<std::mutex>& lock) {
+    taking_ = true;
+    Parcel parcel = std::move(parcels_.front());
+    parcels_.pop_front();
+    lock.unlock();
+    parcel.GiveTo(sink_);
+    lock.lock();
+    taking_ = false;
+    room_.notify_one();
   }
 
   SourceReader& reader_;
@@ -174,15 +235,22 @@ class Pipeline {
   std::size_t block_bytes_;
   CallTimes call_times_;
   unsigned threads_;
+  EventSink& sink_;
+  Relay relay_;
   Assembler assembler_;
   std::mutex read_mutex_, mutex_;
-  std::condition_variable ready_;
+  std::condition_variable ready_;  ///< there is something to read, or to take
+  std::condition_variable room_;   ///< for a parcel
   bool ended_ = false, consuming_ = false;
+  bool taking_ = false;   ///< somebody hands on to the sink
+  bool telling_ = false;  ///< that is the consumer, and without parcels
+  std::atomic<unsigned> idle_ = 0;
   std::uint64_t read_ = 0, consumed_ = 0;
   std::uint64_t document_bytes_ = 0;  ///< of the input that is read; more than the cap where it is none
   std::string document_;              ///< of the input that is consumed
-  std::vector<BlockYield> held_;
-  std::map<std::uint64_t, Scanned> waiting_;
+  std::vector<std::shared_ptr<Scanned>> held_;
+  std::map<std::uint64_t, std::shared_ptr<Scanned>> waiting_;
+  std::deque<Parcel> parcels_;
   std::vector<InputRead> reads_;
   std::optional<Error> error_;
 };

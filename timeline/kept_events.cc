@@ -129,8 +129,20 @@ void KeptEvents::Append(Event&& event, std::uint64_t key, bool repeat) {
   shelf.bytes += mark.bytes;
   if (repeat) shelf.repeat_bytes += mark.bytes;
   bytes_ += mark.bytes;
-  events_.push_back(std::move(event));
-  marks_.push_back(mark);
+  Place(std::move(event));
+  marks_.resize(events_.size());
+  marks_[order_.back()] = mark;
+}
+
+void KeptEvents::Place(Event&& event) {
+  if (free_.empty()) {
+    order_.push_back(static_cast<std::uint32_t>(events_.size()));
+    events_.push_back(std::move(event));
+    return;
+  }
+  order_.push_back(free_.back());
+  free_.pop_back();
+  events_[order_.back()] = std::move(event);
 }
 
 void KeptEvents::AddTelling(Event&& event) {
@@ -166,10 +178,10 @@ void KeptEvents::AddTelling(Event&& event) {
     mark.bytes = bytes;
     events_[same.last] = std::move(event);
   } else {
-    same.last = static_cast<std::uint32_t>(events_.size());
     const bool repeat = ++same.count > 1 && !whole;
     Append(std::move(event), key, repeat);
-    const Shelf& shelf = shelves_[marks_.back().shelf];
+    same.last = order_.back();
+    const Shelf& shelf = shelves_[marks_[same.last].shelf];
     if (shelf.events > shelf.most / 4 * 5) Thin();
   }
   if (bytes_ > bytes_limit_) Thin();
@@ -193,48 +205,50 @@ void KeptEvents::Thin() {
       weights -= shelves_[i].weight;
     }
   }
-  std::vector<bool> keep(events_.size(), true);
-  std::vector<std::size_t> events;
+  const auto bytes_of = [&](std::size_t shelf) { return level == ~0ULL ? level : level * shelves_[shelf].weight; };
+  std::vector<std::vector<std::uint32_t>> news(shelves_.size());  ///< of the shelves that give way, where in the order
+  std::vector<bool> gives(shelves_.size()), keep(order_.size(), true);
+  for (std::size_t s = 0; s < shelves_.size(); ++s)
+    gives[s] = shelves_[s].bytes > bytes_of(s) || shelves_[s].events > shelves_[s].most;
+  for (std::uint32_t i = 0; i < order_.size(); ++i) {
+    const Mark& mark = marks_[order_[i]];
+    if (!gives[mark.shelf]) continue;
+    keep[i] = !mark.repeat;
+    if (keep[i]) news[mark.shelf].push_back(i);
+  }
   for (std::size_t s = 0; s < shelves_.size(); ++s) {
-    const std::uint64_t bytes = level == ~0ULL ? level : level * shelves_[s].weight;
-    if (shelves_[s].bytes <= bytes && shelves_[s].events <= shelves_[s].most) continue;
-    events.clear();
-    for (std::size_t i = 0; i < events_.size(); ++i)
-      if (marks_[i].shelf == s) {
-        keep[i] = !marks_[i].repeat;
-        if (keep[i]) events.push_back(i);
-      }
     // From both ends in turn, until either the bytes or the number is reached.
+    const std::vector<std::uint32_t>& all = news[s];
     std::uint64_t taken = 0;
-    std::size_t first = 0, last = events.size();
-    for (bool front = true; first < last && first + events.size() - last < shelves_[s].most; front = !front) {
+    std::size_t first = 0, last = all.size();
+    for (bool front = true; first < last && first + all.size() - last < shelves_[s].most; front = !front) {
       const std::size_t i = front ? first : last - 1;
-      if ((taken += marks_[events[i]].bytes) > bytes) break;
+      if ((taken += marks_[order_[all[i]]].bytes) > bytes_of(s)) break;
       front ? ++first : --last;
     }
-    for (std::size_t i = first; i < last; ++i) keep[events[i]] = false;
+    for (std::size_t i = first; i < last; ++i) keep[all[i]] = false;
   }
   std::size_t next = 0;
-  for (std::size_t i = 0; i < events_.size(); ++i) {
-    const Mark mark = marks_[i];
-    RepeatTable::Entry* const same = mark.key == 0 || (keep[i] && next == i) ? nullptr : repeats_.Of(mark.key);
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const std::uint32_t place = order_[i];
     if (keep[i]) {
-      if (same != nullptr) same->last = static_cast<std::uint32_t>(next);
-      if (next != i) events_[next] = std::move(events_[i]);
-      marks_[next++] = mark;
+      order_[next++] = place;
       continue;
     }
+    const Mark& mark = marks_[place];
     Shelf& shelf = shelves_[mark.shelf];
     shelf.bytes -= mark.bytes;
     if (mark.repeat) shelf.repeat_bytes -= mark.bytes;
     --shelf.events;
     ++shelf.left_out;
-    if (const auto key = WaitsIn(events_[i]); key && !mark.repeat) waits_left_out_.Add(*key);
+    if (const auto key = WaitsIn(events_[place]); key && !mark.repeat) waits_left_out_.Add(*key);
     bytes_ -= mark.bytes;
+    RepeatTable::Entry* const same = mark.key == 0 ? nullptr : repeats_.Of(mark.key);
     if (same != nullptr && --same->count == 0) repeats_.Erase(mark.key);
+    events_[place] = Event();
+    free_.push_back(place);
   }
-  events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(next), events_.end());
-  marks_.resize(next);
+  order_.resize(next);
 }
 
 void KeptEvents::KeepNear(Event&& event) {
@@ -343,21 +357,29 @@ std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, Lef
   for (Event& event : tails_)
     if (const SourcePos& where = event.where;
         where.input >= inputs.size() || where.line + where.parts + kTailLines > inputs[where.input].lines)
-      events_.push_back(std::move(event));
+      Place(std::move(event));
   tails_ = {};
-  for (Event& event : late_) events_.push_back(std::move(event));
+  for (Event& event : late_) Place(std::move(event));
   late_.clear();
-  for (Event& event : spread_) events_.push_back(std::move(event));
+  for (Event& event : spread_) Place(std::move(event));
   spread_ = {};
   for (auto& [key, writer] : writers_) {
-    for (Event& line : writer.lines) events_.push_back(std::move(line));
+    for (Event& line : writer.lines) Place(std::move(line));
     writer.lines = {};
   }
   writers_.clear();
   repeats_.Clear();
+  // Places that are still free are filled with what stands behind.
+  for (std::uint32_t& place : order_) {
+    if (place < order_.size()) continue;
+    while (free_.back() >= order_.size()) free_.pop_back();
+    events_[free_.back()] = std::move(events_[place]);
+    place = free_.back();
+    free_.pop_back();
+  }
+  events_.resize(order_.size());
   // Put into order in place: a sort of the events themselves takes half as much memory again.
-  std::vector<std::uint32_t> order(events_.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::uint32_t> order = std::move(order_);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return events_[a].where < events_[b].where; });
   for (std::uint32_t start = 0; start < order.size(); ++start) {

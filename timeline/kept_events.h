@@ -54,6 +54,7 @@ class KeptEvents {
   };
 
   void Append(Event&& event, std::uint64_t key, bool repeat);
+  void Place(Event&& event);
   std::uint16_t ShelfOf(const Event& event);
   void Thin();
   void KeepNear(Event&& event);
@@ -66,8 +67,10 @@ class KeptEvents {
 
   std::size_t bytes_limit_, line_limit_;
   Devices devices_;
-  std::vector<Event> events_;
-  std::vector<Mark> marks_;  ///< of the events
+  std::vector<Event> events_;         ///< each stays in its place, so that leaving some out moves no others
+  std::vector<Mark> marks_;           ///< of the events
+  std::vector<std::uint32_t> order_;  ///< in which they came: places in `events_`
+  std::vector<std::uint32_t> free_;   ///< places whose events were left out
   std::vector<Shelf> shelves_;
   std::unordered_map<std::uint32_t, std::uint16_t> shelf_by_key_;
   RepeatTable repeats_;

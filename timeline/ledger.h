@@ -146,7 +146,7 @@ class CallLedger {
   std::vector<CallDescriptor> descriptors_;
   std::size_t most_descriptors_ = kFewDescriptors;  ///< before those that nothing refers to are forgotten
   std::map<CallDescriptor, std::uint32_t, ByFields> descriptor_numbers_;
-  std::map<std::string, std::uint32_t> group_by_key_;
+  std::unordered_map<std::string, std::uint32_t> group_by_key_;
   Forgotten forgotten_;  ///< by key; whoever comes later under such a key is not whole
   std::unordered_map<Pointer, std::uint32_t, HashOfPointer> member_by_pointer_;
   std::map<std::pair<std::uint32_t, std::string>, int> children_;  ///< splits of a parent, per process

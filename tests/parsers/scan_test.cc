@@ -121,6 +121,18 @@ TEST_CASE("scan: any number of threads gives the same", "[scan]") {
   }
 }
 
+TEST_CASE("scan: a flood that one thread finds and another takes keeps its order", "[scan]") {
+  std::string text;
+  for (int line = 0; text.size() < 5 * kLineCap; ++line)
+    text += fmt::format("[rank{}]: RuntimeError: CUDA out of memory. Tried to allocate {} MiB.\n", line % 8, line);
+  const Scan one = ScanWith(text, kLineCap, 1);
+  REQUIRE(one.protocol.telling.size() > 10'000);
+  for (const unsigned threads : {2u, 3u, 16u}) {
+    CAPTURE(threads);
+    CHECK(ScanWith(text, kLineCap, threads).protocol.telling == one.protocol.telling);
+  }
+}
+
 TEST_CASE("scan: any size of blocks gives the same events, calls and tallies", "[scan]") {
   const std::string text = LongJob();
   const Scan whole = ScanWith(text, text.size() + 1, 1);

@@ -66,6 +66,37 @@ TEST_CASE("kept events: a flood of one kind leaves its middle out and no other k
   CHECK(left_out == LeftOut{{"nccl-warn", kLines - 4 - warnings.size()}});
 }
 
+TEST_CASE("kept events: places that were given up are used again, and the order stays that of the lines", "[kept]") {
+  constexpr std::uint64_t kLines = 20000;
+  KeptEvents kept(1 << 19, 1 << 19);
+  for (std::uint64_t line = 1; line <= kLines; ++line) {
+    // What comes again and again is held by its first words and its last.
+    if (line % 50 == 0) kept.AddTelling(At(line, Xid(7), "last " + std::to_string(line)));
+    kept.AddTelling(At(line, Warning(line), "line " + std::to_string(line)));
+    if (line % 1000 == 0) kept.AddContext(At(line, Plain(true), "plain " + std::to_string(line)));
+  }
+  LeftOut left_out;
+  std::vector<InputSummary> inputs(1);
+  inputs.front().lines = kLines;
+  const std::vector<Event> events = kept.Take(inputs, left_out);
+  CHECK(std::is_sorted(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.where < b.where; }));
+  std::size_t warnings = 0;
+  for (const Event& event : events) {
+    const std::string number = std::to_string(event.where.line);
+    CAPTURE(number);
+    if (const auto* warning = std::get_if<NcclWarn>(&event.what)) {
+      ++warnings;
+      CHECK(warning->site == "site " + number);
+      CHECK(event.text == "line " + number);
+    } else {
+      CHECK((event.text == "last " + number || event.text == "plain " + number));
+    }
+  }
+  CHECK(warnings + left_out.at("nccl-warn") == kLines);
+  CHECK(LinesOf(events, "xid").back() == kLines);
+  CHECK(LinesOf(events, "log-message").back() == kLines);
+}
+
 TEST_CASE("kept events: repeats go before what is new", "[kept]") {
   KeptEvents kept(1 << 20, 1 << 20);
   std::uint64_t line = 0;
