@@ -10,6 +10,7 @@
 #include <memory>
 #include <variant>
 
+#include "cli/caller.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/interrupt.h"
@@ -223,11 +224,17 @@ Environment Inherited() {
   return variables;
 }
 
-RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWitness& witness) {
+Interruption HowInterrupted(const Caller& caller) {
+  if (Interrupted()) return Interruption::kSignal;
+  if (caller.IsGone()) return Interruption::kCallerGone;
+  return caller.ReadsNoMore() ? Interruption::kReaderGone : Interruption::kNone;
+}
+
+RunSetup SetupOf(const std::string& worker, const Environment& inherited, HostWitness& witness, const Caller& caller) {
   RunSetup setup{.local = {.worker = worker, .env = {}}};
   for (const auto& [name, value] : inherited) setup.local.env.push_back(name + "=" + value);
   setup.local.look = [&witness](const std::vector<LiveRank>& ranks) { return witness.Look(ranks); };
-  setup.interrupted = Interrupted;
+  setup.interrupted = [caller] { return HowInterrupted(caller); };
   setup.local.run_program = [](const std::vector<std::string>& command, milliseconds limit) {
     const ChildEnd end = RunChild(command, {.time = limit, .output_bytes = 64 * 1024});
     return end.missing.empty() ? end.output : "";
@@ -342,7 +349,7 @@ CommandResult Export(const Plan& plan, const ReplayOptions& options) {
 }
 
 /// What node 0 does: plans, runs, reports. A number of the report is its status.
-CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
+CommandResult RunAsCoordinator(const Options& options, const Launch& launch, const Caller& caller) {
   const bool only_prints = options.replay.dry_run || !options.replay.exported.empty();
   const auto cannot_begin = [&](CommandResult result, const std::string& complaint) {
     if (!only_prints) DismissOthers(options.replay, launch, fmt::format("node 0: {}", complaint));
@@ -381,7 +388,7 @@ CommandResult RunAsCoordinator(const Options& options, const Launch& launch) {
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
   HostWitness witness;
-  const RunSetup setup = SetupOf(*worker, inherited, witness);
+  const RunSetup setup = SetupOf(*worker, inherited, witness, caller);
   CatchInterrupts();
   Result<ReplayNodes> gathered = ReplayNodes::Gather(options.replay, launch, setup);
   if (!gathered) return CouldNotRun(gathered.error());
@@ -468,10 +475,11 @@ void RaiseLimits() {
 }  // namespace
 
 CommandResult RunReplay(const Options& options) {
+  const Caller caller;
   RaiseLimits();
   const Result<Launch> launch = LaunchOf(options.replay);
   if (!launch) return CouldNotRun(launch.error());
-  if (launch->index == 0) return RunAsCoordinator(options, *launch);
+  if (launch->index == 0) return RunAsCoordinator(options, *launch, caller);
   if (options.replay.dry_run || !options.replay.exported.empty()) return {};
   const Result<std::string> worker = WorkerPath();
   if (!worker) return CouldNotRun(worker.error());
@@ -481,7 +489,9 @@ CommandResult RunReplay(const Options& options) {
   const ProbeEngine probe = [&](const std::string& engine, const std::map<std::string, std::string>& of_engine) {
     return Probe(*worker, engine, of_engine);
   };
-  return RunAsAgent(options.replay, *launch, SetupOf(*worker, Inherited(), witness).local, probe, Interrupted);
+  // Launchers close what their processes print as they like; an agent prints nothing but errors.
+  return RunAsAgent(options.replay, *launch, SetupOf(*worker, Inherited(), witness, caller).local, probe,
+                    [&caller] { return Interrupted() || caller.IsGone(); });
 }
 
 }  // namespace inquest

@@ -200,7 +200,7 @@ Result<ReplayNodes> ReplayNodes::Gather(const ReplayOptions& options, const Laun
                  .host = OwnHostName(),
                  .version = std::string(Version()),
                  .names = launch.hosts,
-                 .interrupted = setup.interrupted};
+                 .interrupted = [how = setup.interrupted] { return how && how() != Interruption::kNone; }};
   auto hopeless = std::make_shared<std::function<std::string()>>();
   crew.hopeless = [hopeless] { return *hopeless ? (*hopeless)() : std::string(); };
   Result<Crew> listening = Crew::Listen(std::move(crew));

@@ -87,7 +87,10 @@ class Share final : public Node {
         shared_.order.ranks.push_back(std::move(rank));
       }
       shared_.order.on_host += order.on_host;
-      if (--shared_.awaited == 0) shared_.node->Start(std::exchange(shared_.order, {}));
+      if (--shared_.awaited > 0) return;
+      // Nobody is spawned behind one that cannot be: who that is must not hang on which thread was first.
+      std::ranges::sort(shared_.order.ranks, {}, &RankOrder::rank);
+      shared_.node->Start(std::exchange(shared_.order, {}));
     });
   }
   void Tell(int rank, const ToWorker& message) override {

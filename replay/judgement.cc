@@ -367,7 +367,15 @@ Judgement OfStopped(const RunOutcome& run, const RankOutcome& first) {
 string OfInterrupt(const RunOutcome& run) {
   for (const NodeOutcome& node : run.nodes)
     if (node.interrupted) return fmt::format("{} was interrupted before the run was over.", Capital(node.name));
-  return "Interrupted before the run was over.";
+  switch (run.interruption) {
+    case Interruption::kCallerGone:
+      return "The process that started this replay is gone, and the run was ended before it was over; nohup or setsid "
+             "lets a replay go on alone.";
+    case Interruption::kReaderGone:
+      return "Nobody reads any more what this replay prints, and the run was ended before it was over.";
+    default:
+      return "Interrupted before the run was over.";
+  }
 }
 
 /// The first to match, by the time it ended.

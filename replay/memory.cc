@@ -55,15 +55,16 @@ struct Group {
 };
 
 /// The memory cgroup of a process and those above it, as far as they can be seen from here.
-std::vector<Group> GroupsOf(pid_t pid) {
-  const std::string list = ReadAll(fmt::format("/proc/{}/cgroup", pid));
+std::vector<Group> GroupsOf(pid_t pid, const std::string& top) {
+  const std::string list = ReadAll(fmt::format("{}/proc/{}/cgroup", top, pid));
   std::vector<Group> groups;
-  const auto add = [&](std::string_view root, std::string path, const Names& names) {
+  const auto add = [&](std::string_view mount, std::string path, const Names& names) {
+    const std::string root = fmt::format("{}{}", top, mount);
     for (; !path.empty(); path.erase(path.rfind('/'))) {
       const std::string folder = fmt::format("{}{}", root, path == "/" ? "" : path);
       if (std::ifstream(fmt::format("{}/{}", folder, names.used)).good()) groups.push_back({folder, &names});
     }
-    if (std::ifstream(fmt::format("{}/{}", root, names.used)).good()) groups.push_back({std::string(root), &names});
+    if (std::ifstream(fmt::format("{}/{}", root, names.used)).good()) groups.push_back({root, &names});
   };
   for (std::size_t at = 0; at < list.size();) {
     const std::size_t end = std::min(list.find('\n', at), list.size());
@@ -125,11 +126,11 @@ double BuffersOf(const StartWork& work) {
 
 }  // namespace
 
-std::optional<MemoryRoom> RoomForRanks() {
+std::optional<MemoryRoom> RoomForRanks(const std::string& top) {
   std::optional<MemoryRoom> room;
-  if (const auto available = NumberIn(ReadAll("/proc/meminfo"), "MemAvailable"))
+  if (const auto available = NumberIn(ReadAll(top + "/proc/meminfo"), "MemAvailable"))
     room = MemoryRoom{*available * 1024, "this host"};
-  for (const Group& group : GroupsOf(::getpid())) {
+  for (const Group& group : GroupsOf(::getpid(), top)) {
     const auto limit = NumberIn(ReadAll(fmt::format("{}/{}", group.folder, group.names->limit)), "");
     const auto used = NumberIn(ReadAll(fmt::format("{}/{}", group.folder, group.names->used)), "");
     if (!limit || !used || *limit >= kNoLimit) continue;
@@ -168,9 +169,9 @@ std::string WhyTooLarge(const std::vector<StartWork>& ranks, const std::optional
   return text + fmt::format("; with as many ranks at most --count {}", count);
 }
 
-OomKills OomKillsAround(pid_t pid) {
+OomKills OomKillsAround(pid_t pid, const std::string& top) {
   // Only that of the process itself: a limit above it counts there too.
-  const std::vector<Group> groups = GroupsOf(pid);
+  const std::vector<Group> groups = GroupsOf(pid, top);
   return Counted(groups.empty() ? "" : fmt::format("{}/{}", groups.front().folder, groups.front().names->kills));
 }
 

@@ -17,8 +17,8 @@ struct MemoryRoom {
   std::uint64_t bytes = 0;
   std::string of;  ///< `this host`, `its cgroup (limit 400.0 MB)`
 };
-/// nullopt: the kernel does not say.
-std::optional<MemoryRoom> RoomForRanks();
+/// nullopt: the kernel does not say. `top` is what stands in front of /proc and /sys, for tests.
+std::optional<MemoryRoom> RoomForRanks(const std::string& top = "");
 
 /// Why ranks with these orders do not fit here, with the largest call that does, or the orders themselves are not fit:
 /// an agent's come from elsewhere. Empty: they do, or their engine keeps its data elsewhere.
@@ -31,7 +31,7 @@ struct OomKills {
   std::optional<std::uint64_t> cgroup = {};  ///< nullopt: the kernel does not say
   std::uint64_t host = 0;
 };
-OomKills OomKillsAround(pid_t pid);
+OomKills OomKillsAround(pid_t pid, const std::string& top = "");
 /// `the kernel's OOM killer was at work in its cgroup ...`; empty: nobody was killed for it since.
 std::string WhyOom(const OomKills& before);
 

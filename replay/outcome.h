@@ -114,11 +114,20 @@ struct Waiting {
   std::optional<SourceLine> at = {};  ///< where the log says it
 };
 
+/// What ended a run from outside, on this host.
+enum class Interruption : std::uint8_t {
+  kNone,
+  kSignal,
+  kCallerGone,  ///< who started it has ended
+  kReaderGone,  ///< nobody reads what it prints
+};
+
 struct RunOutcome {
   RunVerdict verdict = RunVerdict::kCouldNotRun;
   std::string sentence;            ///< `Rank 2 did not enqueue #1; ranks 0, 1 did.`
   std::vector<std::string> notes;  ///< `rank 2 was 4.0 s late at comm-init`
   std::vector<Blamed> blamed;
+  Interruption interruption = Interruption::kNone;
   bool is_hurried = false;               ///< a deadline ended it that was shorter than the plan's
   std::vector<int> cycle;                ///< of a sequence: each waits for the next, the last for the first
   std::vector<Waiting> waiting;          ///< of a sequence that did not pass: by rank and stream

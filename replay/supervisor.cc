@@ -175,7 +175,8 @@ class Run {
         setup_.progress(out_);
         next_progress_ = now + kProgress;
       }
-      if (setup_.interrupted && setup_.interrupted()) {
+      if (setup_.interrupted) out_.interruption = setup_.interrupted();
+      if (out_.interruption != Interruption::kNone) {
         if (MayBeOfInterrupt()) ending_ = Ending::kInterrupted;
         Note(Ending::kInterrupted, milliseconds(0));
       }

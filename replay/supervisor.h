@@ -20,7 +20,7 @@ struct RunSetup {
   std::function<void(const RunOutcome&)> progress = {};
   /// Once, as soon as the sentence is known: pictures, clean-up and the return take longer.
   std::function<void(const RunOutcome&)> decided = {};
-  std::function<bool()> interrupted = {};
+  std::function<Interruption()> interrupted = {};
   /// Deadlines are cut to what it says, and it learns what a pass took; outlives the run. nullptr: the plan's alone.
   Pace* pace = nullptr;
 };

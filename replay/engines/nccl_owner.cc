@@ -99,7 +99,9 @@ void NcclOwner::SetDevice() {
 }
 
 /// What NCCL would refuse in every rank, as an error of the collective: two ranks of one host on one GPU, by its PCI
-/// address (2.5 to 2.30.4) or by the UUID that instances of MIG share with their GPU (2.30.7, init.cc).
+/// address, which instances of MIG share (2.5 to 2.30.4), or by its UUID (2.30.7, init.cc). That one a build for CUDA
+/// 13 asks for by its first version, which knows no instances; a build for CUDA 12 gets the second, which does, and
+/// goes on to a topology of one rank a PCI address.
 void NcclOwner::CheckOwnGpus(const std::vector<int>& ranks) {
   if (Option("NCCL_MULTI_RANK_GPU_ENABLE") == "1") return;
   std::map<std::string, int> first;

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/catch.h"
 
@@ -21,6 +24,25 @@ StartWork Work(Operation operation, std::uint64_t count, int rank, int nranks) {
   work.setup.call.count = count;
   return work;
 }
+
+/// What the kernel says of cgroups, as files in a folder.
+class Kernel {
+ public:
+  Kernel() {
+    REQUIRE(::mkdtemp(top_.data()) != nullptr);
+    Write("/proc/meminfo", "MemTotal:       16000000 kB\nMemAvailable:    8000000 kB\n");
+  }
+  ~Kernel() { std::filesystem::remove_all(top_); }
+  void Write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(top_ + path).parent_path());
+    std::ofstream(top_ + path) << text;
+  }
+  void IsIn(const std::string& list) const { Write("/proc/" + std::to_string(::getpid()) + "/cgroup", list); }
+  const std::string& top() const { return top_; }
+
+ private:
+  std::string top_ = (std::filesystem::temp_directory_path() / "memory-test-XXXXXX").string();
+};
 
 }  // namespace
 
@@ -53,4 +75,82 @@ TEST_CASE("memory: the count of a cgroup goes before the host's, in which all cg
   std::filesystem::remove(file);
   const std::string of_host = WhyOom({.file = file, .cgroup = 3, .host = 0});  // it may be 0 there
   CHECK((of_host.empty() || of_host.find("a process of this host") != std::string::npos));
+}
+
+TEST_CASE("memory: cgroups of version 2, where the narrowest limit is not the process's own", "[unit][replay]") {
+  const Kernel kernel;
+  kernel.IsIn("0::/job/rank\n");
+  kernel.Write("/sys/fs/cgroup/job/rank/memory.max", "max\n");
+  kernel.Write("/sys/fs/cgroup/job/rank/memory.current", "100000000\n");
+  kernel.Write("/sys/fs/cgroup/job/rank/memory.events", "low 0\nhigh 0\nmax 9\noom 4\noom_kill 2\noom_group_kill 7\n");
+  kernel.Write("/sys/fs/cgroup/job/memory.max", "400000000\n");
+  kernel.Write("/sys/fs/cgroup/job/memory.current", "300000000\n");
+  kernel.Write("/sys/fs/cgroup/job/memory.stat", "anon 5\nfile 7\ninactive_anon 3\ninactive_file 100000000\n");
+  kernel.Write("/sys/fs/cgroup/job/memory.events", "oom_kill 40\n");
+  const auto room = RoomForRanks(kernel.top());
+  REQUIRE(room);
+  CHECK(room->bytes == 200'000'000);
+  CHECK(room->of == "its cgroup (limit 400.0 MB)");
+  const OomKills before = OomKillsAround(::getpid(), kernel.top());
+  CHECK(before.cgroup == 2);
+  CHECK(WhyOom(before).empty());
+  kernel.Write("/sys/fs/cgroup/job/rank/memory.events", "oom 4\noom_kill 3\n");
+  CHECK(WhyOom(before).find("its cgroup") != std::string::npos);
+}
+
+TEST_CASE("memory: cgroups as containers and both versions at once show them", "[unit][replay]") {
+  struct Row {
+    std::string name, list;
+    std::vector<std::pair<std::string, std::string>> files;
+    std::uint64_t bytes;
+    std::optional<std::uint64_t> kills;
+  };
+  const std::string root = "/sys/fs/cgroup";
+  const std::vector<Row> rows = {
+      {"version 2, in a container: its own group is the top",
+       "0::/\n",
+       {{root + "/memory.max", "500\n"},
+        {root + "/memory.current", "200\n"},
+        {root + "/memory.events", "oom_kill 1\n"}},
+       300,
+       1},
+      {"version 2, a path of the host that the container does not see",
+       "0::/../../kubepods/pod7\n",
+       {{root + "/memory.max", "500\n"},
+        {root + "/memory.current", "900\n"},
+        {root + "/memory.events", "oom_kill 6\n"}},
+       0,
+       6},
+      {"version 2, a group without the controller",
+       "0::/user.slice/run\n",
+       {{root + "/user.slice/run/cgroup.procs", "1\n"},
+        {root + "/user.slice/memory.max", "700\n"},
+        {root + "/user.slice/memory.current", "100\n"},
+        {root + "/user.slice/memory.events", "oom_kill 5\n"}},
+       600,
+       5},
+      {"version 2 without limits",
+       "0::/job\n",
+       {{root + "/job/memory.max", "max\n"}, {root + "/job/memory.current", "9\n"}},
+       8'192'000'000,
+       std::nullopt},
+      {"both versions, memory in version 1",
+       "4:memory:/job\n0::/\n",
+       {{root + "/memory/job/memory.limit_in_bytes", "800\n"},
+        {root + "/memory/job/memory.usage_in_bytes", "300\n"},
+        {root + "/memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 100\n"},
+        {root + "/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 8\n"}},
+       600,
+       8},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const Kernel kernel;
+    kernel.IsIn(row.list);
+    for (const auto& [path, text] : row.files) kernel.Write(path, text);
+    const auto room = RoomForRanks(kernel.top());
+    REQUIRE(room);
+    CHECK(room->bytes == row.bytes);
+    CHECK(OomKillsAround(::getpid(), kernel.top()).cgroup == row.kills);
+  }
 }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import resource
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -264,6 +265,64 @@ def workers_that_stand_or_print_die_with_it_too():
         replay.process.kill()
         replay.end(10)
         assert processes.become(lambda: processes.workers_of(replay.process.pid) == []), processes.workers_of(replay.process.pid)
+
+
+# ---- who started it ---------------------------------------------------------------------------------------------------
+class Started:
+    """By a process of its own, in a session without a terminal, into a file; that process can be killed."""
+
+    def __init__(self, *arguments, words=(), by_shell=False):
+        self.folder = tempfile.TemporaryDirectory()
+        self.report = pathlib.Path(self.folder.name) / "report.json"
+        command = [*words, inquest, "replay", "--engine", "gloo", "--op", "all-reduce", "--format", "json", *arguments]
+        program = ["/bin/sh", "-c", f"{shlex.join(command)} >{self.report} 2>&1 & echo $!; wait"] if by_shell else [
+            sys.executable, "-c", f"import subprocess\nchild = subprocess.Popen({command!r}, stdout=open({str(self.report)!r}, 'w'), stderr=2)\nprint(child.pid, flush=True)\nchild.wait()"]
+        self.parent = subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+                                       env={**CLEAN, "TMPDIR": self.folder.name})
+        self.pid = int(self.parent.stdout.readline())
+
+    def lose_parent(self):
+        assert processes.become(lambda: len(processes.workers_of(self.pid)) >= 3, 20), self.report.read_text()
+        self.parent.kill()
+        self.parent.wait()
+
+    def ends(self):
+        try:
+            return processes.become(lambda: processes.has_ended(self.pid), 30) and json.loads(self.report.read_text())["trials"][0]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+@row
+def a_replay_ends_with_who_started_it():
+    started = Started(*LONG)
+    started.lose_parent()
+    trial = started.ends()
+    assert trial and trial["verdict"] == "interrupted" and trial["sentence"].startswith("The process that started this replay is gone"), trial
+    assert processes.workers_of(started.pid) == []
+
+
+@row
+def a_replay_that_was_to_go_on_alone_does():
+    # Long enough for the parent to go before it is over, and short enough to be waited for.
+    for words, by_shell in (["nohup"], False), (["setsid"], False), ((), True):
+        started = Started("--count", "1000", "--ranks", "3", "--fault", "1:delay@enqueued=1500", words=words, by_shell=by_shell)
+        started.lose_parent()
+        trial = started.ends()
+        assert trial and trial["verdict"] == "passed", (words, by_shell, trial)
+
+
+@row
+def a_replay_ends_with_who_reads_it():
+    for ignores_hangup in False, True:
+        arguments = [*LONG[:4], "--fault", "1:delay@enqueued=1500"] if ignores_hangup else LONG
+        replay = Replay(*arguments, preexec=(lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) if ignores_hangup else None)
+        replay.workers(3)
+        replay.process.stdout.close()
+        replay.process.stdout = None
+        assert replay.process.wait(30) == (0 if ignores_hangup else 2), (ignores_hangup, replay.process.stderr.read())
+        assert processes.workers_of(replay.process.pid) == []
 
 
 # ---- limits -----------------------------------------------------------------------------------------------------------

@@ -26,6 +26,14 @@ def workers_of(pid):
     return sorted(found)
 
 
+def has_ended(pid):
+    """Also where nobody has asked for its end: who inherits a process may never do."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 def running(*words):
     """Processes with that command line, whoever started them."""
     line = b"\0".join(word.encode() for word in words) + b"\0"

@@ -26,8 +26,8 @@ done = run("--inquest", inquest, "--nccl-lib", library, "--quick", "--out", str(
 found = rows(out / "table.md")
 mismatches = ["count-7", "count-200000", "root-1", "dtype-float64", "op-all-gather"]
 wanted = ["one-rank", "duplicate-gpu", "broadcast-large", "all-reduce", "reduce", "all-gather", "reduce-scatter", "all-to-all", "gather", "scatter", "send-recv", "barrier",
-          *(f"all-reduce-{kind}" for kind in ("int8", "uint64", "float16", "bfloat16", "float64", "avg")), "multi-rank-gpu", "never-enqueues", "never-joins", "late", "stopped", "killed",
-          "corrupt", "abort-hangs", *(f"{kind}-{change}" for change in mismatches for kind in ("other", "unchecked")), "connect-eagerly", "connect-lazily", "cpu-control"]
+          *(f"all-reduce-{kind}" for kind in ("int8", "uint64", "float16", "bfloat16", "float64", "avg", "float8e4m3")), "multi-rank-gpu", "never-enqueues", "never-joins", "late", "stopped", "killed",
+          "corrupt", "abort-hangs", *(f"{kind}-{change}" for change in mismatches for kind in ("other", "unchecked")), "opposite-orders", "one-order", "connect-eagerly", "connect-lazily", "cpu-control"]
 assert [row[0] for row in found] == wanted, found
 unexpected = [row for row in found if row[3] != "yes" and (gloo or row[0] != "cpu-control")]
 assert not unexpected and done.returncode == (0 if gloo else 1), (unexpected, done)

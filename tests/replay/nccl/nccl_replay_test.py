@@ -106,6 +106,13 @@ trial = parts["trials"][0]
 assert status == 3 and trial["verdict"] == "could-not-run" and "ranks 0 and 1 are both on instances (MIG) of GPU 0000:0A:00.0, and NCCL 2.28.9 takes one rank of a host on each GPU, however it is divided" in trial["sentence"], trial["sentence"]
 assert "--share-gpu" in trial["sentence"], trial["sentence"]
 
+# 8-bit floats that this NCCL or this GPU has not could not run; those that both have pass.
+floats = ["--op", "all-reduce", "--count", "1000", "--ranks", "3", "--dtype", "float8e4m3"]
+for variables, says in [({"FAKE_NCCL_VERSION": "22304"}, "NCCL 2.23.4 has no float8e4m3"), ({"FAKE_CUDA_CAPABILITY": "80"}, "NCCL reduces float8e4m3 on GPUs of compute capability 9.0 and later")]:
+    status, none = document(*floats, **variables)
+    assert status == 3 and none["trials"][0]["verdict"] == "could-not-run" and says in none["trials"][0]["sentence"], none["trials"][0]["sentence"]
+assert document(*floats)[0] == 0
+
 # More ranks than GPUs, or MIG instances, are refused before a rank is started.
 for variables in {"FAKE_CUDA_DEVICES": "2"}, {"CUDA_VISIBLE_DEVICES": "MIG-0a,MIG-0b", "FAKE_CUDA_DEVICES": "1"}:
     done = run(*call, **variables)
