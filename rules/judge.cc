@@ -531,12 +531,13 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
       !causes.empty() && !IsExcerpt(evidence, *causes.front()) && causes.front()->strength == Strength::kHint &&
       !failed &&
       std::none_of(causes.begin(), causes.end(), [&](const Finding* f) { return IsAlone(evidence.book, *f); });
-  if (!causes.empty() && MayBeSecond(evidence, verdict.findings.front(), verdict.findings))
-    verdict.findings.front().confidence = std::min(verdict.findings.front().confidence, thresholds::kMayBeSecond);
-  if (!causes.empty() && causes.front()->confidence >= thresholds::kLeastConfidence && !hint_without_failure)
+  if (!causes.empty() && causes.front()->confidence >= thresholds::kLeastConfidence && !hint_without_failure) {
     TellFailed(timeline, evidence.book, verdict.findings.front(), Rivals(causes), verdict);
-  else
+    if (MayBeSecond(evidence, verdict.findings.front(), verdict.findings))
+      verdict.confidence = std::min(verdict.confidence, thresholds::kMayBeSecond);
+  } else {
     TellUnknown(timeline, evidence.book, failed, verdict);
+  }
   // What a consequence explains is none of the candidates that are left.
   const auto is_consequence = [&](const Finding* finding) {
     return std::ranges::any_of(findings,
