@@ -24,6 +24,9 @@ std::pair<std::optional<int>, std::optional<int>> HowItEnded(const ProcessExit& 
 /// said that it ends the job or a step.
 std::partial_ordering EndOrder(const Timeline& timeline, const std::set<SourcePos>& stops, EventIndex a, EventIndex b) {
   const Event &x = timeline.events[a], &y = timeline.events[b];
+  // An agent lists whom it finds gone at one look, the first of them last.
+  const auto of_agent = [](const Event& end) { return std::get<ProcessExit>(end.what).reporter == "torchelastic"; };
+  if (of_agent(x) && of_agent(y) && x.at && y.at && x.at->at == y.at->at) return std::partial_ordering::unordered;
   if (x.at && y.at) return timeline.Order(a, b);
   if (!EndsATask(x.what) || !EndsATask(y.what) || x.where.input != y.where.input)
     return std::partial_ordering::unordered;
