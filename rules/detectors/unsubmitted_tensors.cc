@@ -38,6 +38,8 @@ struct Report {
   std::map<std::string, std::set<int>> lacks;
   std::map<std::string, EventIndex> line;
   std::set<int> ready;
+  std::map<std::set<int>, std::pair<std::string, EventIndex>>
+      ready_for;  ///< by who came: a tensor for which only they did
   std::vector<EventIndex> of_ready;
   bool cut = false;
 
@@ -57,18 +59,25 @@ std::string_view Trimmed(std::string_view text) {
 void ReadLine(std::string_view text, EventIndex event, Report& report) {
   static const Pattern kByTensor(R"(([^\s\[\]]+) \[(missing|ready) ranks: ?(\d+(?:, ?\d+)*)\])");
   static const Pattern kByRank(R"(^(\d+)!?: ?\[([^\[\]]*)\])");
-  if (const auto by_tensor = kByTensor.Search(text)) {
+  bool is_by_tensor = false;
+  for (std::string_view rest = text; const auto by_tensor = kByTensor.Search(rest);) {
+    is_by_tensor = true;
     std::string_view tensor = by_tensor->text(1);
     if (tensor.starts_with("ops:")) tensor.remove_prefix(4);
-    for (const int rank : Numbers(by_tensor->text(3))) {
-      if (by_tensor->text(2) == "ready")
-        report.ready.insert(rank);
-      else
-        report.Add(tensor, rank, event);
+    const std::vector<int> ranks = Numbers(by_tensor->text(3));
+    const bool ready = by_tensor->text(2) == "ready";
+    for (const int rank : ranks)
+      if (!ready) report.Add(tensor, rank, event);
+    if (ready) {
+      report.ready.insert(ranks.begin(), ranks.end());
+      if (report.ready_for.size() < kMostTensors)
+        report.ready_for.try_emplace({ranks.begin(), ranks.end()}, std::string(tensor), event);
+      if (report.of_ready.empty() || report.of_ready.back() != event) report.of_ready.push_back(event);
     }
-    if (by_tensor->text(2) == "ready") report.of_ready.push_back(event);
-    return;
+    const std::string_view last = by_tensor->text(3);
+    rest.remove_prefix(static_cast<std::size_t>(last.data() + last.size() - rest.data()));
   }
+  if (is_by_tensor) return;
   const auto by_rank = kByRank.Search(text);
   const auto rank = by_rank ? by_rank->number(1) : std::nullopt;
   if (!rank || *rank > 1 << 24) return;
@@ -106,6 +115,26 @@ std::optional<Found> Crosswise(const Timeline& timeline, const Report& report) {
   return std::nullopt;
 }
 
+/// Of two tensors for which others came each, both sides wait for one another, too. The fewer differ.
+std::optional<Found> CrosswiseReady(const Timeline& timeline, const Report& report) {
+  for (auto a = report.ready_for.begin(); a != report.ready_for.end(); ++a)
+    for (auto b = std::next(a); b != report.ready_for.end(); ++b) {
+      if (Lacks(a->first, b->first)) continue;
+      Found found({"tensors-wait-crosswise", "listed"});
+      found.Say("tensor", a->second.first);
+      found.Say("ranks", RanksOf(b->first));
+      found.Say("other-tensor", b->second.first);
+      found.Say("other-ranks", RanksOf(a->first));
+      if (a->first.size() != b->first.size())
+        for (const int rank : a->first.size() < b->first.size() ? a->first : b->first)
+          found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "submits other tensors than the others"));
+      found.citations = {Cite(timeline, a->second.second, "cause")};
+      if (b->second.second != a->second.second) found.citations.push_back(Cite(timeline, b->second.second, "cause"));
+      return found;
+    }
+  return std::nullopt;
+}
+
 /// Where only those that came are listed, the others are lacked; how many there are, the job says elsewhere, or not:
 /// ranks count from 0, so whoever is between those that came exists.
 std::optional<Found> Complement(const Timeline& timeline, const Report& report) {
@@ -135,6 +164,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   }
   std::vector<Relation> out;
   if (auto found = Crosswise(evidence.timeline, report)) out.push_back(*std::move(found));
+  if (auto found = CrosswiseReady(evidence.timeline, report)) out.push_back(*std::move(found));
   if (auto found = Complement(evidence.timeline, report)) out.push_back(*std::move(found));
   return out;
 }
