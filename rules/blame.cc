@@ -30,8 +30,7 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
     if (&finding == &top || finding.cause != top.cause) continue;
     std::vector<Culprit> culprits = finding.culprits;
     std::erase_if(culprits, elsewhere);
-    if (std::any_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.rank.has_value(); }))
-      return culprits;
+    if (NamesARank(culprits)) return culprits;
     if (hosts.empty() && top.culprits.empty()) hosts = std::move(culprits);
   }
   // Who was stopped is who did not come any more.
@@ -123,10 +122,9 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   if (NamesARank(culprits)) return culprits;
   // Who failed first of what the network did says at least between whom.
   const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
-  if (of_network || IsOwnDoing(timeline, book, findings, top.cause))
-    if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
-  if (of_network || IsOwnDoing(timeline, book, findings, top.cause))
-    if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
+  if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) return culprits;
+  if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
+  if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
   return culprits;
 }
 

@@ -99,16 +99,16 @@ Verdict DecideOne(const Evidence& evidence) {
   return Judge(evidence, std::move(findings));
 }
 
-/// The same, with what is reported of the attempt that is judged, and of no other.
 /// A collective run alone shows what machines and network do with it. It cannot bring back a rank that never called,
 /// nor what the program did wrong.
 bool ReplayHelps(const RuleBook& book, const Verdict& verdict) {
   if (verdict.outcome == Outcome::kHealthy || !verdict.collective || !verdict.collective->ranks_absent.empty())
     return false;
-  const Cause* cause = book.FindCause(verdict.cause);
-  return cause != nullptr && cause->layer != "program" && cause->layer != "host";
+  const std::string_view layer = book.LayerOf(verdict.cause);
+  return !layer.empty() && layer != "program" && layer != "host";
 }
 
+/// The same as DecideOne, with what is reported of the attempt that is judged, and of no other.
 Verdict DecideWhole(const Evidence& evidence) {
   Verdict verdict = DecideOne(evidence);
   const std::vector<NamedJob> named = JobsNamed(evidence);

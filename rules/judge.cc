@@ -202,6 +202,10 @@ bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
 /// where their ends tell nothing, which stands before what the others ended of: a rank can complain of anything while
 /// the job is being ended.
 void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings) {
+  std::vector<const Finding*> own;
+  for (const Finding& finding : findings)
+    if (finding.explained_by.empty() && IsOfProgram(evidence, finding)) own.push_back(&finding);
+  if (own.size() < 2) return;
   const Ends ends(evidence.timeline);
   const auto went_first = [&](const Finding& by, const Finding& what) {
     const auto told = Order(evidence.timeline, by, what);
@@ -215,9 +219,6 @@ void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings)
              });
            });
   };
-  std::vector<const Finding*> own;
-  for (const Finding& finding : findings)
-    if (finding.explained_by.empty() && IsOfProgram(evidence, finding)) own.push_back(&finding);
   std::map<const Finding*, std::string> later;
   for (const Finding* what : own)
     for (const Finding* by : own)

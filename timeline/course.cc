@@ -170,9 +170,11 @@ bool EndsAChild(const ExceptionRaised& raised) {
 }
 
 // A launcher that does not say how a process ended says that it ended badly: `aborted`, `exiting improperly`.
+bool IsBadExit(const ProcessExit& exit) { return exit.signal || exit.exit_code != 0; }
+
 bool IsBadExit(const What& what) {
   const auto* exit = std::get_if<ProcessExit>(&what);
-  return exit != nullptr && (exit->signal || exit->exit_code != 0);
+  return exit != nullptr && IsBadExit(*exit);
 }
 
 bool IsSchedulersStop(const What& what) {

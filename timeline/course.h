@@ -151,6 +151,7 @@ bool EndsAThread(const ExceptionRaised& raised);
 bool EndsAChild(const ExceptionRaised& raised);
 
 /// A process that ended by a signal, or with a status that is not 0, or badly in a way that is not said.
+bool IsBadExit(const ProcessExit& exit);
 bool IsBadExit(const What& what);
 
 /// The scheduler's word that it ends the whole job, or one of its steps.

@@ -15,6 +15,17 @@ namespace {
 
 constexpr int kTerm = 15;  ///< what who is told to end ends of
 
+bool WasTold(const ProcessExit& exit) { return exit.signal == kTerm; }
+
+/// torchelastic's agent looks at all of its workers now and then.
+bool IsByAgent(const ProcessExit& exit) { return exit.reporter == "torchelastic"; }
+
+/// An agent's word that a worker ended badly whom it had not told to end.
+bool IsLostByAgent(const Event& event) {
+  const auto* exit = std::get_if<ProcessExit>(&event.what);
+  return exit != nullptr && IsByAgent(*exit) && IsBadExit(*exit) && !WasTold(*exit);
+}
+
 /// How a process ended, as far as it tells one end from another.
 std::pair<std::optional<int>, std::optional<int>> HowItEnded(const ProcessExit& exit) {
   return {exit.exit_code, exit.signal};
@@ -25,8 +36,10 @@ std::pair<std::optional<int>, std::optional<int>> HowItEnded(const ProcessExit& 
 std::partial_ordering EndOrder(const Timeline& timeline, const std::set<SourcePos>& stops, EventIndex a, EventIndex b) {
   const Event &x = timeline.events[a], &y = timeline.events[b];
   // An agent lists whom it finds gone at one look, the first of them last.
-  const auto of_agent = [](const Event& end) { return std::get<ProcessExit>(end.what).reporter == "torchelastic"; };
-  if (of_agent(x) && of_agent(y) && x.at && y.at && x.at->at == y.at->at) return std::partial_ordering::unordered;
+  const auto& of_x = std::get<ProcessExit>(x.what);
+  const auto& of_y = std::get<ProcessExit>(y.what);
+  if (x.at && y.at && x.at->at == y.at->at && IsByAgent(of_x) && IsByAgent(of_y))
+    return std::partial_ordering::unordered;
   if (x.at && y.at) return timeline.Order(a, b);
   if (!EndsATask(x.what) || !EndsATask(y.what) || x.where.input != y.where.input)
     return std::partial_ordering::unordered;
@@ -34,8 +47,7 @@ std::partial_ordering EndOrder(const Timeline& timeline, const std::set<SourcePo
   const bool stopped_between = stop != stops.end() && *stop < std::max(x.where, y.where);
   // Of many that end alike the order in which srun hears of them says nothing, unless the step was ended because of
   // some.
-  if (!stopped_between && HowItEnded(std::get<ProcessExit>(x.what)) == HowItEnded(std::get<ProcessExit>(y.what)))
-    return std::partial_ordering::unordered;
+  if (!stopped_between && HowItEnded(of_x) == HowItEnded(of_y)) return std::partial_ordering::unordered;
   return x.where.line <=> y.where.line;
 }
 
@@ -53,7 +65,7 @@ std::optional<int> LeftBeforeTheStop(const Timeline& timeline) {
   for (const Event& event : timeline.events) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     if (exit == nullptr || !exit->rank || !EndsATask(event.what)) continue;
-    if (exit->signal != kTerm) return std::nullopt;  // it is told who left how
+    if (!WasTold(*exit)) return std::nullopt;  // it is told who left how
     stopped.insert(exit->rank->value);
   }
   if (stopped.size() < kLeast || static_cast<std::size_t>(*stopped.rbegin()) != stopped.size()) return std::nullopt;
@@ -68,7 +80,7 @@ std::optional<int> LeftBeforeTheStop(const Timeline& timeline) {
 bool IsOfAgent(const Event& killed, const std::vector<Timestamp>& failed) {
   constexpr std::chrono::seconds kPatience(25);
   const auto& exit = std::get<ProcessExit>(killed.what);
-  if (exit.reporter != "torchelastic" || exit.signal != 9 || exit.first_observed || !killed.at) return false;
+  if (!IsByAgent(exit) || exit.signal != 9 || exit.first_observed || !killed.at) return false;
   return std::ranges::any_of(failed, [&](const Timestamp& first) {
     return first.date == killed.at->date && killed.at->at - first.at >= kPatience;
   });
@@ -78,10 +90,7 @@ bool IsOfAgent(const Event& killed, const std::vector<Timestamp>& failed) {
 std::vector<Timestamp> FirstFailures(const Timeline& timeline) {
   std::vector<Timestamp> out;
   for (const Event& event : timeline.events) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    if (exit == nullptr || exit->reporter != "torchelastic" || !IsBadExit(event.what) || exit->signal == 15 ||
-        !event.at)
-      continue;
+    if (!IsLostByAgent(event) || !event.at) continue;
     const auto known = std::ranges::find(out, event.at->date, &Timestamp::date);
     if (known == out.end())
       out.push_back(*event.at);
@@ -103,7 +112,7 @@ bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& kill
   if (!std::ranges::all_of(killed, [&](EventIndex i) { return reporter(i) == launcher; })) return false;
   return std::ranges::any_of(timeline.events, [&](const Event& event) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
-    return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && *exit->signal != 15;
+    return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && !WasTold(*exit);
   });
 }
 
@@ -115,18 +124,21 @@ bool EndedByItself(const ProcessExit& exit) {
   return exit.first_observed && IsBadExit(exit) && !is_told(exit.signal.value_or(0)) && !is_told(of_shell);
 }
 
-/// The rank of the only process for which that holds.
+constexpr std::size_t kMostHeld = 512;  ///< against one another; of more nobody was first
+
+/// The first end of each rank for which that holds.
 template <class Holds>
-std::optional<GlobalRank> OnlyOne(const Timeline& timeline, Holds holds) {
-  std::optional<GlobalRank> only;
-  for (const Event& event : timeline.events) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    const auto rank = exit != nullptr && holds(*exit) ? RankOfExit(timeline, event) : std::nullopt;
-    if (rank && only && *rank != *only) return std::nullopt;
-    if (rank) only = rank;
+std::map<GlobalRank, EventIndex> FirstEnds(const Timeline& timeline, Holds holds) {
+  std::map<GlobalRank, EventIndex> out;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    const auto rank = exit != nullptr && holds(*exit) ? RankOfExit(timeline, timeline.events[i]) : std::nullopt;
+    if (rank) out.try_emplace(*rank, i);
   }
-  return only;
+  return out;
 }
+
+bool EndedWithAnError(const ProcessExit& exit) { return !exit.signal && exit.exit_code.value_or(0) != 0; }
 
 }  // namespace
 
@@ -146,98 +158,77 @@ std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& even
 }
 
 std::optional<FirstEnd> OneThatEnded(const Timeline& timeline) {
-  using How = FirstEnd::How;
   const auto told_first = [](const ProcessExit& exit) { return exit.first_observed && IsBadExit(exit); };
-  if (const auto told = OnlyOne(timeline, told_first)) return FirstEnd{*told, How::kTold};
-  const auto with_an_error = [](const ProcessExit& exit) { return !exit.signal && exit.exit_code.value_or(0) != 0; };
-  if (const auto only = OnlyOne(timeline, with_an_error)) return FirstEnd{*only, How::kOnlyError};
+  if (const auto told = FirstEnds(timeline, told_first); told.size() == 1)
+    return FirstEnd{told.begin()->first, FirstEnd::How::kTold};
+  if (const auto only = FirstEnds(timeline, EndedWithAnError); only.size() == 1)
+    return FirstEnd{only.begin()->first, FirstEnd::How::kOnlyError};
   return std::nullopt;
 }
 
-Ends::Ends(const Timeline& timeline) : timeline_(&timeline), stops_(StopsOf(timeline)) {
-  for (EventIndex i = 0; i < timeline.events.size(); ++i)
-    if (IsBadExit(timeline.events[i].what))
-      if (const auto rank = RankOfExit(timeline, timeline.events[i])) ends_.try_emplace(*rank, i);
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    const auto rank = raised != nullptr && !raised->ignored ? timeline.RankOf(timeline.events[i]) : std::nullopt;
+Ends::Ends(const Timeline& timeline)
+    : timeline_(&timeline),
+      stops_(StopsOf(timeline)),
+      ends_(FirstEnds(timeline, [](const ProcessExit& exit) { return IsBadExit(exit); })) {
+  for (const Event& event : timeline.events) {
+    const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+    const auto rank = raised != nullptr && !raised->ignored ? timeline.RankOf(event) : std::nullopt;
     const RankRow* row = rank ? timeline.FindRank(rank->value) : nullptr;
-    if (row != nullptr && row->last_event && timeline.events[*row->last_event].where == timeline.events[i].where)
+    if (row != nullptr && row->last_event && timeline.events[*row->last_event].where == event.where)
       raised_.insert(rank->value);
   }
 }
 
-bool Ends::WasTold(EventIndex end) const { return std::get<ProcessExit>(timeline_->events[end].what).signal == kTerm; }
-
 bool Ends::EndedUntold(GlobalRank rank) const {
   const auto end = ends_.find(rank);
-  return end != ends_.end() ? !WasTold(end->second) : raised_.contains(rank);
+  return end != ends_.end() ? !WasTold(std::get<ProcessExit>(timeline_->events[end->second].what))
+                            : raised_.contains(rank);
 }
 
 std::partial_ordering Ends::Order(GlobalRank a, GlobalRank b) const {
   const auto x = ends_.find(a), y = ends_.find(b);
   if (x == ends_.end() || y == ends_.end()) return std::partial_ordering::unordered;
-  if (WasTold(x->second) != WasTold(y->second))
-    return WasTold(y->second) ? std::partial_ordering::less : std::partial_ordering::greater;
+  const bool x_was_told = WasTold(std::get<ProcessExit>(timeline_->events[x->second].what)),
+             y_was_told = WasTold(std::get<ProcessExit>(timeline_->events[y->second].what));
+  if (x_was_told != y_was_told) return y_was_told ? std::partial_ordering::less : std::partial_ordering::greater;
   return EndOrder(*timeline_, stops_, x->second, y->second);
 }
 
 std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
-  constexpr std::size_t kMostHeld = 512;  ///< against one another; of more nobody was first
   if (const auto left = LeftBeforeTheStop(timeline)) return {{GlobalRank{*left}, FirstEnd::How::kUnstopped}};
-  std::map<int, std::pair<EventIndex, bool>>
-      ended;  // by rank: its first bad end, and whether it is known to be the first of all
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (!IsBadExit(timeline.events[i].what) || exit->signal == kTerm) continue;
-    const auto rank = RankOfExit(timeline, timeline.events[i]);
-    if (!rank) continue;
-    auto& known = ended.try_emplace(rank->value, i, false).first->second;
-    known.second = known.second || exit->first_observed;
-  }
-  const bool told = std::ranges::any_of(ended, [](const auto& end) { return end.second.second; });
-  if (told) std::erase_if(ended, [](const auto& end) { return !end.second.second; });  // of each agent the first
+  const auto untold = [](const ProcessExit& exit) { return IsBadExit(exit) && !WasTold(exit); };
+  const auto observed = [&](const ProcessExit& exit) { return exit.first_observed && untold(exit); };
+  std::map<GlobalRank, EventIndex> ended = FirstEnds(timeline, untold);
+  // Of each agent the first, where they say so.
+  if (const auto told = FirstEnds(timeline, observed); !told.empty())
+    std::erase_if(ended, [&](const auto& end) { return !told.contains(end.first); });
   if (ended.size() > kMostHeld) return {};
   const std::set<SourcePos> stops = StopsOf(timeline);
   std::vector<FirstEnd> out;
   for (const auto& [rank, end] : ended) {
-    const EventIndex own = end.first;  // Clang 14 takes no structured binding into a lambda
+    const EventIndex own = end;  // Clang 14 takes no structured binding into a lambda
     const auto earlier = [&](const auto& other) {
-      return EndOrder(timeline, stops, other.second.first, own) == std::partial_ordering::less;
+      return EndOrder(timeline, stops, other.second, own) == std::partial_ordering::less;
     };
-    if (std::ranges::none_of(ended, earlier)) out.push_back({GlobalRank{rank}, FirstEnd::How::kEarliest});
+    if (std::ranges::none_of(ended, earlier)) out.push_back({rank, FirstEnd::How::kEarliest});
   }
   // All of them: nobody was first.
   return out.size() > 1 && out.size() >= timeline.KnownRanks() ? std::vector<FirstEnd>() : out;
 }
 
 std::vector<GlobalRank> EndedTogether(const Timeline& timeline) {
-  constexpr std::size_t kMostHeld = 512;
-  std::map<GlobalRank, EventIndex> ended;
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (exit == nullptr || exit->signal || exit->exit_code.value_or(0) == 0) continue;
-    if (const auto rank = RankOfExit(timeline, timeline.events[i])) ended.try_emplace(*rank, i);
-  }
-  if (ended.size() < 2 || ended.size() > kMostHeld) return {};
-  const Ends ends(timeline);
   std::vector<GlobalRank> out;
-  for (const auto& [rank, own] : ended) {
-    const GlobalRank one = rank;
-    if (std::ranges::any_of(
-            ended, [&](const auto& other) { return ends.Order(other.first, one) == std::partial_ordering::less; }))
-      return {};
-    out.push_back(rank);
-  }
+  for (const auto& [rank, end] : FirstEnds(timeline, EndedWithAnError)) out.push_back(rank);
+  if (out.size() < 2 || out.size() > kMostHeld) return {};
+  const Ends ends(timeline);
+  for (const GlobalRank a : out)
+    for (const GlobalRank b : out)
+      if (ends.Order(a, b) == std::partial_ordering::less) return {};
   return out;
 }
 
 std::optional<EventIndex> FirstWorkerLost(const Timeline& timeline) {
-  const auto lost = std::ranges::find_if(timeline.events, [](const Event& event) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
-    return exit != nullptr && exit->reporter == "torchelastic" && IsBadExit(event.what) &&
-           exit->signal.value_or(0) != kTerm;
-  });
+  const auto lost = std::ranges::find_if(timeline.events, IsLostByAgent);
   if (lost == timeline.events.end()) return std::nullopt;
   return static_cast<EventIndex>(lost - timeline.events.begin());
 }

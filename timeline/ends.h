@@ -46,7 +46,6 @@ class Ends {
   bool EndedUntold(GlobalRank rank) const;
 
  private:
-  bool WasTold(EventIndex end) const;
   const Timeline* timeline_;
   std::set<SourcePos> stops_;              ///< where a scheduler said that it ends the job or a step
   std::map<GlobalRank, EventIndex> ends_;  ///< the first bad end of each

@@ -45,18 +45,6 @@ Html List(std::string_view tag, const Html& items) {
 
 // ---- the verdict -------------------------------------------------------------------------------------------------
 
-std::string_view StyleOf(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kFailed:
-      return "failed";
-    case Outcome::kHealthy:
-      return "healthy";
-    case Outcome::kUndecided:
-      break;
-  }
-  return "undecided";
-}
-
 Html Culprits(const Verdict& verdict) {
   return Each(FoldCulprits(verdict.culprits), kMostCulprits, [](const Suspects& suspects) {
     const std::string who = Who(suspects);
@@ -83,7 +71,7 @@ Html Top(const Verdict& verdict) {
   return Markup(
       "<header class=\"verdict {}\"><p class=\"outcome\"><span class=\"badge\">{}</span>{}{}</p><h1>{}</h1>"
       "<p class=\"summary\">{}</p>{}{}</header>\n",
-      StyleOf(verdict.outcome), Badge(verdict.outcome), code, sure, verdict.title, verdict.summary,
+      Name(verdict.outcome), Badge(verdict.outcome), code, sure, verdict.title, verdict.summary,
       List("dl", Html{facts}), Html{warnings});
 }
 
@@ -179,7 +167,7 @@ Html Attempts(const Timeline& timeline, const Verdict& verdict) {
     return Markup(
         "<li class=\"{}{}\"><h3>Attempt {}{}</h3><p><code>{}</code> {}</p><p>{}</p><p class=\"note\">{} from "
         "{}</p>{}</li>",
-        known ? StyleOf(attempt.outcome) : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
+        known ? Name(attempt.outcome) : "", Html{attempt.judged ? " judged" : ""}, attempt.number,
         Html{attempt.judged ? ": this verdict" : ""}, known ? attempt.cause : "not looked at",
         known && attempt.outcome != Outcome::kUndecided ? Percent(attempt.confidence) : "", attempt.summary, when,
         PlaceOf(timeline, attempt.first.where), SketchInHtml(attempt.sketch, open));

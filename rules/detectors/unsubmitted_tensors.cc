@@ -97,20 +97,31 @@ bool Lacks(const std::set<int>& lacking, const std::set<int>& ranks) {
 
 std::string RanksOf(const std::set<int>& ranks) { return RanksWithin({ranks.begin(), ranks.end()}); }
 
+/// One of two tensors that wait for one another.
+struct Waiting {
+  const std::string& tensor;
+  const std::set<int>& lacks;
+  EventIndex line;
+};
+
+Found WaitCrosswise(const Timeline& timeline, const Waiting& a, const Waiting& b) {
+  Found found({"tensors-wait-crosswise", "listed"});
+  found.Say("tensor", a.tensor);
+  found.Say("ranks", RanksOf(a.lacks));
+  found.Say("other-tensor", b.tensor);
+  found.Say("other-ranks", RanksOf(b.lacks));
+  found.citations = {Cite(timeline, a.line, "cause")};
+  if (b.line != a.line) found.citations.push_back(Cite(timeline, b.line, "cause"));
+  return found;
+}
+
 std::optional<Found> Crosswise(const Timeline& timeline, const Report& report) {
   if (report.cut) return std::nullopt;  // what is not listed may be lacked all the same
   for (auto a = report.lacks.begin(); a != report.lacks.end(); ++a)
     for (auto b = std::next(a); b != report.lacks.end(); ++b) {
       if (Lacks(a->second, b->second)) continue;
-      Found found({"tensors-wait-crosswise", "listed"});
-      found.Say("tensor", a->first);
-      found.Say("ranks", RanksOf(a->second));
-      found.Say("other-tensor", b->first);
-      found.Say("other-ranks", RanksOf(b->second));
-      found.citations = {Cite(timeline, report.line.at(a->first), "cause")};
-      if (report.line.at(b->first) != report.line.at(a->first))
-        found.citations.push_back(Cite(timeline, report.line.at(b->first), "cause"));
-      return found;
+      return WaitCrosswise(timeline, {a->first, a->second, report.line.at(a->first)},
+                           {b->first, b->second, report.line.at(b->first)});
     }
   return std::nullopt;
 }
@@ -120,16 +131,11 @@ std::optional<Found> CrosswiseReady(const Timeline& timeline, const Report& repo
   for (auto a = report.ready_for.begin(); a != report.ready_for.end(); ++a)
     for (auto b = std::next(a); b != report.ready_for.end(); ++b) {
       if (Lacks(a->first, b->first)) continue;
-      Found found({"tensors-wait-crosswise", "listed"});
-      found.Say("tensor", a->second.first);
-      found.Say("ranks", RanksOf(b->first));
-      found.Say("other-tensor", b->second.first);
-      found.Say("other-ranks", RanksOf(a->first));
+      Found found = WaitCrosswise(timeline, {a->second.first, b->first, a->second.second},
+                                  {b->second.first, a->first, b->second.second});
       if (a->first.size() != b->first.size())
         for (const int rank : a->first.size() < b->first.size() ? a->first : b->first)
           found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, "submits other tensors than the others"));
-      found.citations = {Cite(timeline, a->second.second, "cause")};
-      if (b->second.second != a->second.second) found.citations.push_back(Cite(timeline, b->second.second, "cause"));
       return found;
     }
   return std::nullopt;
