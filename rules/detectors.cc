@@ -6,7 +6,7 @@ namespace inquest {
 // The list in detectors.h is closed, since a line more would compile all detectors anew: a later one is defined
 // `extern const Detector` and declared here.
 
-extern const Detector kCrashPlace, kDeclared, kP2pTest, kRecordedCalls, kRefusedSave, kStoreBarrier,
+extern const Detector kCrashPlace, kDeclared, kLastWordsDetector, kP2pTest, kRecordedCalls, kRefusedSave, kStoreBarrier,
     kUnsubmittedTensors;
 
 std::span<const Detector* const> Detectors() {
@@ -47,6 +47,7 @@ std::span<const Detector* const> Detectors() {
       &kRefusedSave,
       &kStoreBarrier,
       &kDeclared,
+      &kLastWordsDetector,
   };
   return kDetectors;
 }

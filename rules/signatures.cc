@@ -31,6 +31,8 @@ std::vector<std::pair<std::string, std::string>> NamedGroups(const Pattern& patt
 bool ComponentFits(Component wanted, Component is) { return wanted == Component::kAny || wanted == is; }
 
 /// Who the job is, and what its hosts, ports and files are called.
+/// It says that something went wrong, and not what.
+bool IsOfTrouble(std::string_view phase_kind) { return phase_kind == "grumble" || phase_kind == "gave-up"; }
 bool IsOfNames(std::string_view phase_kind) { return phase_kind == "identity" || phase_kind == "names"; }
 
 std::string Lower(std::string_view text) {
@@ -248,7 +250,7 @@ std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::strin
 Told ToldBy(const Rule& rule, EventIndex event) {
   if (rule.kind == Rule::Kind::kPhase) {
     if (rule.phase_kind == "start") return {.event = event, .what = Told::What::kStart, .kind = rule.id};
-    if (rule.phase_kind == "grumble") return {.event = event, .what = Told::What::kGrumble, .kind = rule.id};
+    if (IsOfTrouble(rule.phase_kind)) return {.event = event, .what = Told::What::kGrumble, .kind = rule.id};
     if (rule.phase_kind == "restart") return {.event = event, .what = Told::What::kRestart, .kind = rule.id};
     return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
   }
@@ -344,7 +346,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
     if (const Rule& rule = book.rules[i]; !rule.scope.empty() || rule.phase_kind == "training") {
       last_lines.push_back(i);
-      if (rule.kind == Rule::Kind::kEnding || rule.phase_kind == "grumble") last_words_of_all.push_back(i);
+      if (rule.kind == Rule::Kind::kEnding || IsOfTrouble(rule.phase_kind)) last_words_of_all.push_back(i);
     }
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
@@ -381,7 +383,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         matches.push_back(std::move(line));
         continue;
       }
-      if (held.phase_kind == "grumble" && !GroupOf(line.groups, "none").empty()) continue;
+      if (IsOfTrouble(held.phase_kind) && !GroupOf(line.groups, "none").empty()) continue;
       if (IsOfNames(held.phase_kind)) {
         matches.push_back(std::move(line));
         continue;
