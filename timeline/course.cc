@@ -243,12 +243,25 @@ bool Course::LoopWentOn(EventIndex event) const {
     return true;
   const std::uint32_t input = timeline_->events[event].where.input;
   const auto behind = std::ranges::upper_bound(loops_, event, {}, &Bar::event);
-  return std::any_of(loops_.begin(), behind, [&](const Bar& before) {
+  const auto went_on = [&](const Bar& before, auto later) {
     return timeline_->events[before.event].where.input == input &&
-           std::any_of(behind, loops_.end(), [&](const Bar& after) {
+           std::any_of(later, loops_.end(), [&](const Bar& after) {
              return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
                     after.elapsed >= before.elapsed + kLongLoop && timeline_->events[after.event].where.input == input;
            });
+  };
+  // A bar is drawn once more where it is closed.
+  const auto drawn_later = [&](const Bar& bar) {
+    return std::any_of(loops_.begin(), behind, [&](const Bar& other) {
+      return other.event > bar.event && other.loop == bar.loop && timeline_->events[other.event].where.input == input;
+    });
+  };
+  if (std::any_of(loops_.begin(), behind,
+                  [&](const Bar& before) { return went_on(before, behind) && !drawn_later(before); }))
+    return true;
+  // A program that was started anew counts from nothing.
+  return std::any_of(behind, loops_.end(), [&](const Bar& first) {
+    return first.count == 0 && first.elapsed < kLongLoop && went_on(first, behind);
   });
 }
 
@@ -362,9 +375,10 @@ std::optional<Course::Bar> Course::ReadBar(EventIndex event, std::string_view te
   static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[(?:(\d{1,4}):)?(\d{1,4}):(\d\d)<)");
   const auto match = kBar.Search(text);
   if (!match || !match->number(2) || !match->number(5) || !match->number(6)) return std::nullopt;
-  const auto front = static_cast<std::size_t>(match->text(0).data() - text.data());
+  std::string_view front = text.substr(0, static_cast<std::size_t>(match->text(0).data() - text.data()));
+  front = front.substr(0, front.find_last_not_of(' ') + 1);  // the percentage is padded
   return Bar{.event = event,
-             .loop = ShapeOf(text.substr(0, front)) + "/" + std::string(match->text(3)),
+             .loop = ShapeOf(front) + "/" + std::string(match->text(3)),
              .count = static_cast<std::uint64_t>(*match->number(2)),
              .of = static_cast<std::uint64_t>(match->number(3).value_or(0)),
              .elapsed = std::chrono::hours(match->has(4) ? match->number(4).value_or(0) : 0) +

@@ -101,8 +101,8 @@ class Course {
   bool OutlivedStop(EventIndex event) const;
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
-  /// A bar that stood in front of it moved on behind it, for minutes by its own clock, a server answered, or a great
-  /// many rows were counted; and nobody died.
+  /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
+  /// a great many rows were counted; and nobody died.
   bool LoopWentOn(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
   bool AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const;
