@@ -479,6 +479,27 @@ bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex en
   return behind.size() < kLastWords;
 }
 
+bool Course::IsLastWordOfOne(EventIndex event) const {
+  constexpr std::size_t kWordsBehind = 2;
+  const Event& last = timeline_->events[event];
+  const bool with_others = timeline_->KnownRanks() > 1 || !timeline_->communicators.empty() ||
+                           (timeline_->world_size && timeline_->world_size->value > 1);
+  if (with_others) return false;
+  const std::string shape = ShapeOf(last.text);
+  std::set<SourcePos> before, behind;  // how long lines are, and how they were cut, does not count
+  for (const Event& other : timeline_->events) {
+    if (other.where.input != last.where.input || other.where == last.where) continue;
+    if (other.where < last.where && ShapeOf(other.text) == shape) return false;  // it says so again and again
+    // A ruler, a date, a prompt are none.
+    const auto letters = std::ranges::count_if(other.text, [](char c) { return (c >= 'a' && c <= 'z'); });
+    if (other.where < last.where)
+      before.insert(other.where);
+    else if (letters > 8)
+      behind.insert(other.where);
+  }
+  return before.size() + 1 >= kLinesOfAJob && behind.size() <= kWordsBehind;
+}
+
 void Course::ReadEndings(std::span<const Told> told) {
   struct Writer {
     std::optional<EventIndex> at_work;     ///< the first line that shows a job at work
@@ -535,10 +556,12 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
-    if (of_anyone ? !stepped : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
+    const bool last_word = of_anyone && !stepped && IsLastWordOfOne(line.event) && writer.grumbles.empty();
+    if (of_anyone ? !stepped && !last_word : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving)
+      continue;
     // Who was last seen setting up a communicator did not come to its work.
     if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;
-    if (of_anyone) {
+    if (of_anyone && !last_word) {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
@@ -555,7 +578,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.kind == "leaving" && StoppedShort(where.input)) continue;
     if (line.kind != kInFront && line.kind != "scheduler" && EndsInComplaint(writer.grumbles, line.event)) continue;
     endings_.push_back(line.event);
-    only_scores_ = only_scores_ && only_last;
+    only_scores_ = only_scores_ && (only_last || last_word);
   }
 }
 

@@ -44,8 +44,9 @@ struct Told {
 // or more, after a complaint did not die of it, whoever complained, since ranks that train together stop together. An
 // ending is the word of one process about itself. It acquits the job where nothing is left that was not undone, where
 // the input it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`,
-// proves the shell, and counts only behind counted work, where nobody grumbled since. So does a last row that counts
-// what the configuration gave as the end.
+// proves the shell, and counts only behind counted work, where nobody grumbled since, or as the last of all that a
+// program says which works alone and never grumbled, and is less sure there. So does a last row that counts what the
+// configuration gave as the end.
 class Course {
  public:
   Course(const Timeline& timeline, std::span<const Told> told);
@@ -64,7 +65,8 @@ class Course {
   /// The endings that count, in order; empty: nobody said that it ended well.
   const std::vector<EventIndex>& endings() const { return endings_; }
   bool ended_well() const { return !endings_.empty() && !failed(); }
-  /// All that speaks for a good end are scores, or a counter at its goal, with nothing behind.
+  /// All that speaks for a good end are scores, a counter at its goal, or last words without counted work, with nothing
+  /// behind.
   bool only_scores() const { return only_scores_; }
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
   /// ignored it, or a thread died of it, or it was caught and logged, and its process printed on.
@@ -116,6 +118,8 @@ class Course {
   bool StoppedShort(std::uint32_t input) const;
   /// The last words of its input, behind the ending, complain: whatever ended well was not all.
   bool EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const;
+  /// It stands last in a log of some length, and its program had nobody to wait for: nothing can hang behind it.
+  bool IsLastWordOfOne(EventIndex event) const;
   void ReadEndings(std::span<const Told> told);
 
   const Timeline* timeline_;
