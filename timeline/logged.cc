@@ -20,9 +20,9 @@ constexpr std::size_t kRecordsThatShow = 4;
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// How a logger begins its records.
+/// How a program's loggers begin their records.
 struct LoggerLine {
-  std::string head;  ///< without its numbers and its level, up to the message or the name of the logger
+  std::string head;  ///< without its numbers, names and level, up to the message
   bool complains = false;
 };
 
@@ -45,6 +45,8 @@ std::optional<LoggerLine> LoggerLineOf(const Event& event) {
     behind = behind.substr(0, static_cast<std::size_t>(std::ranges::find_if(behind, IsLetter) - behind.begin()));
     std::string head = ShapeOf(front.substr(0, at)) + '|' + ShapeOf(behind);
     if (!event.at && head.find("0:0:0") == std::string::npos) return std::nullopt;
+    // Each module of one program has a logger of its own.
+    std::erase_if(head, [](char c) { return IsLetter(c) || c == '.' || c == '_'; });
     return LoggerLine{std::move(head), complains};
   }
   return std::nullopt;
