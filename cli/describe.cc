@@ -11,11 +11,11 @@
 namespace inquest {
 namespace {
 
-constexpr int kWidth = 100;
+constexpr int kDescribed = 100;
 
 std::string Wrapped(std::string_view head, std::string_view text) {
   std::string out, lead(head);
-  for (const std::string& line : Wrap(Sanitize(text), kWidth - Columns(head), 100)) {
+  for (const std::string& line : Wrap(Sanitize(text), kDescribed - Columns(head), 100)) {
     out += lead + line + "\n";
     lead.assign(static_cast<std::size_t>(Columns(head)), ' ');
   }

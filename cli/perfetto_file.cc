@@ -9,17 +9,17 @@
 namespace inquest {
 namespace {
 
-ReportFile FileOf(const std::string& path) { return {.path = path, .option = "--perfetto", .mark = kTraceMark}; }
+ReportFile TraceFileOf(const std::string& path) { return {.path = path, .option = "--perfetto", .mark = kTraceMark}; }
 
 }  // namespace
 
 std::optional<Error> CheckPerfettoFile(const std::string& path, const std::vector<std::string>& inputs) {
-  return CheckReportFile(FileOf(path), inputs);
+  return CheckReportFile(TraceFileOf(path), inputs);
 }
 
 std::optional<Error> WritePerfettoFile(const AnalysisOptions& options, const Analysis& analysis,
                                        const ReportContext& context) {
-  return WriteReportFile(FileOf(options.perfetto), [&](const Sink& sink) {
+  return WriteReportFile(TraceFileOf(options.perfetto), [&](const Sink& sink) {
     const auto again = [&](EventSink& calls) { return ReadInputsAgain(options, analysis, CallTimes::kRead, calls); };
     RenderPerfetto(analysis.timeline, analysis.verdict, context, again, sink);
   });

@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Seconds, to the microsecond.
-Json Seconds(std::chrono::nanoseconds time) {
+/// SecondsValue, to the microsecond.
+Json SecondsValue(std::chrono::nanoseconds time) {
   return std::round(std::chrono::duration<double>(time).count() * 1e6) / 1e6;
 }
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -85,7 +85,7 @@ Json ToJson(const SoakOutcome& soak, const std::string& state) {
           {"first_sentence", OrNull(soak.state.sentence)},
           {"runs", soak.state.runs},
           {"verdicts", soak.state.verdicts},
-          {"time_s", Seconds(soak.state.time)},
+          {"time_s", SecondsValue(soak.state.time)},
           {"resumed", soak.resumed},
           {"interrupted", soak.interrupted},
           {"stopped_by", OrNull(soak.cannot)},
@@ -116,7 +116,7 @@ Json ToJson(const Plan& plan) {
       {"env", plan.env},
       {"places", places},
       {"iterations", plan.iterations},
-      {"timeout_s", Seconds(plan.deadlines.each)},
+      {"timeout_s", SecondsValue(plan.deadlines.each)},
       {"notes", plan.notes},
       {"cannot", plan.cannot}};
 }
@@ -126,8 +126,8 @@ Json ToJson(const RankOutcome& rank) {
   for (const auto& [phase, time] : rank.phases)
     phases.push_back({{"phase", Name(phase)},
                       {"iteration", time.iteration > 0 ? Json(time.iteration) : Json(nullptr)},
-                      {"begun_s", Seconds(time.begun)},
-                      {"reached_s", time.reached ? Seconds(*time.reached) : Json(nullptr)}});
+                      {"begun_s", SecondsValue(time.begun)},
+                      {"reached_s", time.reached ? SecondsValue(*time.reached) : Json(nullptr)}});
   Json threads = Json::array();
   for (const ThreadState& t : rank.threads)
     threads.push_back({{"tid", t.tid},
@@ -137,7 +137,7 @@ Json ToJson(const RankOutcome& rank) {
                        {"syscall", OrNull(t.syscall)},
                        {"stack", OrNull(t.stack)}});
   Json times = Json::array();
-  for (const auto& time : rank.times) times.push_back(Seconds(time));
+  for (const auto& time : rank.times) times.push_back(SecondsValue(time));
   Json wrong = nullptr;
   if (const auto& w = rank.wrong_data)
     wrong = {{"elements", w->elements}, {"first", w->first}, {"wanted", w->wanted}, {"got", w->got}};
@@ -184,8 +184,12 @@ Json ToJson(const TrialOutcome& trial) {
   for (const RankOutcome& rank : run.ranks) ranks.push_back(ToJson(rank));
   for (const LinkRow& link : run.links) links.push_back(ToJson(link));
   if (const auto& b = run.bandwidth)
-    bandwidth = {{"bytes", b->bytes},          {"first_s", Seconds(b->first)},   {"best_s", Seconds(b->best)},
-                 {"mean_s", Seconds(b->mean)}, {"algorithm_gb_s", b->algorithm}, {"bus_gb_s", b->bus}};
+    bandwidth = {{"bytes", b->bytes},
+                 {"first_s", SecondsValue(b->first)},
+                 {"best_s", SecondsValue(b->best)},
+                 {"mean_s", SecondsValue(b->mean)},
+                 {"algorithm_gb_s", b->algorithm},
+                 {"bus_gb_s", b->bus}};
   Json waiting = Json::array();
   for (const Waiting& w : run.waiting)
     waiting.push_back({{"rank", w.rank},
@@ -204,10 +208,10 @@ Json ToJson(const TrialOutcome& trial) {
           {"cycle", run.cycle},
           {"waiting", waiting},
           {"bandwidth", bandwidth},
-          {"took_s", Seconds(run.took)},
-          {"event_s", run.verdict == RunVerdict::kPassed ? Json(nullptr) : Seconds(run.event_at)},
-          {"decided_s", Seconds(run.decided_at)},
-          {"leaving_s", Seconds(run.leaving)},
+          {"took_s", SecondsValue(run.took)},
+          {"event_s", run.verdict == RunVerdict::kPassed ? Json(nullptr) : SecondsValue(run.event_at)},
+          {"decided_s", SecondsValue(run.decided_at)},
+          {"leaving_s", SecondsValue(run.leaving)},
           {"ranks", ranks},
           {"links", links},
           {"dumps", run.dumps},
@@ -254,8 +258,8 @@ Json ToJson(const IsolationOutcome& isolation) {
           {"pairs", pairs},
           {"subsets", parts},
           {"deadlines", isolation.deadlines},
-          {"named_s", isolation.named_at ? Seconds(*isolation.named_at) : Json(nullptr)},
-          {"took_s", Seconds(isolation.took)}};
+          {"named_s", isolation.named_at ? SecondsValue(*isolation.named_at) : Json(nullptr)},
+          {"took_s", SecondsValue(isolation.took)}};
 }
 
 Json ToJson(const SpeedSample& sample) {

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
+
 namespace inquest {
 namespace {
 
 using Kind = ExpressionPiece::Kind;
 constexpr std::size_t kNone = std::string_view::npos;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-class Reader {
+class ExpressionReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit ExpressionReader(std::string_view text) : text_(text) {}
   std::optional<std::vector<ExpressionPiece>> Read() {
     int depth = 0;
     while (at_ < text_.size()) {
@@ -129,7 +129,9 @@ class Reader {
 
 }  // namespace
 
-std::optional<std::vector<ExpressionPiece>> PiecesOf(std::string_view expression) { return Reader(expression).Read(); }
+std::optional<std::vector<ExpressionPiece>> PiecesOf(std::string_view expression) {
+  return ExpressionReader(expression).Read();
+}
 
 bool SetsCase(const ExpressionPiece& piece) {
   if (!piece.Is(Kind::kFlags) && !piece.Is(Kind::kGroupBegin)) return false;

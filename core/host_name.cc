@@ -5,12 +5,9 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
+
 namespace inquest {
-namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-}  // namespace
 
 bool HostName::is_ipv4() const {
   int parts = 0;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/ascii.h"
+
 namespace inquest {
 namespace {
 
@@ -14,8 +16,6 @@ using std::chrono::seconds;
 
 /// Keeps sys_time<nanoseconds>, whose 64 bits end in 2262, from overflowing.
 constexpr int kFirstYear = 1970, kLastYear = 2199;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 /// Reads from the front of a text; every step that fails leaves it where it was.
 class Reader {

@@ -36,6 +36,10 @@ struct ParsedTime {
 };
 std::optional<ParsedTime> ParseTime(std::string_view text);
 
+inline std::optional<Timestamp> TimeOf(const std::optional<ParsedTime>& parsed) {
+  return parsed ? std::optional(parsed->time) : std::nullopt;
+}
+
 /// c10's `E219 04:05:06.123456789`: month * 100 + day, no year; the text after the severity letter. The nine
 /// digits are CLOCK_MONOTONIC's and are dropped: resolution is 1 s.
 std::optional<ParsedTime> ParseC10Time(std::string_view text);

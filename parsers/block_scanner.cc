@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLastOnly = 8;  ///< hits kept of a rule that floods
 constexpr std::size_t kSpansInPlace = 8;
-constexpr std::size_t kLongestHead = 256;  ///< what may stand in front of a fold's mark
+constexpr std::size_t kLongestLineHead = 256;  ///< what may stand in front of a fold's mark
 constexpr std::size_t kLookedAtOnce = 16;
 constexpr std::size_t kFewestFound = 256,
                       kMostFound = 64 * 1024;  ///< bytes that are cut before known lines are tried again
@@ -133,7 +133,7 @@ void BlockScanner::State::Classify(std::string_view block, BlockYield& yield, bo
       const std::string_view text = pieces.text(found.piece);
       const std::uint32_t at = found.offset - pieces.begin(found.piece);
       // In front of the mark stand launchers' tags, not more; the first of a line counts.
-      if (found.piece < first_piece || at >= kLongestHead || text.size() < fold.shortest ||
+      if (found.piece < first_piece || at >= kLongestLineHead || text.size() < fold.shortest ||
           !text.substr(at).starts_with(fold.mark))
         continue;
       first_piece = found.piece + 1;

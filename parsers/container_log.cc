@@ -6,15 +6,15 @@
 #include <optional>
 #include <utility>
 
+#include "core/ascii.h"
 #include "parsers/block.h"
 #include "parsers/docker_line.h"
 
 namespace inquest {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
 constexpr std::size_t kWindow = 1024 * 1024;
-constexpr std::size_t kStep = 256 * 1024;
+constexpr std::size_t kContainerStep = 256 * 1024;
 constexpr std::size_t kLinesLookedAt = 256;
 constexpr std::size_t kStreams = 4;  ///< stdout and stderr, of either runtime
 
@@ -26,7 +26,7 @@ std::size_t TimeSize(std::string_view line) {
   for (std::size_t i = 0; i < kShape.size(); ++i)
     if (kShape[i] == 'd' ? line[i] < '0' || line[i] > '9' : line[i] != kShape[i]) return 0;
   const std::size_t blank = line.substr(0, kLongest).find(' ', kShape.size());
-  return blank == kNone ? 0 : blank + 1;
+  return blank == kNowhere ? 0 : blank + 1;
 }
 
 }  // namespace
@@ -79,9 +79,9 @@ bool IsContainerLog(std::string_view head) {
   std::string head_memory, text_memory;
   for (std::size_t number = 0, at = 0; number < kLinesLookedAt; ++number) {
     const std::size_t end = head.find('\n', at);
-    const std::string_view line = head.substr(at, end == kNone ? kNone : end - at);
+    const std::string_view line = head.substr(at, end == kNowhere ? kNowhere : end - at);
     if (ContainerLine().Read(line, head_memory, text_memory)) return true;
-    if (end == kNone) return false;
+    if (end == kNowhere) return false;
     at = end + 1;
   }
   return false;
@@ -111,7 +111,7 @@ Removed ContainerReader::TakeRemoved() { return std::exchange(removed_, {}); }
 
 /// Takes the lines that are there, and reads more. False: there is nothing left.
 bool ContainerReader::Advance() {
-  for (std::size_t at = raw().find('\n'); at != kNone; at = raw().find('\n')) {
+  for (std::size_t at = raw().find('\n'); at != kNowhere; at = raw().find('\n')) {
     TakeLine(raw().substr(0, at), true);
     Took(at + 1);
   }
@@ -130,10 +130,10 @@ bool ContainerReader::Advance() {
             raw_.begin());
   end_ -= at_;
   at_ = 0;
-  raw_.resize(std::max(raw_.size(), end_ + kStep));
-  const std::size_t got = read_(raw_.data() + end_, kStep);
+  raw_.resize(std::max(raw_.size(), end_ + kContainerStep));
+  const std::size_t got = read_(raw_.data() + end_, kContainerStep);
   end_ += got;
-  ended_ = got < kStep;
+  ended_ = got < kContainerStep;
   return true;
 }
 
@@ -144,7 +144,7 @@ void ContainerReader::Took(std::size_t bytes) {
 
 std::size_t ContainerReader::OpenOf(std::size_t stream) const {
   const auto it = std::find_if(open_.begin(), open_.end(), [&](const Open& open) { return open.stream == stream; });
-  return it == open_.end() ? kNone : static_cast<std::size_t>(it - open_.begin());
+  return it == open_.end() ? kNowhere : static_cast<std::size_t>(it - open_.begin());
 }
 
 void ContainerReader::Close(std::size_t index) {
@@ -165,8 +165,8 @@ void ContainerReader::TakeLong(std::string_view part) {
   if (!in_long_) {
     ++lines_;
     ContainerLine head;
-    if (const std::size_t index = head.Read(part, head_memory_, text_memory_) ? OpenOf(head.stream) : kNone;
-        index != kNone)
+    if (const std::size_t index = head.Read(part, head_memory_, text_memory_) ? OpenOf(head.stream) : kNowhere;
+        index != kNowhere)
       Close(index);
   }
   in_long_ = true;
@@ -200,8 +200,8 @@ void ContainerReader::GoOn(std::size_t index, const ContainerLine& part, std::st
   Open& open = open_[index];
   const std::size_t bytes = line.size() + (terminated ? 1 : 0);
   const bool fits = open.line.size() + part.text.size() <= kLineCap;
-  const std::size_t overwritten = fits || !terminated ? kNone : open.line.rfind('\r');
-  if (overwritten != kNone) {
+  const std::size_t overwritten = fits || !terminated ? kNowhere : open.line.rfind('\r');
+  if (overwritten != kNowhere) {
     const std::string rest = open.line.substr(overwritten + 1);
     open.line.resize(overwritten + 1);
     Close(index);
@@ -231,7 +231,7 @@ void ContainerReader::TakeLine(std::string_view line, bool terminated) {
     if (terminated) Keep("\n");
     return;
   }
-  if (const std::size_t index = OpenOf(part.stream); index != kNone) {
+  if (const std::size_t index = OpenOf(part.stream); index != kNowhere) {
     GoOn(index, part, line, terminated);
   } else if (too_long_[part.stream]) {
     Drop(terminated);

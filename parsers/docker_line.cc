@@ -5,10 +5,11 @@
 #include <charconv>
 #include <cstdint>
 
+#include "core/ascii.h"
+
 namespace inquest {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
 /// Docker cuts what a process writes into chunks of this size; only the last of a line ends in `\n`. A shorter text
 /// without
 /// `\n` is the end of a stream (docker 17), or was written by a collector that strips them all.
@@ -58,7 +59,7 @@ JsonString ReadJsonString(std::string_view in, std::string& out) {
       const bool pair = *code >> 10 == 0x36 && low && *low >> 10 == 0x37;
       AppendUtf8(out, pair ? 0x10000 + ((*code & 0x3FF) << 10 | (*low & 0x3FF)) : *code);
       if (pair) i += 6;
-    } else if (const std::size_t which = i + 1 < in.size() ? kEscapes.find(in[i + 1]) : kNone; which != kNone) {
+    } else if (const std::size_t which = i + 1 < in.size() ? kEscapes.find(in[i + 1]) : kNowhere; which != kNowhere) {
       out += kMeanings[which];
       ++i;
     }
@@ -73,10 +74,10 @@ std::string_view LastValue(std::string_view text, std::string_view key) {
   constexpr std::size_t kBetween = 2;  // most often it is the only one left, behind `",`
   const bool next = text.size() > kBetween && text.substr(kBetween).starts_with(key);
   const std::size_t at = next ? kBetween : text.rfind(key);
-  if (at == kNone) return {};
+  if (at == kNowhere) return {};
   text.remove_prefix(at + key.size());
   const std::size_t end = text.find('"');
-  return end == kNone ? std::string_view() : text.substr(0, end);
+  return end == kNowhere ? std::string_view() : text.substr(0, end);
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ std::optional<DockerLine> ReadDockerLine(std::string_view line, std::string& scr
   out.time = LastValue(rest, "\"time\":\"");
   if (ended) out.text.remove_suffix(1);
   while (ended && out.text.ends_with('\r')) out.text.remove_suffix(1);  // of a terminal
-  out.whole = log.closed && line.ends_with('}') && out.text.find('\n') == kNone;
+  out.whole = log.closed && line.ends_with('}') && out.text.find('\n') == kNowhere;
   return out;
 }
 

@@ -35,10 +35,6 @@ std::string WithoutColour(std::string_view text) {
   return out;
 }
 
-std::optional<Timestamp> TimeOf(const std::optional<ParsedTime>& parsed) {
-  return parsed ? std::optional(parsed->time) : std::nullopt;
-}
-
 /// The envelopes that a text may begin with.
 const std::vector<const Envelope*>& Candidates(char first) {
   static const auto kOf = [](char begin) {
@@ -100,9 +96,9 @@ RestoredHead TakeRestoredHead(std::string_view& line) {
 /// Without the marks by which a thread sets a line, or the name that it begins with, apart: `**RuntimeError**: ...`, a
 /// whole line between back ticks. Empty where there are none.
 std::string WithoutMarkup(std::string_view line) {
-  constexpr std::string_view kMarks = "*`_";
+  constexpr std::string_view kMarkup = "*`_";
   constexpr std::size_t kMostMarks = 4;
-  const std::size_t size = std::min(line.find_first_not_of(kMarks), line.size());
+  const std::size_t size = std::min(line.find_first_not_of(kMarkup), line.size());
   if (size > kMostMarks || size == line.size() || line[0] == '_' || line[size] == ' ') return {};
   const std::string close(line.rend() - static_cast<std::ptrdiff_t>(size), line.rend());
   const std::string_view rest = line.substr(size);

@@ -5,12 +5,12 @@
 #include <array>
 #include <cstring>
 
+#include "core/ascii.h"
+
 namespace inquest {
 namespace {
 
 using std::string_view;
-
-constexpr std::size_t kNone = string_view::npos;
 
 bool IsParameter(char c) { return c >= ' ' && c < '@'; }
 
@@ -62,7 +62,7 @@ std::size_t CsiSize(string_view text) {
 
 std::size_t OscSize(string_view text, string_view escape) {
   const std::size_t bell = text.find('\a'), string_end = text.find(std::string(escape) + "\\");
-  if (bell == kNone && string_end == kNone) return text.size();
+  if (bell == kNowhere && string_end == kNowhere) return text.size();
   return bell < string_end ? bell + 1 : string_end + escape.size() + 1;
 }
 
@@ -121,7 +121,7 @@ void AppendWithoutEscapes(string_view line, EscapeSpelling spelling, std::string
 void AppendLinesWithoutEscapes(string_view text, std::string& out) {
   while (!text.empty()) {
     const std::size_t escape = text.find('\x1b');
-    if (escape == kNone) {
+    if (escape == kNowhere) {
       out += text;
       return;
     }
@@ -135,7 +135,7 @@ void AppendLinesWithoutEscapes(string_view text, std::string& out) {
 std::size_t CountEscapes(string_view text, EscapeSpelling spelling, std::size_t enough) {
   std::size_t count = 0;
   const char first = FirstByte(spelling);
-  for (std::size_t at = text.find(first); at != kNone && count < enough; at = text.find(first, at + 1))
+  for (std::size_t at = text.find(first); at != kNowhere && count < enough; at = text.find(first, at + 1))
     count += SequenceSize(text.substr(at, 256), spelling) > 0 ? 1 : 0;
   return count;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/ascii.h"
 #include "core/host_name.h"
 
 namespace inquest {
@@ -33,9 +34,6 @@ constexpr std::array<string_view, 7> kHostStems = {"node", "host", "dgx", "hgx",
 /// Folders around those of hosts, as must-gather has them.
 constexpr std::array<string_view, 3> kAroundHosts = {"nodes", "hosts", "hostnames"};
 constexpr string_view kSosReport = "sosreport-";
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 string_view BaseName(string_view path) { return path.substr(path.find_last_of("/:") + 1); }
 /// Where the last part of a folder's path begins.

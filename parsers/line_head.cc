@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/ascii.h"
 #include "core/time.h"
 
 namespace inquest {
@@ -16,10 +17,8 @@ namespace {
 using std::string_view;
 using Shape = LineHead::Shape;
 
-constexpr std::size_t kNone = string_view::npos;
 constexpr std::size_t kLongest = 160;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_' || c == '-' || c == '/';
 }
@@ -114,18 +113,18 @@ bool TakeFile(string_view rest, bool numbered, FoundHead& found) {
   if (!numbered || rest.substr(size, 1) != ":") {
     // `job.out-12-`: a line of context.
     if (numbered && path.size() > 3) {
-      const std::size_t dash = rest.find('-', path.find_last_of('.') == kNone ? 0 : path.find_last_of('.'));
-      if (dash == kNone || dash + 1 >= rest.size()) return false;
+      const std::size_t dash = rest.find('-', path.find_last_of('.') == kNowhere ? 0 : path.find_last_of('.'));
+      if (dash == kNowhere || dash + 1 >= rest.size()) return false;
       const std::size_t digits = CountIf(rest.substr(dash + 1), IsDigit);
       found.number = NumberOf(rest.substr(dash + 1, digits));
       if (!found.number || rest.substr(dash + 1 + digits, 1) != "-") return false;
       found.who = rest.substr(0, dash);
       found.size += dash + digits + 2;
-      return found.who.find_first_of("./") != kNone && !IsSourceFile(found.who);
+      return found.who.find_first_of("./") != kNowhere && !IsSourceFile(found.who);
     }
     if (numbered || rest.substr(size, 1) != ":") return false;
   }
-  if (path.find_first_of("./") == kNone || IsSourceFile(path) ||
+  if (path.find_first_of("./") == kNowhere || IsSourceFile(path) ||
       !std::any_of(path.begin(), path.end(), [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }))
     return false;
   found.who = path;
@@ -185,7 +184,7 @@ bool TakeStructured(string_view rest, FoundHead& found) {
   std::size_t at = 0;
   for (int word = 0; word < 4; ++word) {
     const std::size_t blank = rest.substr(0, 2 * kLongest).find(' ', at);
-    if (blank == kNone || blank == at) return false;
+    if (blank == kNowhere || blank == at) return false;
     if (word == 0) found.host = rest.substr(0, blank);
     if (word == 1) found.who = rest.substr(at, blank - at);
     at = blank + 1;
@@ -194,7 +193,7 @@ bool TakeStructured(string_view rest, FoundHead& found) {
     ++at;
   } else if (rest.substr(at, 1) == "[") {
     const std::size_t end = rest.find(']', at);
-    if (end == kNone) return false;
+    if (end == kNowhere) return false;
     at = end + 1;
   } else {
     return false;
@@ -230,7 +229,7 @@ bool TakeShape(string_view rest, const LineHead& head, FoundHead& found) {
       const std::size_t size = TakeWords(rest, head.constant.size());
       found.who = rest.substr(0, rest.substr(0, size).find_last_not_of(' ') + 1);
       found.size += size;
-      return size > 0 && !IsDigit(rest[0]) && found.who.find_first_of("-/") != kNone;
+      return size > 0 && !IsDigit(rest[0]) && found.who.find_first_of("-/") != kNowhere;
     }
     case Shape::kProgram:
       return TakeProgram(rest, head.constant, found);
@@ -277,7 +276,7 @@ std::string CommonProgram(const std::vector<std::string>& lines) {
     FoundHead found;
     string_view rest = string_view(line).substr(TakeTime(line, found));
     const std::size_t host = rest.find(' ');
-    if (rest.size() == line.size() || host == kNone) continue;
+    if (rest.size() == line.size() || host == kNowhere) continue;
     rest.remove_prefix(host + 1);
     const std::size_t size = CountIf(rest, IsNameChar);
     if (size > 0 && (rest.substr(size, 1) == "[" || rest.substr(size, 1) == ":"))
@@ -316,11 +315,11 @@ bool IsSyslog(const std::vector<std::string>& lines) {
 /// `trainer-0`, `trainer-7d9f4`.
 bool HasOrdinal(string_view name) {
   const std::size_t dash = name.substr(0, name.find(' ')).rfind('-');
-  return dash != kNone && name.substr(dash, name.find(' ') - dash).find_first_of("0123456789") != kNone;
+  return dash != kNowhere && name.substr(dash, name.find(' ') - dash).find_first_of("0123456789") != kNowhere;
 }
 
 /// `> `, `    `: nothing that could be of the text.
-bool IsDecoration(string_view constant) { return constant.find_first_not_of("> \t") == kNone; }
+bool IsDecoration(string_view constant) { return constant.find_first_not_of("> \t") == kNowhere; }
 
 }  // namespace
 
@@ -414,8 +413,9 @@ HeadFit FitOf(const std::vector<std::string>& lines, const LineHead& head) {
     case Shape::kFile:
       return head.time ? HeadFit::kShape : HeadFit::kSure;
     case Shape::kWords:
-      return (head.time ? name.find('/') != kNone : found_count >= kFewestWords || HasOrdinal(name)) ? HeadFit::kSure
-                                                                                                     : HeadFit::kShape;
+      return (head.time ? name.find('/') != kNowhere : found_count >= kFewestWords || HasOrdinal(name))
+                 ? HeadFit::kSure
+                 : HeadFit::kShape;
     case Shape::kConstant:
       return !head.time && IsDecoration(head.constant) ? HeadFit::kSure : HeadFit::kShape;
     default:

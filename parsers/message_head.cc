@@ -23,10 +23,6 @@ std::size_t LevelSize(string_view text) {
   return 0;
 }
 
-std::optional<Timestamp> TimeOf(const std::optional<ParsedTime>& parsed) {
-  return parsed ? std::optional(parsed->time) : std::nullopt;
-}
-
 bool IsSeverity(char c) { return string_view("IWEFDCV").find(c) != kNowhere; }
 
 /// `[E219 04:05:06.1 ` from behind its bracket.

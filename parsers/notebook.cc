@@ -13,11 +13,11 @@ namespace {
 
 using std::string_view;
 
-constexpr std::size_t kStep = 256 * 1024;
-constexpr std::size_t kDeepest = 256;
+constexpr std::size_t kNotebookStep = 256 * 1024;
+constexpr std::size_t kDeepestValue = 256;
 constexpr std::size_t kLongestKey = 64;
 constexpr std::size_t kLongestError = 16 * 1024;
-constexpr string_view kBlank = " \t\r\n";
+constexpr string_view kWhite = " \t\r\n";
 
 std::string Utf8(std::uint32_t code) {
   std::string out;
@@ -46,7 +46,7 @@ string_view WithoutMark(string_view text) { return text.substr(text.starts_with(
 
 bool IsNotebook(string_view head) {
   head = WithoutMark(head.substr(0, kLineCap));
-  const std::size_t first = head.find_first_not_of(kBlank);
+  const std::size_t first = head.find_first_not_of(kWhite);
   if (first == string_view::npos || head[first] != '{') return false;
   NotebookReader reader("", true, [](char*, std::size_t) { return std::size_t{0}; });
   for (head.remove_prefix(first); !head.empty() && !reader.known_ && !reader.broken_ && !reader.done_;
@@ -77,10 +77,10 @@ std::size_t NotebookReader::Fill(char* to, std::size_t room) {
     } else if (ended_) {
       break;
     } else {
-      raw_.resize(kStep);
-      const std::size_t got = read_(raw_.data(), kStep);
+      raw_.resize(kNotebookStep);
+      const std::size_t got = read_(raw_.data(), kNotebookStep);
       raw_.resize(got);
-      ended_ = got < kStep;
+      ended_ = got < kNotebookStep;
       if (raw_.empty()) Finish();
     }
   }
@@ -149,7 +149,7 @@ std::size_t NotebookReader::TakeOutside(string_view bytes) {
 }
 
 void NotebookReader::Open(bool object) {
-  if (done_ || levels_.size() == kDeepest || (levels_.empty() && !object) || key_next_) {
+  if (done_ || levels_.size() == kDeepestValue || (levels_.empty() && !object) || key_next_) {
     broken_ = true;
     Settle(true);
     return;

@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "core/ascii.h"
 #include "parsers/docker_line.h"
 #include "parsers/envelope.h"
 
@@ -13,12 +14,9 @@ namespace {
 
 using std::string_view;
 
-constexpr std::size_t kNone = string_view::npos;
 constexpr std::size_t kMostChanges = 5;
-constexpr std::size_t kFirstLines = 400, kLastLines = 100, kTellingLines = 100;
+constexpr std::size_t kHeadLines = 400, kTailLines = 100, kTellingLines = 100;
 constexpr std::size_t kLongestSampled = 16 * 1024;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 string_view WithoutReturn(string_view line) { return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line; }
 
@@ -30,9 +28,9 @@ std::size_t Width(string_view text) {
 
 // ---- what shows that a line is read as it was printed ------------------------------------------------------------
 
-bool IsException(string_view text) {
+bool IsExceptionLine(string_view text) {
   const std::size_t end = text.find(": ");
-  if (end == kNone || end > 96 || end < 5) return false;
+  if (end == kNowhere || end > 96 || end < 5) return false;
   const string_view name = text.substr(0, end);
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_';
@@ -42,14 +40,14 @@ bool IsException(string_view text) {
 
 /// `[E405 07:10:00`, `[E1129 10:22:33`.
 bool IsC10Head(string_view text) {
-  return text.size() > 12 && text[0] == '[' && string_view("EWIF").find(text[1]) != kNone && IsDigit(text[2]) &&
+  return text.size() > 12 && text[0] == '[' && string_view("EWIF").find(text[1]) != kNowhere && IsDigit(text[2]) &&
          IsDigit(text[3]) && IsDigit(text[4]);
 }
 
 /// `node07:4123:4177`
 bool IsProcess(string_view word) {
-  const std::size_t host = word.find(':'), pid = host == kNone ? kNone : word.find(':', host + 1);
-  if (pid == kNone || host == 0 || pid + 1 == word.size()) return false;
+  const std::size_t host = word.find(':'), pid = host == kNowhere ? kNowhere : word.find(':', host + 1);
+  if (pid == kNowhere || host == 0 || pid + 1 == word.size()) return false;
   const auto digits = [](string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit); };
   return digits(word.substr(host + 1, pid - host - 1)) && digits(word.substr(pid + 1)) && !digits(word.substr(0, host));
 }
@@ -57,10 +55,10 @@ bool IsProcess(string_view word) {
 /// `[node07:41234] `, by which Open MPI, PMIx and UCX say who speaks.
 bool IsSpeaker(string_view text) {
   const std::size_t colon = text.substr(0, 80).find(':'), close = text.substr(0, 96).find("] ");
-  if (!text.starts_with('[') || colon < 2 || colon == kNone || close == kNone || close < colon + 2) return false;
+  if (!text.starts_with('[') || colon < 2 || colon == kNowhere || close == kNowhere || close < colon + 2) return false;
   const string_view host = text.substr(1, colon - 1), pid = text.substr(colon + 1, close - colon - 1);
   return std::all_of(pid.begin(), pid.end(), IsDigit) && !std::all_of(host.begin(), host.end(), IsDigit) &&
-         host.find_first_of(" []") == kNone;
+         host.find_first_of(" []") == kNowhere;
 }
 
 /// Whether something that only begins a line begins this one.
@@ -86,10 +84,10 @@ bool IsBeginning(string_view text) {
                                                          "Root Cause"};
   for (const string_view head : kHeads)
     if (text.starts_with(head)) return true;
-  if (IsException(text) || IsC10Head(text) || IsSpeaker(text)) return true;
-  if (text.substr(0, 160).find(" NCCL ") != kNone && IsProcess(text.substr(0, text.find(' ')))) return true;
+  if (IsExceptionLine(text) || IsC10Head(text) || IsSpeaker(text)) return true;
+  if (text.substr(0, 160).find(" NCCL ") != kNowhere && IsProcess(text.substr(0, text.find(' ')))) return true;
   // E0405 07:10:00.123000 41 torch/...
-  return text.size() > 14 && string_view("EWIF").find(text[0]) != kNone &&
+  return text.size() > 14 && string_view("EWIF").find(text[0]) != kNowhere &&
          std::all_of(text.begin() + 1, text.begin() + 5, IsDigit) && text[5] == ' ' && IsDigit(text[6]);
 }
 
@@ -107,21 +105,21 @@ bool IsRead(string_view line, std::string& scratch) {
 std::vector<std::string> Sample(string_view head, bool whole) {
   static constexpr std::array<string_view, 3> kTelling = {"Traceback (most recent call last)", "] NCCL WARN ",
                                                           "[Rank "};
-  if (const std::size_t last = head.rfind('\n'); !whole && last != kNone) head = head.substr(0, last + 1);
+  if (const std::size_t last = head.rfind('\n'); !whole && last != kNowhere) head = head.substr(0, last + 1);
   std::set<std::size_t> begins;
   std::size_t at = 0;
-  for (; at < head.size() && begins.size() < kFirstLines; at = std::min(head.find('\n', at), head.size() - 1) + 1)
+  for (; at < head.size() && begins.size() < kHeadLines; at = std::min(head.find('\n', at), head.size() - 1) + 1)
     begins.insert(at);
   const std::size_t first_end = at;
   std::size_t last_begin = head.size();
-  for (std::size_t i = 0; i < kLastLines && last_begin > first_end; ++i) {
-    const std::size_t before = last_begin < 2 ? kNone : head.rfind('\n', last_begin - 2);
-    last_begin = std::max(before == kNone ? 0 : before + 1, first_end);
+  for (std::size_t i = 0; i < kTailLines && last_begin > first_end; ++i) {
+    const std::size_t before = last_begin < 2 ? kNowhere : head.rfind('\n', last_begin - 2);
+    last_begin = std::max(before == kNowhere ? 0 : before + 1, first_end);
     begins.insert(last_begin);
   }
   for (const string_view words : kTelling) {
     std::size_t found = first_end;
-    for (std::size_t i = 0; i < kTellingLines && (found = head.substr(0, last_begin).find(words, found)) != kNone;
+    for (std::size_t i = 0; i < kTellingLines && (found = head.substr(0, last_begin).find(words, found)) != kNowhere;
          ++i, ++found)
       begins.insert(head.rfind('\n', found) + 1);
   }
@@ -135,7 +133,7 @@ std::vector<std::string> Sample(string_view head, bool whole) {
 std::vector<std::string> Filled(const std::vector<std::string>& lines) {
   std::vector<std::string> out;
   std::copy_if(lines.begin(), lines.end(), std::back_inserter(out),
-               [](const std::string& line) { return line.find_first_not_of(" \t") != kNone; });
+               [](const std::string& line) { return line.find_first_not_of(" \t") != kNowhere; });
   return out;
 }
 
@@ -173,8 +171,8 @@ std::optional<Change> FindEntities(const std::vector<std::string>& lines) {
   constexpr std::size_t kEnough = 2;
   std::size_t count = 0;
   for (const std::string& line : lines) {
-    if (line.find_first_of("<>\"") != kNone) return std::nullopt;
-    for (const auto& [spelt, meant] : kEntities) count += line.find(spelt) != kNone ? 1 : 0;
+    if (line.find_first_of("<>\"") != kNowhere) return std::nullopt;
+    for (const auto& [spelt, meant] : kEntities) count += line.find(spelt) != kNowhere ? 1 : 0;
   }
   return count >= kEnough ? std::optional(Change{.kind = Change::Kind::kEntities}) : std::nullopt;
 }
@@ -197,7 +195,7 @@ bool MayGoOn(string_view line, string_view next) {
   if (line.ends_with(' ')) return next[0] != ' ';
   if (next.size() > 1 && next[0] == next[1] && !IsDigit(next[0])) return next[0] >= 'a' && next[0] <= 'z';
   return (next[0] >= 'a' && next[0] <= 'z') || IsDigit(next[0]) ||
-         string_view(" )]},.:;_-/'\"%&@$!?\\<(=").find(next[0]) != kNone;
+         string_view(" )]},.:;_-/'\"%&@$!?\\<(=").find(next[0]) != kNowhere;
 }
 
 /// `====`, and the border of a table.
@@ -213,7 +211,7 @@ bool AreRows(string_view line, string_view next) {
   std::size_t columns = 0;
   for (std::size_t i = kBlanks; i < std::min(line.size(), next.size()); ++i) {
     const auto begins = [&](string_view row) {
-      return row[i] != ' ' && row.substr(i - kBlanks, kBlanks).find_first_not_of(' ') == kNone;
+      return row[i] != ' ' && row.substr(i - kBlanks, kBlanks).find_first_not_of(' ') == kNowhere;
     };
     const auto ends = [&](string_view row) {
       return row[i] == ' ' && row[i - 1] != ' ' && i + 1 < row.size() && row[i + 1] == ' ';
@@ -262,7 +260,8 @@ std::optional<Change> FindWidth(const std::vector<std::string>& lines) {
 /// Docker's and journald's have readers of their own.
 bool HasReader(string_view line, std::string& scratch) {
   const auto docker = ReadDockerLine(line, scratch);
-  return (docker && !docker->stream.empty() && !docker->time.empty()) || line.find("\"__REALTIME_TIMESTAMP\"") != kNone;
+  return (docker && !docker->stream.empty() && !docker->time.empty()) ||
+         line.find("\"__REALTIME_TIMESTAMP\"") != kNowhere;
 }
 
 std::optional<Change> FindObjects(const std::vector<std::string>& lines, ExportedLines& exported) {
@@ -277,7 +276,7 @@ std::optional<Change> FindObjects(const std::vector<std::string>& lines, Exporte
       ++members;
     } else {
       for (const string_view key : {string_view("\"timestamp\":"), string_view("\"receiveTimestamp\":")})
-        if (const std::size_t at = line.find(key); at != kNone && line.find_first_not_of(" \t") == at) ++keys;
+        if (const std::size_t at = line.find(key); at != kNowhere && line.find_first_not_of(" \t") == at) ++keys;
       if (!begins) ++others;
     }
   }
@@ -319,7 +318,7 @@ std::optional<Change> FindHeads(const std::vector<std::string>& sample) {
 }
 
 void Replace(std::string& text, string_view words, string_view by) {
-  for (std::size_t at = text.find(words); at != kNone; at = text.find(words, at + by.size()))
+  for (std::size_t at = text.find(words); at != kNowhere; at = text.find(words, at + by.size()))
     text.replace(at, words.size(), by);
 }
 
@@ -336,7 +335,7 @@ std::optional<Restoration> Restoration::Find(string_view head, bool whole) {
   std::vector<std::string> lines = Sample(head, whole);
   if (lines.empty()) return std::nullopt;
   for (std::string& line : lines)
-    if (line.find('\x1b') != kNone) line = WithoutEscapes(line, EscapeSpelling::kByte);
+    if (line.find('\x1b') != kNowhere) line = WithoutEscapes(line, EscapeSpelling::kByte);
   // The bytes themselves are dealt with wherever they stand; here they must not hide what is around them.
   Restoration found({Change{.kind = Change::Kind::kEscapes}});
   while (found.changes_.size() <= kMostChanges) {

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <utility>
 
+#include "core/ascii.h"
 #include "parsers/block.h"
 
 namespace inquest {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-constexpr std::size_t kStep = 256 * 1024;
+constexpr std::size_t kRestoredStep = 256 * 1024;
 constexpr std::size_t kMostWriters = 1000;
 
 }  // namespace
@@ -48,7 +48,7 @@ Removed RestoredReader::TakeRemoved() {
 /// Takes the lines that are there, and reads more. False: there is nothing left.
 bool RestoredReader::Advance() {
   const std::string_view raw = raw_;
-  for (std::size_t end = raw.find('\n', at_); end != kNone; end = raw.find('\n', at_)) {
+  for (std::size_t end = raw.find('\n', at_); end != kNowhere; end = raw.find('\n', at_)) {
     TakeLine(raw.substr(at_, end - at_), true);
     at_ = end + 1;
   }
@@ -66,10 +66,10 @@ bool RestoredReader::Advance() {
   }
   raw_.erase(0, std::exchange(at_, 0));
   const std::size_t before = raw_.size();
-  raw_.resize(before + kStep);
-  const std::size_t got = read_(raw_.data() + before, kStep);
+  raw_.resize(before + kRestoredStep);
+  const std::size_t got = read_(raw_.data() + before, kRestoredStep);
   raw_.resize(before + got);
-  ended_ = got < kStep;
+  ended_ = got < kRestoredStep;
   return true;
 }
 
@@ -136,16 +136,16 @@ void RestoredReader::Emit(RestoredLine line, bool terminated) {
   std::size_t begin = 0;
   std::size_t rest = line.text.size() + (terminated ? 1 : 0);
   while (true) {
-    const std::size_t end = head.empty() ? kNone : line.text.find('\r', begin);
+    const std::size_t end = head.empty() ? kNowhere : line.text.find('\r', begin);
     if (made_ + rest + head.size() <= taken_) {
       text_ += head;
       made_ += head.size();
     }
-    const std::size_t size = end == kNone ? line.text.size() - begin : end + 1 - begin;
+    const std::size_t size = end == kNowhere ? line.text.size() - begin : end + 1 - begin;
     text_.append(line.text, begin, size);
     made_ += size;
     rest -= size;
-    if (end == kNone) break;
+    if (end == kNowhere) break;
     begin = end + 1;
   }
   if (!terminated) return;

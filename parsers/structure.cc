@@ -12,8 +12,9 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kChunk = 64;
-constexpr std::size_t kStretch = 64 * kChunk;  ///< marked at once: what is looked at twice is in the first cache still
+constexpr std::size_t kBytesAtOnce = 64;
+constexpr std::size_t kStretch =
+    64 * kBytesAtOnce;  ///< marked at once: what is looked at twice is in the first cache still
 constexpr std::uint64_t kEachByte = 0x0101010101010101U;
 
 /// Whether one of eight bytes may be below 0x20, or `first`: no false no.
@@ -29,7 +30,7 @@ bool IsOdd(char byte) { return byte != '\t' && byte != '\b' && byte != '\f'; }
 }  // namespace
 
 Structure::Structure(std::string_view mark, Code code)
-    : code_(Runnable(code)), first_(mark[0]), third_(mark[2]), marks_(kStretch + kChunk) {}
+    : code_(Runnable(code)), first_(mark[0]), third_(mark[2]), marks_(kStretch + kBytesAtOnce) {}
 
 template <class T>
 void Structure::MakeRoom(std::vector<T>& list, std::size_t size) {
@@ -71,7 +72,7 @@ __attribute__((target("avx2"))) inline std::uint32_t Telling(const char* at, __m
 __attribute__((target("avx2,bmi,popcnt"))) void Structure::MarkAvx2(std::size_t begin, std::size_t end) {
   const __m256i first_byte = _mm256_set1_epi8(first_), third_byte = _mm256_set1_epi8(third_);
   std::uint32_t* mark = marks_.data();
-  for (; begin + kChunk <= end; begin += kChunk) {
+  for (; begin + kBytesAtOnce <= end; begin += kBytesAtOnce) {
     const char* at = block_.data() + begin;
     const std::uint64_t first = Telling(at, first_byte, third_byte) |
                                 static_cast<std::uint64_t>(Telling(at + 32, first_byte, third_byte)) << 32;

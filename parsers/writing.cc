@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/time.h"
 
 namespace inquest {
@@ -23,12 +24,9 @@ constexpr InputForm kDocument{"document", "a document, which is passed over; if 
 
 constexpr InputForm kData{"data", "data or a configuration, which is passed over"};
 
-constexpr std::size_t kNowhere = string_view::npos;
 constexpr std::size_t kMostLines = 1000, kFirstLook = 100;
 constexpr std::size_t kFewestLines = 8, kFirstLines = 4, kLastLines = 2;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsOfName(char c) { return IsLetter(c) || IsDigit(c) || c == '_'; }
 
 string_view Trimmed(string_view text) {
@@ -368,33 +366,35 @@ bool IsYaml(string_view text) {
 
 // ---- all of it ---------------------------------------------------------------------------------------------------
 
-enum class Kind : std::uint8_t { kOther, kPrinted, kCode, kProse, kNeutral };
+enum class LineKind : std::uint8_t { kOther, kPrinted, kCode, kProse, kNeutral };
 
 struct Shares {
-  std::vector<Kind> lines;
+  std::vector<LineKind> lines;
   std::bitset<kKinds> keywords;
   DocumentMarks marks;
   std::size_t own_voice = 0, marked = 0, headings = 0;
   bool issue = false;
-  std::size_t Count(Kind kind) const { return static_cast<std::size_t>(std::count(lines.begin(), lines.end(), kind)); }
+  std::size_t Count(LineKind kind) const {
+    return static_cast<std::size_t>(std::count(lines.begin(), lines.end(), kind));
+  }
   bool BeginsPrinted() const {
     constexpr std::size_t kFirst = kFirstLines;
     const auto end = lines.begin() + static_cast<std::ptrdiff_t>(std::min(kFirst, lines.size()));
-    return std::find(lines.begin(), end, Kind::kPrinted) != end;
+    return std::find(lines.begin(), end, LineKind::kPrinted) != end;
   }
   /// Lines of code behind the last that was printed, if there is one, and among the last that tell.
   std::size_t CodeAtEnd() const {
     constexpr std::size_t kLast = 12;
     std::size_t code = 0, looked_at = 0;
-    for (auto line = lines.rbegin(); line != lines.rend() && *line != Kind::kPrinted && looked_at < kLast; ++line) {
-      code += *line == Kind::kCode ? 1 : 0;
-      looked_at += *line == Kind::kNeutral ? 0 : 1;
+    for (auto line = lines.rbegin(); line != lines.rend() && *line != LineKind::kPrinted && looked_at < kLast; ++line) {
+      code += *line == LineKind::kCode ? 1 : 0;
+      looked_at += *line == LineKind::kNeutral ? 0 : 1;
     }
     return code;
   }
   bool EndsPrinted(std::size_t last) const {
     return std::find(lines.end() - static_cast<std::ptrdiff_t>(std::min(last, lines.size())), lines.end(),
-                     Kind::kPrinted) != lines.end();
+                     LineKind::kPrinted) != lines.end();
   }
 };
 
@@ -429,7 +429,7 @@ Shares SharesOf(std::span<const string_view> all, std::size_t most) {
     shares.marked += marks.any() ? 1 : 0;
     shares.headings += marks.test(static_cast<std::size_t>(DocumentMark::kHeading)) ? 1 : 0;
     if (IsPrinted(all[i])) {
-      shares.lines.push_back(Kind::kPrinted);
+      shares.lines.push_back(LineKind::kPrinted);
       continue;
     }
     const bool of_patch = line.size() > 1 && (line[0] == '+' || line[0] == '-') && line[1] != line[0];
@@ -440,10 +440,10 @@ Shares SharesOf(std::span<const string_view> all, std::size_t most) {
     // Every rank prints the same sentence; a document says a thing once.
     const Voice voice = code || !seen.insert(all[i]).second ? Voice::kNone : VoiceOf(Trimmed(all[i]));
     shares.own_voice += voice == Voice::kOwn ? 1 : 0;
-    shares.lines.push_back(code                    ? Kind::kCode
-                           : voice != Voice::kNone ? Kind::kProse
-                           : IsNeutral(line)       ? Kind::kNeutral
-                                                   : Kind::kOther);
+    shares.lines.push_back(code                    ? LineKind::kCode
+                           : voice != Voice::kNone ? LineKind::kProse
+                           : IsNeutral(line)       ? LineKind::kNeutral
+                                                   : LineKind::kOther);
   }
   return shares;
 }
@@ -462,12 +462,13 @@ bool BeginsPatch(string_view line) {
 
 bool IsSource(const Shares& shares, bool patch) {
   constexpr std::size_t kFewestKeywords = 4, kFewestAtEnd = 3;
-  const std::size_t telling = shares.lines.size() - shares.Count(Kind::kNeutral), code = shares.Count(Kind::kCode);
+  const std::size_t telling = shares.lines.size() - shares.Count(LineKind::kNeutral),
+                    code = shares.Count(LineKind::kCode);
   if (shares.keywords.count() < kFewestKeywords || shares.issue || shares.BeginsPrinted()) return false;
-  if (patch) return !shares.EndsPrinted(6) && shares.Count(Kind::kPrinted) * 8 <= telling;
+  if (patch) return !shares.EndsPrinted(6) && shares.Count(LineKind::kPrinted) * 8 <= telling;
   if (shares.CodeAtEnd() < kFewestAtEnd) return false;
-  return code * 10 >= telling * 3 && (code + shares.Count(Kind::kProse)) * 2 >= telling &&
-         shares.Count(Kind::kPrinted) * 8 <= telling;
+  return code * 10 >= telling * 3 && (code + shares.Count(LineKind::kProse)) * 2 >= telling &&
+         shares.Count(LineKind::kPrinted) * 8 <= telling;
 }
 
 bool BeginsPage(string_view line) {
@@ -479,8 +480,8 @@ bool BeginsPage(string_view line) {
 
 bool IsDocument(const Shares& shares, bool page) {
   constexpr std::size_t kFewestSentences = 12, kLong = 60, kManyMarks = 4, kManyHeadings = 8, kLast = 5;
-  const std::size_t telling = shares.lines.size() - shares.Count(Kind::kNeutral), prose = shares.Count(Kind::kProse),
-                    printed = shares.Count(Kind::kPrinted);
+  const std::size_t telling = shares.lines.size() - shares.Count(LineKind::kNeutral),
+                    prose = shares.Count(LineKind::kProse), printed = shares.Count(LineKind::kPrinted);
   if (page && prose >= 2 && printed <= prose) return true;
   const bool fenced = shares.marks.test(static_cast<std::size_t>(DocumentMark::kFence));
   // All headings and lists, and hardly a sentence: a handbook.
@@ -506,7 +507,8 @@ const InputForm* FormOfText(string_view text) {
       std::any_of(lines.end() - kLastLines, lines.end(), IsPrinted))
     return nullptr;
   const Shares first = SharesOf(lines, kFirstLook);
-  if ((first.Count(Kind::kCode) + first.Count(Kind::kProse) + first.marked) * 8 < first.lines.size()) return nullptr;
+  if ((first.Count(LineKind::kCode) + first.Count(LineKind::kProse) + first.marked) * 8 < first.lines.size())
+    return nullptr;
   const Shares shares = SharesOf(lines, kMostLines);
   return IsSource(shares, BeginsPatch(lines[0]))    ? &kSource
          : IsDocument(shares, BeginsPage(lines[0])) ? &kDocument

@@ -25,9 +25,9 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kTick{100}, kBeat{250}, kRetry{200}, kGreetingLimit{5000}, kFarewell{10'000};
+constexpr milliseconds kAgentTick{100}, kBeat{250}, kRetry{200}, kGreetingLimit{5000}, kFarewell{10'000};
 /// While ranks live the coordinator speaks four times a second; without a word for this long it is gone.
-constexpr milliseconds kSilence{5000};
+constexpr milliseconds kCoordinatorSilence{5000};
 constexpr std::size_t kLogPiece = 256 * 1024, kLogHead = 2U << 20U, kLogTail = 2U << 20U, kUnsentReports = 1U << 20U,
                       kUnsentLogs = 32U << 20U, kSocketsAFrame = 1000;
 
@@ -59,13 +59,13 @@ class Agent {
         Send(AgentBeat{Clock::now()});
         next_beat_ = Clock::now() + kBeat;
       }
-      if (!living_.empty() && Clock::now() - heard_ > kSilence)
+      if (!living_.empty() && Clock::now() - heard_ > kCoordinatorSilence)
         return {3, fmt::format("the coordinator at {} was lost: it said nothing for {:.0f} s", Master(),
-                               std::chrono::duration<double>(kSilence).count())};
+                               std::chrono::duration<double>(kCoordinatorSilence).count())};
       if (const auto left = Left()) {
         // Ended by somebody, who may end the others next: that is no machine's fault.
         Send(Report{run_, {Clock::now(), NodeLost{left->complaint, true}}});
-        channel_->Drain(kTick);
+        channel_->Drain(kAgentTick);
         return *left;
       }
     }
@@ -114,7 +114,7 @@ class Agent {
         const Clock::time_point patience = std::min(last, Clock::now() + kGreetingLimit);
         while (channel_->state() == Channel::State::kGreeting && Clock::now() < patience) {
           pollfd ready{channel_->fd(), POLLIN, 0};
-          ::poll(&ready, 1, static_cast<int>(kTick.count()));
+          ::poll(&ready, 1, static_cast<int>(kAgentTick.count()));
           (void)channel_->Work();  // the coordinator says nothing before our hello
           if (const auto left = Left()) return left;
         }
@@ -143,7 +143,7 @@ class Agent {
     pollfd ready[] = {{channel_->fd(), static_cast<short>(channel_->has_unsent() ? POLLIN | POLLOUT : POLLIN), 0},
                       {channel_->unsent() < kUnsentReports ? node_.fd() : -1, POLLIN, 0},
                       {OwnerFd(), POLLIN, 0}};
-    (void)::poll(ready, std::size(ready), static_cast<int>(kTick.count()));
+    (void)::poll(ready, std::size(ready), static_cast<int>(kAgentTick.count()));
   }
 
   // ---- what the coordinator says
@@ -171,7 +171,7 @@ class Agent {
     node_.Start(begin.order);
   }
 
-  void Hear(const Told& told) { node_.Tell(told.rank, told.message); }
+  void Hear(const ToldRank& told) { node_.Tell(told.rank, told.message); }
   void Hear(const LookAround& look) { node_.Look(look.order); }
   void Hear(const KillRanks& kill) { node_.Kill(kill.ranks); }
   void Hear(const CoordinatorBeat&) {}

@@ -30,7 +30,7 @@ void Fields(Archive& archive, Begin& m) {
   archive("ranks", m.order.ranks);
 }
 template <class Archive>
-void Fields(Archive& archive, Told& m) {
+void Fields(Archive& archive, ToldRank& m) {
   archive("rank", m.rank);
   archive("message", m.message);
 }

@@ -24,7 +24,7 @@ struct Begin {
   int run = 0;  ///< counted by the coordinator; reports name it, so that those of the run before are known
   StartOrder order;
 };
-struct Told {  ///< for one of its ranks
+struct ToldRank {  ///< for one of its ranks
   static constexpr std::string_view kKind = "told";
   int rank = 0;
   ToWorker message;
@@ -45,7 +45,7 @@ struct Farewell {  ///< the agent ends
   int status = 0;
   std::string complaint;  ///< for its standard error; empty: none
 };
-using ToAgent = std::variant<ProbeOrder, Begin, Told, LookAround, KillRanks, CoordinatorBeat, Farewell>;
+using ToAgent = std::variant<ProbeOrder, Begin, ToldRank, LookAround, KillRanks, CoordinatorBeat, Farewell>;
 
 // ---- to the coordinator ---------------------------------------------------------------------------------------------
 /// The first message. Agents of other versions must be able to read and write it: keys are only ever added.

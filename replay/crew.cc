@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kTick{100}, kGreetingLimit{5000}, kProbeLimit{15'000}, kFarewell{1000};
+constexpr milliseconds kCrewTick{100}, kGreetingLimit{5000}, kProbeLimit{15'000}, kFarewell{1000};
 constexpr std::size_t kMostStrangers = 128;
 
 struct Peer {
@@ -160,7 +160,7 @@ struct Crew::State {
     while (!Complete()) {
       std::vector<pollfd> ready = {{listener.get(), POLLIN, 0}};
       for (const Peer& peer : strangers) ready.push_back({peer.channel.fd(), POLLIN, 0});
-      (void)::poll(ready.data(), ready.size(), static_cast<int>(kTick.count()));
+      (void)::poll(ready.data(), ready.size(), static_cast<int>(kCrewTick.count()));
       Accept();
       if (auto error = HearStrangers()) return error;
       if (auto error = LookForLost()) return error;
@@ -219,7 +219,7 @@ std::optional<Error> Crew::Join(milliseconds limit) {
     // Those that are greeting just now are told as well.
     for (Peer& peer : state_->strangers) {
       peer.channel.Send(Encode(ToAgent(inquest::Farewell{3, error->message})));
-      peer.channel.Drain(kTick);
+      peer.channel.Drain(kCrewTick);
     }
     Farewell(3, error->message);
   }

@@ -44,6 +44,12 @@ struct SessionSetup {
       patience{};  ///< longer than every deadline: the library must not give up before the supervisor does
 };
 
+/// Empty: it is not given.
+inline std::string OptionValue(const std::map<std::string, std::string>& options, const std::string& key) {
+  const auto found = options.find(key);
+  return found == options.end() ? std::string() : found->second;
+}
+
 /// How far a step is.
 struct StepState {
   enum class State : std::uint8_t { kPending, kDone, kFailed };

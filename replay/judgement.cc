@@ -14,6 +14,7 @@
 #include "replay/links.h"
 #include "replay/ops.h"
 #include "replay/sequence_judgement.h"
+#include "replay/words.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -22,14 +23,6 @@ namespace {
 using std::string;
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
-string Ranks(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", FoldRanks(ranks));
-}
-string Capital(string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
 
 bool Finished(const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }
 bool Died(const RankOutcome& rank) { return rank.exit_code || rank.signal; }

@@ -24,7 +24,7 @@ namespace {
 using State = PairOutcome::State;
 
 /// Enough for every protocol; a rank of a pair holds four times as many.
-constexpr std::uint64_t kMostBytes = 16'000'000;
+constexpr std::uint64_t kMostPairBytes = 16'000'000;
 constexpr int kMostIterations = 10, kMostLostDeadlines = 2;
 
 bool Waited(const RunOutcome& run) { return run.verdict == RunVerdict::kHung || run.verdict == RunVerdict::kLinkDead; }
@@ -252,7 +252,7 @@ Plan PairOf(const Plan& of, const RankPair& pair) {
   both.iterations = std::min(plan.iterations, kMostIterations);
   std::uint64_t wanted = plan.operation.value == Operation::kBarrier ? 1 : plan.count.value;
   for (const std::uint64_t split : plan.splits) wanted = std::max(wanted, split);
-  both.count.value = std::clamp<std::uint64_t>(wanted, 1, kMostBytes / BytesOf(plan.datatype.value));
+  both.count.value = std::clamp<std::uint64_t>(wanted, 1, kMostPairBytes / BytesOf(plan.datatype.value));
   return both;
 }
 

@@ -15,11 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostThreads = 256, kMostBytes = 16 * 1024;
+constexpr std::size_t kMostThreads = 256, kMostFileBytes = 16 * 1024;
 
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
-  std::string text(kMostBytes, '\0');
+  std::string text(kMostFileBytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -37,7 +37,7 @@ std::string Field(const std::string& status, std::string_view name) {
 std::string StatusOf(pid_t pid) { return ReadText(fmt::format("/proc/{}/status", pid)); }
 
 template <class Number>
-Number NumberOf(std::string_view text) {
+Number FieldAs(std::string_view text) {
   Number number{};
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
@@ -57,7 +57,7 @@ char StateOf(pid_t pid) {
   const std::string text = StateText(pid);
   return text.empty() ? '\0' : text[0];
 }
-pid_t TracerOf(pid_t pid) { return NumberOf<pid_t>(Field(StatusOf(pid), "TracerPid")); }
+pid_t TracerOf(pid_t pid) { return FieldAs<pid_t>(Field(StatusOf(pid), "TracerPid")); }
 
 bool IsFrozen(pid_t pid) {
   const std::string cgroups = ReadText(fmt::format("/proc/{}/cgroup", pid));
@@ -84,7 +84,7 @@ std::vector<ThreadState> ThreadsOf(pid_t pid) {
   ForEachEntry(fmt::format("/proc/{}/task", pid), [&](const fs::path& path) {
     if (threads.size() == kMostThreads) return;
     const std::string folder = path.string();
-    ThreadState thread{.tid = NumberOf<std::int64_t>(path.filename().string()),
+    ThreadState thread{.tid = FieldAs<std::int64_t>(path.filename().string()),
                        .name = ReadText(folder + "/comm"),
                        .state = Field(ReadText(folder + "/status"), "State"),
                        .wchan = ReadText(folder + "/wchan"),
@@ -104,7 +104,7 @@ std::vector<std::uint64_t> SocketsOf(pid_t pid) {
     const std::string target = fs::read_symlink(path, error).string();
     constexpr std::string_view kPrefix = "socket:[";
     if (!error && target.starts_with(kPrefix))
-      inodes.push_back(NumberOf<std::uint64_t>(std::string_view(target).substr(kPrefix.size())));
+      inodes.push_back(FieldAs<std::uint64_t>(std::string_view(target).substr(kPrefix.size())));
   });
   return inodes;
 }

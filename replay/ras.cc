@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kQuestion = "CLIENT PROTOCOL 2\nTIMEOUT 1\nSET FORMAT json\nVERBOSE STATUS\n";
 constexpr std::string_view kGreeting = "SERVER PROTOCOL ";
-constexpr std::size_t kMostBytes = 4U << 20U, kLinesBefore = 3;
+constexpr std::size_t kLongestAnswer = 4U << 20U, kLinesBefore = 3;
 
 /// One connection and what came over it.
 struct Conversation {
@@ -100,10 +100,10 @@ void Hear(Conversation& conversation, std::string& buffer) {
     const ssize_t got = ::recv(conversation.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return conversation.End(got == 0 ? "" : std::strerror(errno));
-    const std::size_t room = kMostBytes - conversation.received.size();
+    const std::size_t room = kLongestAnswer - conversation.received.size();
     conversation.received.append(buffer.data(), std::min(room, static_cast<std::size_t>(got)));
     if (static_cast<std::size_t>(got) > room)
-      return conversation.End(fmt::format("longer than {} MiB", kMostBytes >> 20U));
+      return conversation.End(fmt::format("longer than {} MiB", kLongestAnswer >> 20U));
     const std::string_view head = std::string_view(conversation.received).substr(0, kGreeting.size());
     if (head != kGreeting.substr(0, head.size())) return conversation.End("what listens there is not NCCL's RAS");
   }

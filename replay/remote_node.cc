@@ -19,9 +19,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kBeat{250};
+constexpr milliseconds kHostBeat{250};
 /// Without a word from the agent for so long its host is looked at; it is given up at once where that is silent too.
-constexpr milliseconds kSilence{1500}, kHostSilence{1200}, kAgentSilence{6000};
+constexpr milliseconds kNodeSilence{1500}, kHostSilence{1200}, kAgentSilence{6000};
 constexpr std::size_t kLogBytes = 8U << 20U;
 
 double Seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -62,11 +62,12 @@ std::vector<NodeEvent> RemoteNode::Take() {
   }
   if (Clock::now() >= next_beat_) {
     Send(CoordinatorBeat{});
-    next_beat_ = Clock::now() + kBeat;
+    next_beat_ = Clock::now() + kHostBeat;
   }
   // Where this process itself stood still, the others' silence is nobody's.
   const Clock::time_point now = Clock::now();
-  if (taken_ != Clock::time_point() && now - taken_ > kSilence / 2) heard_ = std::max(heard_, now - kSilence / 2);
+  if (taken_ != Clock::time_point() && now - taken_ > kNodeSilence / 2)
+    heard_ = std::max(heard_, now - kNodeSilence / 2);
   taken_ = now;
   if (const std::string why = lost_ ? "" : WhyLost(); !why.empty()) {
     lost_ = true;
@@ -80,7 +81,7 @@ std::vector<NodeEvent> RemoteNode::Take() {
 std::string RemoteNode::WhyLost() const {
   if (channel_.state() == Channel::State::kClosed) return channel_.why_closed();
   const auto silent = Clock::now() - heard_;
-  if (silent < kSilence) return "";
+  if (silent < kNodeSilence) return "";
   if (silent > kAgentSilence)
     return fmt::format("its agent said nothing for {:.1f} s, though its host answers", Seconds(silent));
   tcp_info info{};

@@ -17,7 +17,7 @@ class RemoteNode final : public Node {
   int fd() const override { return channel_.fd(); }
   std::vector<NodeEvent> Take() override;
   void Start(const StartOrder& order) override;
-  void Tell(int rank, const ToWorker& message) override { Send(Told{rank, message}); }
+  void Tell(int rank, const ToWorker& message) override { Send(ToldRank{rank, message}); }
   void Look(const LookOrder& order) override { Send(LookAround{order}); }
   void Kill(const std::vector<int>& ranks) override { Send(KillRanks{ranks}); }
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 
+#include "replay/words.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -21,20 +22,12 @@ namespace {
 using std::string;
 
 /// A call that a rank is in.
-struct Node {
+struct Standpoint {
   int rank = 0;
   std::uint32_t step = 0;
-  bool operator==(const Node&) const = default;
-  auto operator<=>(const Node&) const = default;
+  bool operator==(const Standpoint&) const = default;
+  auto operator<=>(const Standpoint&) const = default;
 };
-
-string Ranks(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", FoldRanks(ranks));
-}
-string Capital(string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
 
 class Standing {
  public:
@@ -61,17 +54,17 @@ class Standing {
     }
   }
 
-  const std::vector<Node>& nodes() const { return nodes_; }
-  const SequenceStep& StepOf(const Node& node) const {
+  const std::vector<Standpoint>& nodes() const { return nodes_; }
+  const SequenceStep& StepOf(const Standpoint& node) const {
     return sequence_.steps[static_cast<std::size_t>(node.rank)][node.step];
   }
 
   struct Waits {
-    std::vector<int> for_ranks;  ///< that have it ahead of them
-    std::vector<int> never;      ///< that have it not at all
-    std::vector<Node> behind;    ///< what those that have it ahead are in, in front of it
+    std::vector<int> for_ranks;      ///< that have it ahead of them
+    std::vector<int> never;          ///< that have it not at all
+    std::vector<Standpoint> behind;  ///< what those that have it ahead are in, in front of it
   };
-  Waits WaitsOf(const Node& node) const {
+  Waits WaitsOf(const Standpoint& node) const {
     Waits waits;
     const SequenceStep& step = StepOf(node);
     const Meeting meeting = MeetingOf(sequence_, step);
@@ -93,13 +86,13 @@ class Standing {
   }
 
   /// Shortest first found; empty: there is none.
-  std::vector<Node> Cycle() const {
-    std::vector<Node> shortest;
+  std::vector<Standpoint> Cycle() const {
+    std::vector<Standpoint> shortest;
     constexpr std::size_t kMostStarts = 64;
     std::size_t starts = 0;
-    for (const Node& start : nodes_) {
+    for (const Standpoint& start : nodes_) {
       if (starts++ == kMostStarts && !shortest.empty()) break;
-      const std::vector<Node> cycle = CycleThrough(start);
+      const std::vector<Standpoint> cycle = CycleThrough(start);
       if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = cycle;
       if (shortest.size() == 2) break;
     }
@@ -117,7 +110,8 @@ class Standing {
     return any;
   }
   bool SomebodyIsIn(const Meeting& meeting) const {
-    return std::ranges::any_of(nodes_, [&](const Node& node) { return MeetingOf(sequence_, StepOf(node)) == meeting; });
+    return std::ranges::any_of(nodes_,
+                               [&](const Standpoint& node) { return MeetingOf(sequence_, StepOf(node)) == meeting; });
   }
   /// Ranks with nothing ahead of them.
   bool IsThrough(int rank) const { return IsThrough(run_.ranks[static_cast<std::size_t>(rank)]); }
@@ -139,15 +133,15 @@ class Standing {
     return IsBefore({Phase::kCompleted, pass}, rank.doing) || rank.last == Step{Phase::kCompleted, pass};
   }
 
-  std::vector<Node> CycleThrough(const Node& start) const {
-    std::map<Node, Node> from;
-    std::deque<Node> next = {start};
+  std::vector<Standpoint> CycleThrough(const Standpoint& start) const {
+    std::map<Standpoint, Standpoint> from;
+    std::deque<Standpoint> next = {start};
     while (!next.empty()) {
-      const Node node = next.front();
+      const Standpoint node = next.front();
       next.pop_front();
-      for (const Node& other : WaitsOf(node).behind) {
+      for (const Standpoint& other : WaitsOf(node).behind) {
         if (other == start) {
-          std::vector<Node> cycle = {node};
+          std::vector<Standpoint> cycle = {node};
           while (!(cycle.back() == start)) cycle.push_back(from.at(cycle.back()));
           std::ranges::reverse(cycle);
           return cycle;
@@ -163,14 +157,14 @@ class Standing {
   std::vector<std::vector<Place>> places_;                                     ///< by rank and step
   std::map<std::pair<int, Meeting>, std::uint32_t> step_of_;                   ///< by rank
   std::map<std::pair<int, std::uint32_t>, std::vector<std::uint32_t>> heads_;  ///< by rank and stream
-  std::vector<Node> nodes_;
+  std::vector<Standpoint> nodes_;
 };
 
 /// `Rank 0 waits in all-reduce #1 of a for rank 1, which waits in all-reduce #1 of b for rank 0: a cycle.`
-string InWordsOf(const std::vector<Node>& cycle, const Standing& standing, const Sequence& sequence) {
+string InWordsOf(const std::vector<Standpoint>& cycle, const Standing& standing, const Sequence& sequence) {
   string text;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
-    const Node& node = cycle[i];
+    const Standpoint& node = cycle[i];
     const int next = cycle[(i + 1) % cycle.size()].rank;
     const string step = InWords(sequence, standing.StepOf(node));
     text += i == 0 ? fmt::format("Rank {} waits in {} for rank {}", node.rank, step, next)
@@ -180,14 +174,14 @@ string InWordsOf(const std::vector<Node>& cycle, const Standing& standing, const
 }
 
 /// Every row of one call together: `all-reduce #1 of a`, its ranks.
-std::map<Meeting, std::vector<Node>> ByMeeting(const Standing& standing, const Sequence& sequence) {
-  std::map<Meeting, std::vector<Node>> rows;
-  for (const Node& node : standing.nodes()) rows[MeetingOf(sequence, standing.StepOf(node))].push_back(node);
+std::map<Meeting, std::vector<Standpoint>> ByMeeting(const Standing& standing, const Sequence& sequence) {
+  std::map<Meeting, std::vector<Standpoint>> rows;
+  for (const Standpoint& node : standing.nodes()) rows[MeetingOf(sequence, standing.StepOf(node))].push_back(node);
   return rows;
 }
-std::vector<int> RanksOf(const std::vector<Node>& nodes) {
+std::vector<int> RanksOf(const std::vector<Standpoint>& nodes) {
   std::vector<int> ranks;
-  for (const Node& node : nodes) ranks.push_back(node.rank);
+  for (const Standpoint& node : nodes) ranks.push_back(node.rank);
   return ranks;
 }
 
@@ -197,7 +191,7 @@ string WhereAre(const std::vector<int>& ranks, const Standing& standing, const S
   std::map<string, std::vector<int>> in;
   for (const int rank : ranks) {
     if (standing.IsThrough(rank)) through.push_back(rank);
-    for (const Node& node : standing.nodes())
+    for (const Standpoint& node : standing.nodes())
       if (node.rank == rank) in[InWords(sequence, standing.StepOf(node))].push_back(rank);
   }
   string text;
@@ -213,7 +207,7 @@ std::vector<Waiting> WaitingIn(const RunOutcome& run, const Plan& plan) {
   if (!plan.sequence) return {};
   const Standing standing(run, *plan.sequence);
   std::vector<Waiting> rows;
-  for (const Node& node : standing.nodes()) {
+  for (const Standpoint& node : standing.nodes()) {
     const SequenceStep& step = standing.StepOf(node);
     auto waits = standing.WaitsOf(node);
     rows.push_back({.rank = node.rank,
@@ -250,7 +244,7 @@ Judgement JudgeSequence(const RunOutcome& run, const Plan& plan, std::chrono::mi
       judgement.blamed.push_back({.rank = rank, .to = {}});
   };
   const string time = fmt::format(" Nothing moved for {:.1f} s.", std::chrono::duration<double>(waited).count());
-  if (const std::vector<Node> cycle = standing.Cycle(); !cycle.empty()) {
+  if (const std::vector<Standpoint> cycle = standing.Cycle(); !cycle.empty()) {
     judgement.sentence = InWordsOf(cycle, standing, sequence) + time;
     judgement.cycle = RanksOf(cycle);
     blame(judgement.cycle);

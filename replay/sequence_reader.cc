@@ -10,6 +10,7 @@
 #include "replay/members.h"
 #include "replay/ops.h"
 #include "replay/settings.h"
+#include "replay/words.h"
 #include "timeline/trace_ledger.h"
 
 namespace inquest {
@@ -18,10 +19,6 @@ namespace {
 constexpr std::size_t kMostKept = 1 << 21;  ///< calls of all ranks, before the last are chosen
 
 using std::string;
-
-string Ranks(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", FoldRanks(ranks));
-}
 
 /// What calls are numbered by: a communicator's collectives, or what one of its ranks sends to another.
 struct Counter {

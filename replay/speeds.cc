@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kLargeBytes = 4U << 20U;
 constexpr int kIterations = 20, kIterationsOfLarge = 8;
 constexpr int kTimesAgain = 2;
-constexpr std::size_t kMostCards = 8;
+constexpr std::size_t kMostCardsTried = 8;
 constexpr std::chrono::milliseconds kLeastPace{5000};
 /// Median absolute deviations to a standard deviation, and that of single times to that of their median, of what is
 /// spread as noise is; and how many of those are noise.
@@ -82,7 +82,7 @@ class Measurement {
       }
     }
     if (cards.size() > 1 && plan_.engine == "nccl") {
-      if (cards.size() > kMostCards) cards.resize(kMostCards);
+      if (cards.size() > kMostCardsTried) cards.resize(kMostCardsTried);
       std::vector<RankPair> halves;
       for (int low = 0, half = plan_.ranks.value / 2; low < half; ++low) halves.push_back({low, low + half});
       for (const std::string& card : cards) {

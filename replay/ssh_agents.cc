@@ -15,11 +15,11 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kOutputBytes = 4096;
+constexpr std::size_t kSshOutputBytes = 4096;
 constexpr std::chrono::milliseconds kPatience{2000};
 
 /// Its last lines as one.
-std::string LastWords(const std::string& output) {
+std::string EndOf(const std::string& output) {
   std::string text = output.size() > 400 ? output.substr(output.size() - 400) : output;
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   for (char& c : text) {
@@ -50,7 +50,7 @@ void SshAgents::Read(Started& one) {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return one.process.output.Close();
     one.output.append(piece.data(), static_cast<std::size_t>(got));
-    if (one.output.size() > kOutputBytes) one.output.erase(0, one.output.size() - kOutputBytes);
+    if (one.output.size() > kSshOutputBytes) one.output.erase(0, one.output.size() - kSshOutputBytes);
   }
 }
 
@@ -60,7 +60,7 @@ std::string SshAgents::WhyHopeless() {
     pollfd ended{one.process.pidfd.get(), POLLIN, 0};
     if (::poll(&ended, 1, 0) <= 0) continue;
     Read(one);
-    const std::string words = LastWords(one.output);
+    const std::string words = EndOf(one.output);
     return fmt::format("the agent on {} did not start{}{}", one.host, words.empty() ? "" : ": ", words);
   }
   return "";

@@ -21,9 +21,9 @@ Ranks Union(const Ranks& a, const Ranks& b) {
   return both;
 }
 
-class Search {
+class SubsetSearch {
  public:
-  Search(const BreakSets& breaks, int most_sets) : breaks_(breaks), left_(most_sets) {}
+  SubsetSearch(const BreakSets& breaks, int most_sets) : breaks_(breaks), left_(most_sets) {}
 
   /// The smallest part of `ranks` that breaks together with `others`; all of `ranks` do.
   Ranks Reduce(const Ranks& ranks, const Ranks& others) {
@@ -113,7 +113,7 @@ Plan SubsetOf(const Plan& plan, const std::vector<int>& ranks) {
 }
 
 Shrunk Shrink(const std::vector<int>& ranks, const BreakSets& breaks, int most_sets) {
-  Search search(breaks, most_sets);
+  SubsetSearch search(breaks, most_sets);
   Shrunk result;
   result.smallest = search.Reduce(ranks, {});
   result.smallest = search.Minimal(std::move(result.smallest));

@@ -8,7 +8,7 @@ namespace inquest {
 namespace {
 
 using Json = JsonValue;
-constexpr std::string_view kSchema = "inquest-evidence-1";
+constexpr std::string_view kEvidenceSchema = "inquest-evidence-1";
 
 class EvidenceJson {
  public:
@@ -180,7 +180,7 @@ class EvidenceJson {
 void RenderEvidenceJson(const EvidenceFile& file, std::string_view tool_version, const Sink& sink) {
   JsonDocument document(sink);
   document.Begin('{');
-  document.Key("schema").Value(kSchema);
+  document.Key("schema").Value(kEvidenceSchema);
   document.Key("tool").Value(Json{{"name", "inquest"}, {"version", tool_version}});
   EvidenceJson(file).Write(document);
   document.End();

@@ -103,7 +103,7 @@ namespace {
 
 // ---- the report -------------------------------------------------------------------------------------------------
 
-constexpr int kRows = 64;  ///< of a paragraph of ours
+constexpr int kEvidenceColumns = 64;  ///< of a paragraph of ours
 
 class EvidenceText {
  public:
@@ -111,10 +111,10 @@ class EvidenceText {
       : file_(file), what_(file.what), page_(context.text), version_(context.tool_version) {}
 
   std::string Render() {
-    page_.Paragraph("", fmt::format("Evidence: {}", PartInWords(what_)), kRows, style::kBold);
+    page_.Paragraph("", fmt::format("Evidence: {}", PartInWords(what_)), kEvidenceColumns, style::kBold);
     page_.Paragraph("",
                     "Every statement is followed by the lines that say it: [file] path:line  time (how it is known)",
-                    kRows, style::kDim);
+                    kEvidenceColumns, style::kDim);
     Part();
     Errors();
     Lines("Every line that the host's kernel logged of its devices", what_.lines);
@@ -187,13 +187,14 @@ class EvidenceText {
           "  ",
           fmt::format("{} {}{}, in {} line{}", error.is_sxid ? "SXid" : "Xid", error.number,
                       error.of_part ? "" : " (another device of the host)", error.lines, error.lines == 1 ? "" : "s"),
-          kRows, style::kBold);
+          kEvidenceColumns, style::kBold);
       Show(error.first);
       if (error.last != error.first) Show(error.last);
       if (error.code == nullptr) continue;
-      page_.Paragraph("    ", fmt::format("Catalogue: {} ({})", error.code->meaning, error.code->source), kRows);
+      page_.Paragraph("    ", fmt::format("Catalogue: {} ({})", error.code->meaning, error.code->source),
+                      kEvidenceColumns);
       if (const std::string needs = NeedsInWords(error); !needs.empty())
-        page_.Paragraph("    ", fmt::format("It asks for: {}", needs), kRows);
+        page_.Paragraph("    ", fmt::format("It asks for: {}", needs), kEvidenceColumns);
     }
   }
 
@@ -212,16 +213,17 @@ class EvidenceText {
 
   void Job() {
     page_.Heading("What the job did there");
-    page_.Paragraph("  ", BlameInWords(file_), kRows);
-    if (!file_.verdict.summary.empty()) page_.Paragraph("  ", file_.verdict.summary, kRows);
+    page_.Paragraph("  ", BlameInWords(file_), kEvidenceColumns);
+    if (!file_.verdict.summary.empty()) page_.Paragraph("  ", file_.verdict.summary, kEvidenceColumns);
     for (const QuoteIndex quote : what_.verdict_quotes) Show(quote);
     for (const CaseFinding& row : what_.findings) {
-      page_.Paragraph(
-          "  ", fmt::format("{}{}: {}", row.decided ? "Decided: " : "", row.finding->rule, row.finding->claim), kRows);
+      page_.Paragraph("  ",
+                      fmt::format("{}{}: {}", row.decided ? "Decided: " : "", row.finding->rule, row.finding->claim),
+                      kEvidenceColumns);
       for (const QuoteIndex quote : row.quotes) Show(quote);
     }
     for (const CaseProcess& process : what_.processes) {
-      page_.Paragraph("  ", ProcessInWords(process), kRows, style::kBold);
+      page_.Paragraph("  ", ProcessInWords(process), kEvidenceColumns, style::kBold);
       page_.Line("    ", "first line", style::kDim);
       Show(process.first);
       if (process.doing_since) {
@@ -250,7 +252,7 @@ class EvidenceText {
     for (const CaseArtefact& artefact : what_.artefacts) {
       if (!artefact.given.empty()) continue;
       missing = true;
-      page_.Paragraph("  - ", fmt::format("{}: {}", artefact.name, artefact.why), kRows);
+      page_.Paragraph("  - ", fmt::format("{}: {}", artefact.name, artefact.why), kEvidenceColumns);
       if (!artefact.command.empty()) page_.Command("      ", artefact.root ? "# " : "$ ", artefact.command);
       if (artefact.because) Show(*artefact.because, "      ");
       for (const QuoteIndex quote : artefact.not_collected) Show(quote, "      ");
@@ -262,7 +264,7 @@ class EvidenceText {
           "  given: ",
           fmt::format("{}: {}{}", artefact.name, file_.devices.inputs[artefact.given.front()].path,
                       artefact.given.size() > 1 ? fmt::format(" and {} more", artefact.given.size() - 1) : ""),
-          kRows, style::kDim);
+          kEvidenceColumns, style::kDim);
     }
   }
 
@@ -270,7 +272,7 @@ class EvidenceText {
     page_.Heading("In this order, so that nothing is lost");
     int number = 0;
     for (const CaseStep& step : what_.steps) {
-      page_.Paragraph(fmt::format("  {:>2}. ", ++number), step.text, kRows);
+      page_.Paragraph(fmt::format("  {:>2}. ", ++number), step.text, kEvidenceColumns);
       if (!step.command.empty()) page_.Command("      ", step.root ? "# " : "$ ", step.command);
       if (step.destructive) page_.Line("      ", fmt::format("It {}.", kDestructive), style::kDim);
       for (const QuoteIndex quote : step.quotes) Show(quote, "      ");
@@ -290,7 +292,9 @@ class EvidenceText {
     for (const auto& [what, count] : what_.left_out)
       page_.Line("  ", fmt::format("Left out, more than is held: {} {}", count, what));
   }
-  void Input(std::uint32_t number) { page_.Paragraph("      ", InputInWords(file_, number, ""), kRows, style::kDim); }
+  void Input(std::uint32_t number) {
+    page_.Paragraph("      ", InputInWords(file_, number, ""), kEvidenceColumns, style::kDim);
+  }
 
   const EvidenceFile& file_;
   const VendorCase& what_;

@@ -17,7 +17,7 @@ constexpr int kTitle = 200, kLine = 1000;  ///< columns
 
 /// One line of a message or a title, before it is escaped. The runner also takes commands of an older kind, which begin
 /// anywhere in a line: `##[`.
-std::string OneLine(std::string_view text, int width = kLine) {
+std::string CutLine(std::string_view text, int width = kLine) {
   std::string out = Cut(Reveal(text), width);
   for (std::size_t at = out.find("##"); at != std::string::npos; at = out.find("##", at)) out.insert(at + 1, " ");
   return out;
@@ -42,7 +42,7 @@ std::string Annotation(std::string_view level, const Timeline& timeline, const s
   if (has_place)
     out += fmt::format("file={},line={},", Escape(Reveal(timeline.inputs[where->input].path), Part::kProperty),
                        where->InputLine());
-  return out + fmt::format("title={}::{}\n", Escape(OneLine(title, kTitle), Part::kProperty),
+  return out + fmt::format("title={}::{}\n", Escape(CutLine(title, kTitle), Part::kProperty),
                            Escape(message, Part::kMessage));
 }
 
@@ -50,9 +50,9 @@ std::string Annotation(std::string_view level, const Timeline& timeline, const s
 /// is.
 std::string MessageOf(const Timeline& timeline, const Verdict& verdict, const std::string& replay_command) {
   const bool undecided = verdict.outcome == Outcome::kUndecided;
-  std::string out = OneLine(verdict.summary);
+  std::string out = CutLine(verdict.summary);
   const auto add = [&out](std::string_view head, const std::string& line) {
-    out += fmt::format("\n{}{}", head, OneLine(line));
+    out += fmt::format("\n{}{}", head, CutLine(line));
   };
   const std::vector<std::string> culprits = CulpritsInWords(verdict);
   for (std::size_t i = 0; i < std::min(culprits.size(), kMostOfAKind); ++i)
@@ -85,13 +85,13 @@ std::string RenderGithub(const Timeline& timeline, const Verdict& verdict, const
       failed ? fmt::format("{}: {} ({})", verdict.cause, verdict.title, Percent(verdict.confidence)) : verdict.title,
       MessageOf(timeline, verdict, context.replay_command)));
   for (std::size_t i = 0; i < std::min(verdict.warnings.size(), kMostOfAKind); ++i)
-    out.push_back(Annotation("warning", timeline, std::nullopt, "doubtful", OneLine(verdict.warnings[i])));
+    out.push_back(Annotation("warning", timeline, std::nullopt, "doubtful", CutLine(verdict.warnings[i])));
   if (!healthy)
     for (const Citation& citation : evidence) {
       const bool is_cause = citation.role == "cause";
       const std::string title = citation.rank ? fmt::format("rank {}", citation.rank->value) : std::string("cited");
       out.push_back(
-          Annotation(is_cause && failed ? "error" : "notice", timeline, citation.where, title, OneLine(citation.text)));
+          Annotation(is_cause && failed ? "error" : "notice", timeline, citation.where, title, CutLine(citation.text)));
     }
   // The first is that of the verdict, which quotes no line.
   out.resize(std::min(out.size(), kMostAnnotations));

@@ -13,13 +13,13 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kMostLines = 50;
-constexpr int kWidth = 2000;  ///< columns of a line
+constexpr int kJunitColumns = 2000;  ///< columns of a line
 
 /// Lines of the body. What XML forbids is visible by its number or picture once it is escaped.
 class Body {
  public:
   void Title(std::string_view title) { text_ += Markup("\n{}:\n", title).markup; }
-  void Line(std::string_view line) { text_ += Markup("  {}\n", Cut(Reveal(line), kWidth)).markup; }
+  void Line(std::string_view line) { text_ += Markup("  {}\n", Cut(Reveal(line), kJunitColumns)).markup; }
   template <class Rows>
   void Part(std::string_view title, const Rows& rows, const auto& in_words) {
     if (rows.empty()) return;
@@ -76,7 +76,8 @@ Html Properties(const Timeline& timeline, const Verdict& verdict, std::string_vi
   Html out;
   for (const auto& [name, value] : rows)
     if (!value.empty())
-      out.markup += Markup("      <property name=\"{}\" value=\"{}\"/>\n", name, Cut(Reveal(value), kWidth)).markup;
+      out.markup +=
+          Markup("      <property name=\"{}\" value=\"{}\"/>\n", name, Cut(Reveal(value), kJunitColumns)).markup;
   return out;
 }
 
@@ -87,9 +88,9 @@ std::string RenderJunit(const Timeline& timeline, const Verdict& verdict, const 
             errors = verdict.outcome == Outcome::kUndecided ? 1 : 0;
   Html result;
   if (failures + errors > 0)
-    result =
-        Markup("\n      <{0} type=\"{1}\" message=\"{2}\">{3}</{0}>\n    ", Html{failures > 0 ? "failure" : "error"},
-               verdict.cause, Cut(Reveal(verdict.summary), kWidth), BodyOf(timeline, verdict, context.replay_command));
+    result = Markup("\n      <{0} type=\"{1}\" message=\"{2}\">{3}</{0}>\n    ",
+                    Html{failures > 0 ? "failure" : "error"}, verdict.cause,
+                    Cut(Reveal(verdict.summary), kJunitColumns), BodyOf(timeline, verdict, context.replay_command));
   return Markup(
              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
              "<testsuites name=\"inquest\" tests=\"1\" failures=\"{0}\" errors=\"{1}\" time=\"0\">\n"

@@ -13,7 +13,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kMostRows = 48;
+constexpr std::size_t kMostLaneRows = 48;
 
 /// How something is drawn; both take one column.
 struct Sign {
@@ -78,7 +78,7 @@ class Lanes {
       : picture_(picture),
         style_(style),
         page_(page),
-        rows_(std::min(picture.folds.size(), kMostRows)),
+        rows_(std::min(picture.folds.size(), kMostLaneRows)),
         label_(LabelWidth()),
         room_(page.width() - label_ - 1),
         used_(Used(picture, rows_)),

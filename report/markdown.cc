@@ -15,7 +15,7 @@ namespace {
 
 // GitHub takes 65,536 characters. Bytes are counted, of which a character has one or more.
 constexpr std::size_t kMostBytes = 59'000, kKept = 2'000;  ///< of which so many for how it ends
-constexpr std::size_t kMostRows = 12, kMostOther = 6, kMostInputs = 40;
+constexpr std::size_t kMostItems = 12, kMostOther = 6, kMostInputs = 40;
 constexpr int kSentence = 1200, kQuoted = 600;  ///< columns
 
 std::string Prose(std::string_view text) { return EscapeMarkdown(Cut(Sanitize(text), kSentence)); }
@@ -82,7 +82,7 @@ void Culprits(Comment& comment, const Verdict& verdict) {
                             who.empty() || why.empty() ? "" : ": ", Prose(why)));
   });
   comment.Add(fmt::format("**{}**\n\n", verdict.outcome == Outcome::kUndecided ? "Look at" : "Culprit"), items, "\n",
-              kMostRows, "culprits");
+              kMostItems, "culprits");
   const auto hosts = Each(verdict.exclude_hosts, [](const std::string& host) { return Code(host); });
   if (!hosts.empty()) comment.Add(fmt::format("Run it without {}.", fmt::join(hosts, ", ")));
 }
@@ -95,7 +95,7 @@ void Evidence(Comment& comment, const Timeline& timeline, const Verdict& verdict
     if (citation.role == "cause") head += ", **first cause**";
     return Item(head) + Fenced(Cut(Reveal(citation.text), kQuoted), "text", "  ");
   });
-  comment.Add("**Evidence**\n\n", items, "\n", kMostRows, "cited lines");
+  comment.Add("**Evidence**\n\n", items, "\n", kMostItems, "cited lines");
   comment.Add("**What followed**\n\n", Items(SymptomsInWords(verdict)), "\n", kMostOther, "symptoms");
 }
 
@@ -115,11 +115,11 @@ void Remedies(Comment& comment, const Verdict& verdict, const std::string& repla
       out += fmt::format("{}- {}: {}\n", kIndent, Code(want.name), Prose(want.meaning));
     return out;
   });
-  comment.Add("**What to do**\n\n", items, "\n", kMostRows, "remedies");
+  comment.Add("**What to do**\n\n", items, "\n", kMostItems, "remedies");
 }
 
 void Collect(Comment& comment, const Verdict& verdict, std::string_view title) {
-  comment.Add(fmt::format("**{}**\n\n", title), Items(verdict.collect_next), "\n", kMostRows, "things to collect");
+  comment.Add(fmt::format("**{}**\n\n", title), Items(verdict.collect_next), "\n", kMostItems, "things to collect");
 }
 
 void Alternatives(Comment& comment, const Verdict& verdict, std::string_view title) {
@@ -139,7 +139,8 @@ void Attempts(Comment& comment, const Timeline& timeline, const Verdict& verdict
                             Prose(JudgedAs(attempt)), gap, gap.empty() ? "" : Prose(attempt.summary)));
   });
   std::ranges::reverse(items);
-  comment.Add(Opened(fmt::format("The job was started {} times", items.size())), items, kClosed, kMostRows, "attempts");
+  comment.Add(Opened(fmt::format("The job was started {} times", items.size())), items, kClosed, kMostItems,
+              "attempts");
 }
 
 void Inputs(Comment& comment, const Timeline& timeline) {
@@ -157,7 +158,7 @@ void Inputs(Comment& comment, const Timeline& timeline) {
   std::vector<std::string> lacks = Items(NotCollectedInWords(timeline));
   if (const std::string left_out = LeftOutInWords(timeline); !left_out.empty())
     lacks.insert(lacks.begin(), Item(Prose(left_out)));
-  comment.Add("", lacks, "\n", kMostRows, "notes");
+  comment.Add("", lacks, "\n", kMostItems, "notes");
   comment.Add(Opened(Prose(ReadInWords(timeline))), items, kClosed, kMostInputs, "inputs");
 }
 

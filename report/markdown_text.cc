@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "report/terminal.h"
 
 namespace inquest {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr std::string_view kApart = "&#8203;";
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsWord(char c) { return IsDigit(c) || IsLetter(c) || c == '_' || c == '-' || c == '+'; }
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }

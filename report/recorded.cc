@@ -41,18 +41,18 @@ void Table(Page& page, const std::vector<std::array<std::string, 5>>& rows) {
 
 void Group(Page& page, const Recorded& recorded, const WaitGraph& waits, std::uint32_t number) {
   const RecordedGroup& group = recorded.groups[number];
-  constexpr std::size_t kMostRows = 24;
+  constexpr std::size_t kMostCalls = 24;
   const std::vector<RecordedRow> rows = RowsOf(recorded, waits, number);
   std::vector<std::array<std::string, 5>> cells = {{"ranks", "ended", "made", "state", "at"}};
   for (const RecordedRow& row : rows) {
-    if (cells.size() > kMostRows) break;
+    if (cells.size() > kMostCalls) break;
     cells.push_back(
         {FoldRanks(row.ranks), Number(row.ended), Number(row.made), StateInWords(row), InWords(recorded, waits, row)});
   }
   page.Heading(HeadOf(group));
   Table(page, cells);
-  if (rows.size() > kMostRows)
-    page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostRows));
+  if (rows.size() > kMostCalls)
+    page.Line("  ", fmt::format("and {} more rows in --format json", rows.size() - kMostCalls));
   if (group.mixed) page.Line("  ", "sends counted as collectives here, so that numbers are not compared over ranks");
   if (!group.divergence) return;
   for (const auto& side : group.divergence->sides)

@@ -19,11 +19,11 @@ namespace {
 using Json = JsonValue;
 
 constexpr std::size_t kMostRelated = 50;
-constexpr int kWidth = 2000;  ///< columns
+constexpr int kSarifColumns = 2000;  ///< columns
 
 /// A message of plain text, in which SARIF knows one markup: `[text](where)`.
 Json Message(std::string_view text) {
-  std::string plain = Cut(Reveal(text), kWidth);
+  std::string plain = Cut(Reveal(text), kSarifColumns);
   for (std::size_t at = plain.find("]("); at != std::string::npos; at = plain.find("](", at)) plain.insert(at + 1, " ");
   return Json{{"text", plain}};
 }
@@ -74,8 +74,9 @@ Json ResultOf(const Timeline& timeline, const Verdict& verdict) {
         fmt::format(" {}: {}", verdict.outcome == Outcome::kFailed ? "Culprit" : "Look at", fmt::join(culprits, "; "));
   Json alternatives = Json::array();
   for (const Alternative& other : verdict.alternatives)
-    alternatives.push_back(Json{
-        {"cause", other.cause}, {"confidence", Rounded(other.confidence)}, {"why", Cut(Reveal(other.why), kWidth)}});
+    alternatives.push_back(Json{{"cause", other.cause},
+                                {"confidence", Rounded(other.confidence)},
+                                {"why", Cut(Reveal(other.why), kSarifColumns)}});
   Json out{{"ruleId", verdict.cause},
            {"ruleIndex", 0},
            {"level", verdict.outcome == Outcome::kFailed ? "error" : "warning"},

@@ -74,7 +74,7 @@ std::string Table(std::span<const TriagedJob> jobs, int width) {
   return out;
 }
 
-std::string NamesOf(std::span<const TriagedJob> jobs, const std::vector<std::size_t>& some) {
+std::string NamesInWords(std::span<const TriagedJob> jobs, const std::vector<std::size_t>& some) {
   constexpr std::size_t kNamed = 12;
   std::string out;
   for (std::size_t i = 0; i < std::min(some.size(), kNamed); ++i)
@@ -100,12 +100,12 @@ std::string RenderTriage(std::span<const TriagedJob> jobs, const TextStyle& styl
     const Verdict& first = jobs[shared.jobs.front()].verdict;
     same += Shared(fmt::format("{} jobs, same fingerprint {}: {}: {}", shared.jobs.size(), shared.what, first.cause,
                                Sanitize(first.title)),
-                   NamesOf(jobs, shared.jobs), width);
+                   NamesInWords(jobs, shared.jobs), width);
   }
   for (const SharedBy& shared : ByHost(jobs)) {
     if (shared.jobs.size() < 2) break;
     hosts += Shared(fmt::format("{} is the culprit of {} jobs", Sanitize(shared.what), shared.jobs.size()),
-                    NamesOf(jobs, shared.jobs), width);
+                    NamesInWords(jobs, shared.jobs), width);
   }
   for (const TriagedJob& job : jobs)
     if (!job.problem.empty())

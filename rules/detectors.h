@@ -1,4 +1,5 @@
-// The table of detectors: rules that need more than one line.
+// The table of detectors: rules that need more than one line. Each is a file under detectors/, in a namespace of that
+// name: all of them have `kFindings`, `Found` and `Run`, and several are compiled at once.
 #pragma once
 
 #include <span>

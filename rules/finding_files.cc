@@ -7,7 +7,7 @@
 namespace inquest {
 namespace {
 
-constexpr Word<FindingRule::Blames> kBlames[] = {
+constexpr Word<FindingRule::Blames> kFindingBlames[] = {
     {"nobody", FindingRule::Blames::kNobody}, {"rank", FindingRule::Blames::kRank},
     {"host", FindingRule::Blames::kHost},     {"device", FindingRule::Blames::kDevice},
     {"link", FindingRule::Blames::kLink},     {"process-group", FindingRule::Blames::kProcessGroup}};
@@ -34,7 +34,7 @@ class Reader {
     rule.summary = map_.Text("summary", Need::kRequired, "say in one sentence what holds");
     if (!rule.summary.empty() && !rule.summary.ends_with('.'))
       map_.Complain("summary", "the summary does not end in a full stop", "write one plain sentence");
-    rule.blames = map_.Choose("blames", Need::kRequired, kBlames, FindingRule::Blames::kNobody);
+    rule.blames = map_.Choose("blames", Need::kRequired, kFindingBlames, FindingRule::Blames::kNobody);
     rule.alone = map_.Flag("alone");
     rule.stall = map_.Flag("stall");
     rule.retry = map_.OneOf("retry", Need::kOptional, kRetries);
@@ -214,7 +214,7 @@ RuleErrors CheckFindings(const RuleBook& book) {
   return errors;
 }
 
-std::string_view Name(FindingRule::Blames blames) { return kBlames[static_cast<std::size_t>(blames)].word; }
+std::string_view Name(FindingRule::Blames blames) { return kFindingBlames[static_cast<std::size_t>(blames)].word; }
 
 std::vector<TextPart> PartsOf(std::string_view text) {
   constexpr std::string_view kNameChars = "abcdefghijklmnopqrstuvwxyz0123456789-";

@@ -42,7 +42,7 @@ void EachNamed(const Evidence& evidence, std::string_view group, const Take& tak
 std::string_view NumberOf(std::string_view id) { return id.substr(0, id.find('.')); }
 
 /// The one that there is.
-std::optional<std::string> Only(const std::set<std::string>& values) {
+std::optional<std::string> TheOne(const std::set<std::string>& values) {
   return values.size() == 1 ? std::optional(*values.begin()) : std::nullopt;
 }
 
@@ -120,7 +120,7 @@ void TellId(JobTold& job, std::string_view system, std::string id, Basis basis) 
 }
 
 void TellPods(JobTold& job, const std::set<std::string>& pods, Basis basis) {
-  if (const auto pod = Only(pods)) return TellId(job, "kubernetes", *pod, basis);
+  if (const auto pod = TheOne(pods)) return TellId(job, "kubernetes", *pod, basis);
   if (std::string stem = StemOf(pods); !stem.empty()) TellId(job, "kubernetes", std::move(stem), Basis::kDerived);
 }
 
@@ -135,9 +135,9 @@ void FindId(const Evidence& evidence, std::span<const NamedJob> named, JobTold& 
   }
   std::set<std::string> submissions;
   EachNamed(evidence, "ray", [&](EventIndex, const std::string& id) { submissions.insert(id); });
-  if (const auto id = Only(submissions)) return TellId(job, "ray", *id, Basis::kObserved);
-  if (const auto id = Only(sources.ray)) return TellId(job, "ray", *id, Basis::kFileName);
-  if (const auto id = Only(sources.likely))
+  if (const auto id = TheOne(submissions)) return TellId(job, "ray", *id, Basis::kObserved);
+  if (const auto id = TheOne(sources.ray)) return TellId(job, "ray", *id, Basis::kFileName);
+  if (const auto id = TheOne(sources.likely))
     return TellId(job, ToldBySlurm(evidence.timeline) ? "slurm" : "batch", *id, Basis::kFileName);
   if (!sources.pods.empty()) return TellPods(job, sources.pods, Basis::kEnvelope);
   if (!sources.pods_of_files.empty()) return TellPods(job, sources.pods_of_files, Basis::kFileName);
@@ -145,7 +145,7 @@ void FindId(const Evidence& evidence, std::span<const NamedJob> named, JobTold& 
   EachNamed(evidence, "run", [&](EventIndex, const std::string& id) {
     if (id != "none" && id != "None") runs.insert(id);
   });
-  if (const auto run = Only(runs)) TellId(job, "torchelastic", *run, Basis::kObserved);
+  if (const auto run = TheOne(runs)) TellId(job, "torchelastic", *run, Basis::kObserved);
 }
 
 /// Moments of one clock alone: a zone that some lines print and others do not would put them hours apart.
@@ -208,7 +208,7 @@ JobTold IdentityOf(const Evidence& evidence, std::span<const NamedJob> named) {
   job.environment = EnvironmentOf(evidence, job);
   std::set<std::string> names;
   EachNamed(evidence, "name", [&](EventIndex, const std::string& name) { names.insert(name); });
-  if (named.size() < 2) job.name = Only(names).value_or("");
+  if (named.size() < 2) job.name = TheOne(names).value_or("");
   FindTimes(evidence.timeline, job);
   return job;
 }

@@ -28,10 +28,6 @@ Stage StageOf(std::string_view kind) {
   return kind == "checkpoint" ? Stage::kSaving : Stage::kComputing;
 }
 
-std::string InWords(const WorkFields& work) {
-  return (work.op.empty() ? "an operation" : work.op) + (work.seq ? fmt::format(" #{}", work.seq->value) : "");
-}
-
 /// The device that a line of the kernel speaks of; empty: it names none.
 std::string DeviceOf(const What& what) {
   if (const auto* xid = std::get_if<XidReported>(&what)) return xid->bus_id;

@@ -119,4 +119,7 @@ std::vector<LaneFold> FoldLanes(const std::vector<Lane>& lanes);
 /// `ranks 0-27, 29-63`, `pid 41 on node07`, `GPU 0000:4e:00.0 on node07`: those whom a fold holds.
 std::string Who(const Picture& picture, const LaneFold& fold);
 
+/// `ALLREDUCE #4410`
+std::string InWords(const WorkFields& work);
+
 }  // namespace inquest

@@ -10,10 +10,6 @@ namespace {
 
 using Kind = PictureMark::Kind;
 
-std::string InWords(const WorkFields& work) {
-  return (work.op.empty() ? "an operation" : work.op) + (work.seq ? fmt::format(" #{}", work.seq->value) : "");
-}
-
 struct TellMark {
   PictureMark operator()(const XidReported& xid) const { return {Kind::kDevice, fmt::format("Xid {}", xid.xid)}; }
   PictureMark operator()(const SxidReported& sxid) const { return {Kind::kDevice, fmt::format("SXid {}", sxid.sxid)}; }
@@ -90,6 +86,10 @@ std::string_view Name(PictureMark::Kind kind) {
       return "ended";
   }
   return "notice";
+}
+
+std::string InWords(const WorkFields& work) {
+  return (work.op.empty() ? "an operation" : work.op) + (work.seq ? fmt::format(" #{}", work.seq->value) : "");
 }
 
 }  // namespace inquest

@@ -32,9 +32,9 @@ class Writer {
   std::string bytes_{kMagic};
 };
 
-class Reader {
+class BytesReader {
  public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {
+  explicit BytesReader(std::string_view bytes) : rest_(bytes) {
     INQUEST_CHECK(rest_.starts_with(kMagic));
     rest_.remove_prefix(kMagic.size());
   }
@@ -159,7 +159,7 @@ void Writer::Value(std::vector<T>& items) {
   for (T& item : items) Fields(*this, item);
 }
 template <class T>
-void Reader::Value(std::vector<T>& items) {
+void BytesReader::Value(std::vector<T>& items) {
   items.clear();
   for (std::uint64_t left = Number(); left > 0; --left) Fields(*this, items.emplace_back());
 }
@@ -180,7 +180,7 @@ std::string Serialize(const RuleBook& book) {
 
 RuleBook Deserialize(std::string_view bytes) {
   RuleBook book;
-  Reader reader(bytes);
+  BytesReader reader(bytes);
   reader.Value(book.rules);
   reader.Value(book.findings);
   reader.Value(book.causes);

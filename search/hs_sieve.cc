@@ -42,11 +42,12 @@ struct Wanted {
   std::vector<std::string> literals;
 };
 
+using Kind = ExpressionPiece::Kind;
+
 // What libhs is to search for. `^` and `$` speak of the text without its envelope, which a block cannot know, and libhs
 // knows no `$` in the middle of an expression: without them it lets too much through, and RE2 confirms every line
 // anyway. A class that is about a line must not run on into the next one.
 std::string WithinLine(std::string_view text) {
-  using Kind = ExpressionPiece::Kind;
   const auto pieces = PiecesOf(text);
   if (!pieces) return std::string(text);  // RE2 refuses it, and libhs will say so
   std::string out;
@@ -122,22 +123,22 @@ Result<Database> Compile(const Expressions& expressions, const Sought& sought) {
 }
 
 /// What a sieve is made of.
-struct Parts {
+struct LayeredParts {
   Layer layer;
   std::vector<WindowFilter::Literal> literals;
 };
 
-Result<Parts> Compile(Wanted wanted, const Sought& sought) {
+Result<LayeredParts> Compile(Wanted wanted, const Sought& sought) {
   auto covered = Compile(wanted.covered, sought);
   if (!covered) return covered.error();
   auto anywhere = Compile(wanted.anywhere, sought);
   if (!anywhere) return anywhere.error();
-  Parts parts{{std::move(*covered), std::move(*anywhere), {}}, {}};
+  LayeredParts parts{{std::move(*covered), std::move(*anywhere), {}}, {}};
   for (std::string& literal : wanted.literals) parts.literals.push_back({literal, RarestWindows(literal)});
   return parts;
 }
 
-Result<Parts> Compile(const Sought& sought) {
+Result<LayeredParts> Compile(const Sought& sought) {
   return Compile(Collect(sought, sought.marks, [](std::size_t) { return true; }), sought);
 }
 

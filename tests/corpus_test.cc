@@ -20,7 +20,7 @@ using namespace inquest;
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-namespace {
+namespace corpus_test {
 
 const fs::path kCorpus = INQUEST_SOURCE_DIR "/corpus";
 
@@ -168,8 +168,6 @@ std::vector<std::string> Broken(const Case& c) {
   return broken;
 }
 
-}  // namespace
-
 TEST_CASE("every case gets the verdict that it promises", "[corpus]") {
   REQUIRE_FALSE(Cases().empty());
   for (const Case& c : Cases()) {
@@ -226,3 +224,5 @@ TEST_CASE("look-alikes name a case of another cause", "[corpus]") {
     CHECK(differs);
   }
 }
+
+}  // namespace corpus_test

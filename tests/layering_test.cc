@@ -15,7 +15,7 @@
 using namespace inquest;
 namespace fs = std::filesystem;
 
-namespace {
+namespace layering_test {
 
 const std::map<std::string, std::set<std::string>> kRooms = {
     {"core", {"core"}},
@@ -125,8 +125,6 @@ std::pair<std::set<std::string>, std::string> ListFor(const std::string& file) {
   return {std::move(words), fs::path(file).lexically_relative(folder).string()};
 }
 
-}  // namespace
-
 TEST_CASE("every source is in the list of its room", "[layering]") {
   const fs::path root = INQUEST_SOURCE_DIR;
   std::vector<std::string> files = Sources();
@@ -185,3 +183,5 @@ TEST_CASE("only cli reads the environment, prints and exits", "[layering]") {
     }
   }
 }
+
+}  // namespace layering_test

@@ -18,9 +18,9 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kMostAttempts = 4096;
-constexpr std::uint64_t kHeadLines = 8;  ///< of an input, by which its program is known
-constexpr std::uint64_t kShortEnd = 12;  ///< lines behind the last run in which a script sums up
-constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends and is started again
+constexpr std::uint64_t kFirstLines = 8;  ///< of an input, by which its program is known
+constexpr std::uint64_t kShortEnd = 12;   ///< lines behind the last run in which a script sums up
+constexpr std::uint64_t kShortRun = 64;   ///< lines within which no program ends and is started again
 
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
@@ -181,7 +181,7 @@ class Reader {
     const Event& read = timeline_.events[event];
     openings_.Read(read, event);
     if (!std::holds_alternative<LogMessage>(read.what)) return;
-    if (read.where.line <= kHeadLines) {
+    if (read.where.line <= kFirstLines) {
       if (over_ != Over::kNo) no_start_ = true;
       if (std::string shape = KnownBy(read); !shape.empty()) {
         if (!shapes_.insert(shape).second)
@@ -206,7 +206,7 @@ class Reader {
     }
     if (over_ == Over::kNo) {
       // Nothing that only a start prints. In attempts behind the first its own start is read here.
-      if (read.where.line > opened_at_ + kHeadLines) Forget(shape);
+      if (read.where.line > opened_at_ + kFirstLines) Forget(shape);
       first_again_.reset();
       return;
     }

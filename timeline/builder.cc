@@ -22,11 +22,6 @@ namespace {
 constexpr std::size_t kEventBytes = 48 << 20, kRecordBytes = 256 << 20;
 constexpr std::size_t kLineBytes = 24 << 20;
 
-bool IsContext(const Event& event) {
-  const auto* message = std::get_if<LogMessage>(&event.what);
-  return message != nullptr && message->hits.empty();
-}
-
 /// Inputs that are more than states of hosts with the plain lines around them.
 std::size_t CountLogs(const Timeline& timeline) {
   std::set<std::uint32_t> states, others;

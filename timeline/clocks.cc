@@ -8,6 +8,8 @@
 #include <map>
 #include <span>
 
+#include "timeline/identity.h"
+
 namespace inquest {
 namespace {
 
@@ -47,8 +49,6 @@ bool CountsFromBoot(const Event& event) {
 bool HasBoth(const Event& event) {
   return UptimeOf(event.what).has_value() && event.at && event.at->date != Timestamp::Date::kNone;
 }
-
-std::string WriterHost(const Event& event) { return event.origin.host ? event.origin.host->value : std::string(); }
 
 /// What a message says, whatever stands in front of it. Empty: too common to be told from another.
 std::string Meaning(const Event& event) {

@@ -20,8 +20,8 @@ struct Counter {
   std::optional<std::uint64_t> of;
 };
 
-/// Rows of one value: of every rank one, where all print.
-struct Rows {
+/// CountedRows of one value: of every rank one, where all print.
+struct CountedRows {
   std::uint64_t at = 0, first_line = 0, last_line = 0, count = 0;
   EventIndex last = 0;
 };
@@ -88,12 +88,12 @@ bool SpeaksOf(std::string_view text, Unit unit, std::uint64_t at) {
          std::ranges::all_of(counters, [&](const Counter& counter) { return !is_unit(counter) || counter.at == at; });
 }
 
-/// Rows of the unit at the end of the counted lines, by value, the last three values; none, if something else was
-/// counted behind them. `full`: bars that are.
-std::vector<Rows> LastRows(const Timeline& timeline, std::span<const EventIndex> counted,
-                           const std::set<EventIndex>& full, Unit unit) {
+/// CountedRows of the unit at the end of the counted lines, by value, the last three values; none, if something else
+/// was counted behind them. `full`: bars that are.
+std::vector<CountedRows> LastRows(const Timeline& timeline, std::span<const EventIndex> counted,
+                                  const std::set<EventIndex>& full, Unit unit) {
   constexpr std::size_t kValues = 3;
-  std::vector<Rows> out;  // the last value first
+  std::vector<CountedRows> out;  // the last value first
   for (auto it = counted.rbegin(); it != counted.rend(); ++it) {
     const auto at = CountOf(MessageOf(timeline.events[*it]), unit);
     if (!at) continue;
@@ -110,12 +110,12 @@ std::vector<Rows> LastRows(const Timeline& timeline, std::span<const EventIndex>
   const bool only_it = std::all_of(behind, counted.end(), [&](EventIndex event) {
     return full.contains(event) || SpeaksOf(MessageOf(timeline.events[event]), unit, out.front().at);
   });
-  return only_it ? out : std::vector<Rows>();
+  return only_it ? out : std::vector<CountedRows>();
 }
 
 /// Lines between two values that belong to the first of them: those behind it, but for the head of the next.
-std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const Rows& first, const Rows& next,
-                          Unit unit) {
+std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const CountedRows& first,
+                          const CountedRows& next, Unit unit) {
   std::uint64_t lines = next.first_line - first.last_line - 1;
   for (EventIndex i = next.last + 1; i-- > 0 && lines > 0;) {
     const Event& event = timeline.events[i];
@@ -143,10 +143,10 @@ AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span
     if (line.percent == 100) full.insert(line.event);
   for (const auto& [unit, goal] : {std::pair(Unit::kEpoch, goals.epochs), std::pair(Unit::kStep, goals.steps)}) {
     if (!goal) continue;
-    const std::vector<Rows> rows = LastRows(timeline, counted, full, unit);
+    const std::vector<CountedRows> rows = LastRows(timeline, counted, full, unit);
     if (!rows.empty()) out.counts = true;
     if (rows.size() < 3) continue;
-    const Rows &last = rows[0], &before = rows[1], &third = rows[2];
+    const CountedRows &last = rows[0], &before = rows[1], &third = rows[2];
     const std::uint64_t stride = last.at - before.at;
     if (last.at <= before.at || before.at - third.at != stride || last.count < before.count) continue;
     const bool reached =

@@ -21,8 +21,6 @@ void Improve(std::optional<Known<T>>& known, const Known<T>& other) {
   if (!known || other.basis > known->basis) known = other;
 }
 
-std::string WriterHost(const Event& event) { return event.origin.host ? event.origin.host->value : std::string(); }
-
 /// The communicator whose ranks are the job's: the largest, if nothing says that the job is larger.
 const CommunicatorRow* JobWide(const Timeline& timeline) {
   const CommunicatorRow* largest = nullptr;

@@ -13,6 +13,11 @@
 
 namespace inquest {
 
+/// Empty: it is not known.
+inline std::string WriterHost(const Event& event) {
+  return event.origin.host ? event.origin.host->value : std::string();
+}
+
 /// Processes as they are met. Two events are of one process where host and pid agree; without a host, where pid and
 /// input agree; without a pid, where the rank agrees.
 class Processes {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
+
 namespace inquest {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::string_view DigitsAt(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(std::min(at, text.size()));

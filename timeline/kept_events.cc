@@ -50,11 +50,6 @@ std::string WriterKey(const Event& event) {
                      from.pid ? std::to_string(*from.pid) : "", from.writer);
 }
 
-bool IsContext(const Event& event) {
-  const auto* message = std::get_if<LogMessage>(&event.what);
-  return message != nullptr && message->hits.empty();
-}
-
 /// By what hash the operation is known in which an event says that a rank waits.
 std::optional<std::size_t> WaitsIn(const Event& event) {
   if (const auto* work = std::get_if<WorkTimedOut>(&event.what)) return HashOfWait(work->work.seq);

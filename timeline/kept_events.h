@@ -14,6 +14,12 @@
 
 namespace inquest {
 
+/// A plain line, of which no rule knows anything.
+inline bool IsContext(const Event& event) {
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  return message != nullptr && message->hits.empty();
+}
+
 /// What of the devices is held: what can be argued from, or all that was logged of them, each line of it.
 enum class Devices : std::uint8_t { kArgued, kWhole };
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/ascii.h"
 #include "timeline/shape.h"
 
 namespace inquest {
@@ -17,8 +18,6 @@ namespace {
 constexpr std::uint64_t kRecordLines = 3;  ///< a record of several lines, in front of its traceback
 constexpr std::uint64_t kChainLines = 4;   ///< between two tracebacks of one chain
 constexpr std::size_t kRecordsThatShow = 4;
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// How a program's loggers begin their records.
 struct LoggerLine {

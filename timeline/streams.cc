@@ -9,13 +9,12 @@
 #include <string_view>
 #include <utility>
 
+#include "core/ascii.h"
+
 namespace inquest {
 namespace {
 
 enum class Stream : std::uint8_t { kOutput, kErrors };
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 struct Named {
   std::string common;  ///< the name without the word that says which stream it is

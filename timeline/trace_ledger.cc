@@ -14,7 +14,7 @@ namespace {
 using State = CallTrace::State;
 
 /// Slots of all groups: 64 MiB.
-constexpr std::size_t kMostSlots = std::size_t{1} << 22;
+constexpr std::size_t kMostTraceSlots = std::size_t{1} << 22;
 constexpr std::size_t kMostForms = std::size_t{1} << 16;
 constexpr std::size_t kMostSites = std::size_t{1} << 16;
 constexpr std::int64_t kWidestWindow = std::int64_t{1} << 20;
@@ -167,7 +167,7 @@ TraceLedger::Slot* TraceLedger::SlotAt(Group& group, std::int64_t seq) {
   std::int64_t front = group.base - seq, back = seq - group.base - size + 1;
   if (front <= 0 && back <= 0) return &group.slots[static_cast<std::size_t>(seq - group.base)];
   const std::int64_t more = std::max(front, back);
-  if (more > kWidestWindow || size + more > kWidestWindow || slots_ + static_cast<std::size_t>(more) > kMostSlots)
+  if (more > kWidestWindow || size + more > kWidestWindow || slots_ + static_cast<std::size_t>(more) > kMostTraceSlots)
     return nullptr;
   slots_ += static_cast<std::size_t>(more);
   if (front > 0) {

@@ -15,7 +15,7 @@ namespace {
 // stands in another call, that is what it really waits for. From there on the argument is the graph's: follow the
 // arrows to where there are none, or to a circle.
 
-using Key = std::tuple<bool, std::uint32_t, std::int64_t>;  ///< pairwise, group or rank, number
+using CounterKey = std::tuple<bool, std::uint32_t, std::int64_t>;  ///< pairwise, group or rank, number
 
 struct Front {
   const RecordedRank* rank = nullptr;
@@ -24,7 +24,7 @@ struct Front {
 };
 
 /// What is compared over ranks has their numbers; where those differ, the group alone.
-Key KeyOf(const Recorded& recorded, const RecordedRank& rank, const RecordedCall& call) {
+CounterKey KeyOf(const Recorded& recorded, const RecordedRank& rank, const RecordedCall& call) {
   if (call.pairwise) return {true, static_cast<std::uint32_t>(rank.rank.value), 0};
   return {false, call.group, recorded.groups[call.group].mixed ? -1 : call.seq};
 }
@@ -61,7 +61,7 @@ class Builder {
 
  private:
   void Number() {
-    std::map<Key, std::vector<Front*>> keys;
+    std::map<CounterKey, std::vector<Front*>> keys;
     for (Front& front : fronts_) keys[KeyOf(recorded_, *front.rank, *front.calls.front())].push_back(&front);
     for (const auto& [key, fronts] : keys) {
       WaitNode node;

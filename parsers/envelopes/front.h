@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/ascii.h"
 #include "core/event.h"
 
 namespace inquest {
@@ -64,12 +65,6 @@ bool PeelRoleTag(Front& front);
 /// Whether one of these stands there.
 bool StartsWithTag(std::string_view text);
 
-inline constexpr std::size_t kNowhere = std::string_view::npos;
-
-inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-inline bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
-inline bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-inline bool IsLetter(char c) { return IsUpper(c) || IsLower(c); }
 inline bool IsHostChar(char c) { return IsLetter(c) || IsDigit(c) || c == '.' || c == '_' || c == '-'; }
 
 inline std::size_t CountDigits(std::string_view text) {

@@ -12,6 +12,8 @@
 #include <immintrin.h>
 #endif
 
+#include "core/ascii.h"
+
 namespace inquest {
 
 // A message has a head, which ends in front of ` comm ` and is the same on all ranks but for the buffers, and a tail,
@@ -84,8 +86,6 @@ inline bool ReadInt(const char*& p, std::int32_t& value) {
 inline bool IsHostByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
-
-inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 inline bool IsName(const char* text, std::size_t size) {
   return std::all_of(text, text + size, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });

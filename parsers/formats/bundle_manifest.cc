@@ -42,14 +42,14 @@ class BundleManifestParser final : public Parser {
   }
 };
 
-constexpr std::string_view kMarks[] = {"\"inquest-bundle-"};
+constexpr std::string_view kBundleManifestMarks[] = {"\"inquest-bundle-"};
 
 }  // namespace
 
 extern const Format kBundleManifest{.name = "bundle-manifest",
                                     .framing = Framing::kDocument,
                                     .component = Component::kAny,
-                                    .marks = kMarks,
+                                    .marks = kBundleManifestMarks,
                                     .make = &Make<BundleManifestParser>};
 
 }  // namespace inquest

@@ -15,7 +15,7 @@ namespace inquest {
 namespace {
 
 // The first few open messages that carry an event. A line with another is ours too; what it means is for rules to say.
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kC10dErrorsMarks[] = {
     "Detected mismatch between collectives",
     "monitoredBarrier",
     "store based barrier",
@@ -51,13 +51,13 @@ constexpr std::string_view kMarks[] = {
     "Successfully processed ranks: ",
     "waitForInput: ",
 };
-constexpr std::span kClaimed = std::span(kMarks).subspan(6);
+constexpr std::span kStoreWarnings = std::span(kC10dErrorsMarks).subspan(6);
 
 /// An abort prints them by the thousand.
 constexpr std::string_view kSilent[] = {"frame #", "Exception raised from "};
 
 /// What a message that is read holds, and what makes a line ours.
-const WordSet& Words() {
+const WordSet& C10dWords() {
   static const WordSet kWords = [] {
     std::vector<std::string_view> words = {"Detected mismatch between collectives on ranks",
                                            "monitoredBarrier",
@@ -67,7 +67,7 @@ const WordSet& Words() {
                                            "Timed out waiting ",
                                            "Error: Socket Timeout",
                                            "as device"};
-    words.insert(words.end(), kClaimed.begin(), kClaimed.end());
+    words.insert(words.end(), kStoreWarnings.begin(), kStoreWarnings.end());
     return WordSet(words);
   }();
   return kWords;
@@ -168,14 +168,14 @@ std::optional<GuessedDevice> ReadGuess(std::string_view text) {
   return GuessedDevice{RankOf<GroupRank>(*match, 1), static_cast<int>(*match->number(2))};
 }
 
-std::vector<What> Read(std::string_view text, std::uint64_t words) {
-  static const std::uint64_t kMismatchWords = Words().Of({"Detected mismatch between collectives on ranks"}),
-                             kBarrierWords = Words().Of({"monitoredBarrier"}),
-                             kStoreWords = Words().Of({"store based barrier", "ompleted store-based barrier"}),
-                             kIdWords = Words().Of({"is setting up NCCL communicator and retr"}),
-                             kWaitWords = Words().Of({"Timed out waiting ", "Error: Socket Timeout",
-                                                      "wait timeout after ", "waitForInput: "}),
-                             kGuessWords = Words().Of({"as device"});
+std::vector<What> ReadC10d(std::string_view text, std::uint64_t words) {
+  static const std::uint64_t kMismatchWords = C10dWords().Of({"Detected mismatch between collectives on ranks"}),
+                             kBarrierWords = C10dWords().Of({"monitoredBarrier"}),
+                             kStoreWords = C10dWords().Of({"store based barrier", "ompleted store-based barrier"}),
+                             kIdWords = C10dWords().Of({"is setting up NCCL communicator and retr"}),
+                             kWaitWords = C10dWords().Of({"Timed out waiting ", "Error: Socket Timeout",
+                                                          "wait timeout after ", "waitForInput: "}),
+                             kGuessWords = C10dWords().Of({"as device"});
   std::vector<What> found;
   const auto add = [&](auto what) {
     if (what) found.emplace_back(*std::move(what));
@@ -191,10 +191,10 @@ std::vector<What> Read(std::string_view text, std::uint64_t words) {
 
 class C10dErrorsParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
-    static const std::uint64_t kClaimedWords = Words().Of(kClaimed);
+    static const std::uint64_t kClaimedWords = C10dWords().Of(kStoreWarnings);
     if (ReadExceptionLine(record.text)) return false;
-    const std::uint64_t words = Words().In(record.text);
-    std::vector<What> found = Read(record.text, words);
+    const std::uint64_t words = C10dWords().In(record.text);
+    std::vector<What> found = ReadC10d(record.text, words);
     for (What& what : found) out.Add(C10EventFrom(record, std::move(what)));
     return !found.empty() || (words & kClaimedWords) != 0;
   }
@@ -202,12 +202,12 @@ class C10dErrorsParser final : public Parser {
 
 }  // namespace
 
-std::vector<What> ReadC10dMessage(std::string_view text) { return Read(text, Words().In(text)); }
+std::vector<What> ReadC10dMessage(std::string_view text) { return ReadC10d(text, C10dWords().In(text)); }
 
 extern const Format kC10dErrors{.name = "pytorch-c10d",
                                 .framing = Framing::kLines,
                                 .component = Component::kC10,
-                                .marks = kMarks,
+                                .marks = kC10dErrorsMarks,
                                 .silent = kSilent,
                                 .make = &Make<C10dErrorsParser>};
 

@@ -107,7 +107,7 @@ class CrashParser final : public Parser {
   }
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kCrashMarks[] = {
     "Hangup",
     "Illegal instruction",
     "Trace/breakpoint trap",
@@ -145,7 +145,7 @@ constexpr std::string_view kMarks[] = {
 extern const Format kCrash{.name = "crash",
                            .framing = Framing::kLines,
                            .component = Component::kAny,
-                           .marks = kMarks,
+                           .marks = kCrashMarks,
                            .make = &Make<CrashParser>};
 
 }  // namespace inquest

@@ -25,25 +25,25 @@ namespace {
 using std::string_view;
 
 /// As printed; what was not is empty.
-struct Frame {
+struct NativeFrame {
   string_view library, function, file, host;
   std::optional<std::int64_t> pid, number;
 };
 
 /// `/usr/lib/libnccl.so.2(ncclProxyService+0x2b) [0x7f]`, and less.
-std::optional<Frame> ReadBody(string_view body) {
+std::optional<NativeFrame> ReadBody(string_view body) {
   static const Pattern kBody(R"(^([^\s()\[\]]*)(?:\(([^()+\s]*)(?:\+0x[0-9a-f]+)?\))? ?\[(?:0x)?[0-9a-f]+\]\s*$)");
   const auto match = kBody.Search(body);
   if (!match) return std::nullopt;
-  return Frame{match->text(1), match->text(2), "", "", {}, {}};
+  return NativeFrame{match->text(1), match->text(2), "", "", {}, {}};
 }
 
-std::optional<Frame> Numbered(std::optional<Frame> frame, std::optional<std::int64_t> number) {
+std::optional<NativeFrame> Numbered(std::optional<NativeFrame> frame, std::optional<std::int64_t> number) {
   if (frame) frame->number = number;
   return frame;
 }
 
-std::optional<Frame> ReadOpenMpi(string_view text) {
+std::optional<NativeFrame> ReadOpenMpi(string_view text) {
   static const Pattern kFrame(R"(^(?:\[([^\s:\]]+):(\d+)\] )?\[ ?(\d+)\] (\S*(?:\([^()]*\))?\[0x[0-9a-f]+\])\s*$)");
   const auto match = kFrame.Search(text);
   auto frame = match ? Numbered(ReadBody(match->text(4)), match->number(3)) : std::nullopt;
@@ -53,58 +53,58 @@ std::optional<Frame> ReadOpenMpi(string_view text) {
   return frame;
 }
 
-std::optional<Frame> ReadUcx(string_view text) {
+std::optional<NativeFrame> ReadUcx(string_view text) {
   static const Pattern kResolved(R"(^ *(\d+) 0x[0-9a-f]+ ([^\s()]+)\(\) +(\S+?)(?::\d+)?\s*$)");
   static const Pattern kPlain(R"(^ *(\d+)  ?(/\S+ \[0x[0-9a-f]+\])\s*$)");
   if (const auto match = kResolved.Search(text))
-    return Frame{"", match->text(2),  match->text(3) == "???" ? string_view() : match->text(3), "",
-                 {}, match->number(1)};
+    return NativeFrame{"", match->text(2),  match->text(3) == "???" ? string_view() : match->text(3), "",
+                       {}, match->number(1)};
   const auto match = kPlain.Search(text);
   return match ? Numbered(ReadBody(match->text(2)), match->number(1)) : std::nullopt;
 }
 
-std::optional<Frame> ReadGlog(string_view text) {
+std::optional<NativeFrame> ReadGlog(string_view text) {
   static const Pattern kFrame(R"(^(PC: |\s*)@ +0x[0-9a-f]+ +(?:\d+ +)?(?:\(unknown\) *)?(\S[^()]*)?)");
   const auto match = kFrame.Search(text);
   if (!match) return std::nullopt;
-  Frame frame;
+  NativeFrame frame;
   if (match->text(1) == "PC: ") frame.number = 0;
   frame.function = match->text(2);
   return frame;
 }
 
-std::optional<Frame> ReadMxnet(string_view text) {
+std::optional<NativeFrame> ReadMxnet(string_view text) {
   static const Pattern kFrame(R"(^\s*\[bt\] \((\d+)\) (.*)$)");
   const auto match = kFrame.Search(text);
   return match ? Numbered(ReadBody(match->text(2)), match->number(1)) : std::nullopt;
 }
 
-std::optional<Frame> ReadTvm(string_view text) {
+std::optional<NativeFrame> ReadTvm(string_view text) {
   static const Pattern kFrame(R"re(^  File "([^"]*)", line \d+, in (\S[^()]*))re");
   const auto match = kFrame.Search(text);
   if (!match) return std::nullopt;
-  return Frame{"", match->text(2), match->text(1) == "<unknown>" ? string_view() : match->text(1), "", {}, {}};
+  return NativeFrame{"", match->text(2), match->text(1) == "<unknown>" ? string_view() : match->text(1), "", {}, {}};
 }
 
-std::optional<Frame> ReadPython(string_view text) {
+std::optional<NativeFrame> ReadPython(string_view text) {
   static const Pattern kFrame(R"re(^  Binary file "([^"]+)"(?:, at ([^+\s]*)\+0x[0-9a-f]+)? \[0x[0-9a-f]+\]\s*$)re");
   const auto match = kFrame.Search(text);
   if (!match) return std::nullopt;
-  return Frame{match->text(1), match->text(2), "", "", {}, {}};
+  return NativeFrame{match->text(1), match->text(2), "", "", {}, {}};
 }
 
-std::optional<Frame> ReadGdb(string_view text) {
+std::optional<NativeFrame> ReadGdb(string_view text) {
   static const Pattern kFrame(R"(^#(\d+)\s+(?:0x[0-9a-f]+ in )?([^\s(]+) \(.*?\)(?: from (\S+)| at ([^\s:]+))?)");
   const auto match = kFrame.Search(text);
   if (!match) return std::nullopt;
   const string_view function = match->text(2) == "??" ? string_view() : match->text(2);
-  return Frame{match->text(3), function, match->text(4), "", {}, match->number(1)};
+  return NativeFrame{match->text(3), function, match->text(4), "", {}, match->number(1)};
 }
 
 /// Who prints a stack, what stands in front of it, and how a frame of it reads.
 struct Printer {
   string_view head;  ///< empty: its first frame is its own mark
-  std::optional<Frame> (*read)(string_view);
+  std::optional<NativeFrame> (*read)(string_view);
   std::optional<int> signal = {};  ///< that the head tells of
 };
 constexpr Printer kPrinters[] = {
@@ -122,7 +122,7 @@ string_view NameOf(string_view path) { return path.substr(path.rfind('/') + 1); 
 
 /// The handler that prints, what it prints with, and the C library's way from the fault to it. Copying and comparing
 /// memory belong to whoever asked for it.
-bool OfHandler(const Frame& frame) {
+bool OfHandler(const NativeFrame& frame) {
   static const Pattern kLibrary(
       R"(^(?:libc|libpthread|ld-linux\S*|ld|linux-vdso|libgcc_s|libstdc\+\+|libucs|libSegFault|libtvm_ffi)[-.][\w.-]*so[\w.-]*$)");
   static const Pattern kFunction(
@@ -156,7 +156,7 @@ class CrashStackParser final : public Parser {
     return false;
   }
 
-  void Take(const Frame& frame, const Record& record, EventSink& out) {
+  void Take(const NativeFrame& frame, const Record& record, EventSink& out) {
     if (frame.number == 0) told_.erase(frame.pid);
     if (OfHandler(frame) || told_.size() == kMostAtOnce || !told_.insert(frame.pid).second) return;
     Event event = EventFrom(record, CrashFrame{std::string(frame.function.substr(0, kMostText)),
@@ -173,7 +173,7 @@ class CrashStackParser final : public Parser {
   std::set<std::optional<std::int64_t>> told_;  ///< processes of whose stack the frame that tells was seen
 };
 
-constexpr string_view kMarks[] = {
+constexpr string_view kCrashStackMarks[] = {
     "[ 0] ",
     "==== backtrace (tid:",
     "    @     0x",
@@ -190,7 +190,7 @@ constexpr string_view kMarks[] = {
 extern const Format kCrashStack{.name = "crash-stack",
                                 .framing = Framing::kLines,
                                 .component = Component::kAny,
-                                .marks = kMarks,
+                                .marks = kCrashStackMarks,
                                 .follow = 64,
                                 .make = &Make<CrashStackParser>};
 

@@ -20,7 +20,7 @@
 namespace inquest {
 namespace {
 
-constexpr int kMostGpus = 4096;
+constexpr int kMostDiagGpus = 4096;
 constexpr std::size_t kMostHeld = 64;
 
 std::string Trimmed(std::string_view text) {
@@ -31,16 +31,16 @@ std::string Trimmed(std::string_view text) {
 
 // ---- the table -------------------------------------------------------------------------------------------------
 
-struct Row {
+struct DiagRow {
   std::string name, result;
 };
-std::optional<Row> ReadRow(std::string_view text) {
+std::optional<DiagRow> ReadRow(std::string_view text) {
   static const Pattern kRow(R"(^\| (.{25}) \| (.{46,}?) ?\|$)");
   const auto match = kRow.Search(text);
   if (!match) return std::nullopt;
   std::string result(match->text(2));  // a piece of a text may begin with the space between two words
   while (result.ends_with(' ')) result.pop_back();
-  return Row{Trimmed(match->text(1)), std::move(result)};
+  return DiagRow{Trimmed(match->text(1)), std::move(result)};
 }
 
 bool IsRule(std::string_view text) {
@@ -84,7 +84,7 @@ class DcgmTableParser final : public Parser {
     return kGpu.Matches(result);
   }
 
-  void Begin(const Record& record, const Row& row, EventSink& out) {
+  void Begin(const Record& record, const DiagRow& row, EventSink& out) {
     Flush(out);
     in_warning_ = false;
     test_ = row.name;
@@ -99,7 +99,7 @@ class DcgmTableParser final : public Parser {
     GpuDiag diag{.failed = match->text(1) == "Fail", .test = test_, .gpu = {}, .detail = {}};
     if (!match->has(3)) return held_.push_back(EventFrom(record, std::move(diag)));
     for (const int gpu : ReadNumbers<int>(match->text(3))) {
-      if (gpu < 0 || gpu > kMostGpus || held_.size() > kMostHeld) continue;
+      if (gpu < 0 || gpu > kMostDiagGpus || held_.size() > kMostHeld) continue;
       diag.gpu = gpu;
       held_.push_back(EventFrom(record, diag));
     }
@@ -120,7 +120,7 @@ class DcgmTableParser final : public Parser {
   }
 
   /// Says why the test above it failed, or why the diagnostic came to no test.
-  void AddError(const Record& record, const Row& row) {
+  void AddError(const Record& record, const DiagRow& row) {
     static const Pattern kGpu(R"(^GPU (\d{1,4}) )");
     if (held_.empty()) {
       const auto gpu = kGpu.Search(row.result);
@@ -131,10 +131,10 @@ class DcgmTableParser final : public Parser {
                                     .detail = {}}));
     }
     warned_.reset();
-    AddWarning(Row{"", row.result});
+    AddWarning(DiagRow{"", row.result});
   }
 
-  void AddWarning(const Row& row) {
+  void AddWarning(const DiagRow& row) {
     static const Pattern kGpu(R"(^Warning: GPU(\d{1,4})$)");
     in_warning_ = true;
     if (!row.name.empty()) {
@@ -172,12 +172,12 @@ std::vector<int> GpusOf(const Json& result) {
   std::int64_t number = 0;
   if (result["entity_id"].get(number) == simdjson::SUCCESS) {
     const std::string_view group = TextOf(result, "entity_group");
-    return (group.empty() || group == "GPU") && number >= 0 && number < kMostGpus
+    return (group.empty() || group == "GPU") && number >= 0 && number < kMostDiagGpus
                ? std::vector<int>{static_cast<int>(number)}
                : std::vector<int>();
   }
   for (const char* key : {"gpu_id", "gpu_ids"}) {
-    if (result[key].get(number) == simdjson::SUCCESS && number >= 0 && number < kMostGpus)
+    if (result[key].get(number) == simdjson::SUCCESS && number >= 0 && number < kMostDiagGpus)
       return {static_cast<int>(number)};
     if (const std::string_view list = TextOf(result, key); !list.empty()) return ReadNumbers<int>(list);
   }
@@ -241,7 +241,7 @@ class DcgmJsonParser final : public Parser {
 
 constexpr std::string_view kTableMarks[] = {"|-----  Metadata  ---", "|-----  Deployment  ---", "+-----  Hardware  ---",
                                             "+-----  Integration  ---", "+-----  Stress  ---"};
-constexpr std::string_view kJsonMarks[] = {"\"test_categories\""};
+constexpr std::string_view kDcgmJsonMarks[] = {"\"test_categories\""};
 
 }  // namespace
 
@@ -254,7 +254,7 @@ extern const Format kDcgmTable{.name = "dcgm-diag",
 extern const Format kDcgmJson{.name = "dcgm-diag-json",
                               .framing = Framing::kDocument,
                               .component = Component::kSmi,
-                              .marks = kJsonMarks,
+                              .marks = kDcgmJsonMarks,
                               .make = &Make<DcgmJsonParser>};
 
 }  // namespace inquest

@@ -21,7 +21,7 @@ namespace {
 
 using Json = simdjson::dom::element;
 
-std::optional<std::string_view> TextAt(const Json& json, const char* key) {
+std::optional<std::string_view> TextIn(const Json& json, const char* key) {
   std::string_view text;
   if (json[key].get(text) != simdjson::SUCCESS) return std::nullopt;
   return text;
@@ -30,7 +30,7 @@ std::optional<std::string_view> TextAt(const Json& json, const char* key) {
 // A string of epoch seconds, or a number in files of other writers.
 std::optional<Timestamp> TimeAt(const Json& json) {
   std::int64_t seconds = 0;
-  if (const auto text = TextAt(json, "timestamp")) {
+  if (const auto text = TextIn(json, "timestamp")) {
     if (std::from_chars(text->data(), text->data() + text->size(), seconds).ec != std::errc()) return std::nullopt;
   } else if (json["timestamp"].get(seconds) != simdjson::SUCCESS) {
     return std::nullopt;
@@ -69,7 +69,7 @@ std::vector<ExceptionRaised> ReadExceptions(const Json& message, std::string_vie
   std::vector<ExceptionRaised> raised;
   Json info;
   if (message["extraInfo"].get(info) == simdjson::SUCCESS) {
-    if (const auto stack = TextAt(info, "py_callstack")) raised = ReadCallStack(*stack, where);
+    if (const auto stack = TextIn(info, "py_callstack")) raised = ReadCallStack(*stack, where);
   }
   if (!raised.empty()) return raised;
   const std::string_view first = text.substr(0, text.find('\n'));
@@ -96,7 +96,7 @@ class ElasticErrorFileParser final : public Parser {
     // The message is an object, or a plain string where the parent wrote the file itself.
     const bool plain = message.is_string();
     const Json& holder = plain ? root : message;
-    const auto text = TextAt(holder, "message");
+    const auto text = TextIn(holder, "message");
     if (!text || !IsOurs(holder)) return false;
     AddEvents(record, holder, *text, out);
     return true;
@@ -123,14 +123,14 @@ class ElasticErrorFileParser final : public Parser {
   }
 };
 
-constexpr std::string_view kMarks[] = {"\"py_callstack\"", "\"errorCode\""};
+constexpr std::string_view kElasticErrorFileMarks[] = {"\"py_callstack\"", "\"errorCode\""};
 
 }  // namespace
 
 extern const Format kElasticErrorFile{.name = "torchelastic-error-file",
                                       .framing = Framing::kDocument,
                                       .component = Component::kElastic,
-                                      .marks = kMarks,
+                                      .marks = kElasticErrorFileMarks,
                                       .make = &Make<ElasticErrorFileParser>};
 
 }  // namespace inquest

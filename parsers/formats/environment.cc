@@ -30,7 +30,7 @@ string_view Unquoted(string_view value) {
   return quoted ? value.substr(1, value.size() - 2) : value;
 }
 
-string_view NextWord(string_view& text) {
+string_view NextSetting(string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   const string_view word = text.substr(0, text.find_first_of(" \t"));
   text.remove_prefix(word.size());
@@ -44,7 +44,7 @@ class EnvironmentParser final : public Parser {
     static constexpr string_view kBefore[] = {"+", "++", "+++", "export", "declare", "-x", "env", "setenv"};
     string_view rest = record.text.substr(0, 4096);
     bool ours = false;
-    for (string_view word = NextWord(rest); !word.empty(); word = NextWord(rest)) {
+    for (string_view word = NextSetting(rest); !word.empty(); word = NextSetting(rest)) {
       if (!ours && std::find(std::begin(kBefore), std::end(kBefore), word) != std::end(kBefore)) continue;
       const std::size_t equals = word.find('=');
       const string_view name = word.substr(0, equals);
@@ -63,55 +63,55 @@ class EnvironmentParser final : public Parser {
   HostStates states_;
 };
 
-constexpr string_view kMarks[] = {"NCCL_SOCKET_IFNAME=",
-                                  "NCCL_SOCKET_FAMILY=",
-                                  "NCCL_OOB_NET_IFNAME=",
-                                  "NCCL_IB_HCA=",
-                                  "NCCL_IB_DISABLE=",
-                                  "NCCL_IB_GID_INDEX=",
-                                  "NCCL_IB_ROCE_VERSION_NUM=",
-                                  "NCCL_P2P_DISABLE=",
-                                  "NCCL_P2P_LEVEL=",
-                                  "NCCL_SHM_DISABLE=",
-                                  "NCCL_NET=",
-                                  "NCCL_NET_PLUGIN=",
-                                  "NCCL_NET_GDR_LEVEL=",
-                                  "NCCL_CROSS_NIC=",
-                                  "NCCL_ALGO=",
-                                  "NCCL_PROTO=",
-                                  "NCCL_BUFFSIZE=",
-                                  "NCCL_NTHREADS=",
-                                  "NCCL_MIN_NCHANNELS=",
-                                  "NCCL_MAX_NCHANNELS=",
-                                  "NCCL_MIN_CTAS=",
-                                  "NCCL_MAX_CTAS=",
-                                  "NCCL_NVLS_ENABLE=",
-                                  "NCCL_COLLNET_ENABLE=",
-                                  "NCCL_CUMEM_ENABLE=",
-                                  "NCCL_COMM_ID=",
-                                  "NCCL_HOSTID=",
-                                  "NCCL_TOPO_FILE=",
-                                  "NCCL_GRAPH_FILE=",
-                                  "NCCL_LL_THRESHOLD=",
-                                  "NCCL_P2P_NET_CHUNKSIZE=",
-                                  "NCCL_IB_PKEY=",
-                                  "MASTER_ADDR=",
-                                  "MASTER_PORT=",
-                                  "WORLD_SIZE=",
-                                  "CUDA_VISIBLE_DEVICES=",
-                                  "GLOO_SOCKET_IFNAME=",
-                                  "$ env",
-                                  "# env",
-                                  "$ printenv",
-                                  "# printenv",
-                                  "/etc/nccl.conf"};
+constexpr string_view kEnvironmentMarks[] = {"NCCL_SOCKET_IFNAME=",
+                                             "NCCL_SOCKET_FAMILY=",
+                                             "NCCL_OOB_NET_IFNAME=",
+                                             "NCCL_IB_HCA=",
+                                             "NCCL_IB_DISABLE=",
+                                             "NCCL_IB_GID_INDEX=",
+                                             "NCCL_IB_ROCE_VERSION_NUM=",
+                                             "NCCL_P2P_DISABLE=",
+                                             "NCCL_P2P_LEVEL=",
+                                             "NCCL_SHM_DISABLE=",
+                                             "NCCL_NET=",
+                                             "NCCL_NET_PLUGIN=",
+                                             "NCCL_NET_GDR_LEVEL=",
+                                             "NCCL_CROSS_NIC=",
+                                             "NCCL_ALGO=",
+                                             "NCCL_PROTO=",
+                                             "NCCL_BUFFSIZE=",
+                                             "NCCL_NTHREADS=",
+                                             "NCCL_MIN_NCHANNELS=",
+                                             "NCCL_MAX_NCHANNELS=",
+                                             "NCCL_MIN_CTAS=",
+                                             "NCCL_MAX_CTAS=",
+                                             "NCCL_NVLS_ENABLE=",
+                                             "NCCL_COLLNET_ENABLE=",
+                                             "NCCL_CUMEM_ENABLE=",
+                                             "NCCL_COMM_ID=",
+                                             "NCCL_HOSTID=",
+                                             "NCCL_TOPO_FILE=",
+                                             "NCCL_GRAPH_FILE=",
+                                             "NCCL_LL_THRESHOLD=",
+                                             "NCCL_P2P_NET_CHUNKSIZE=",
+                                             "NCCL_IB_PKEY=",
+                                             "MASTER_ADDR=",
+                                             "MASTER_PORT=",
+                                             "WORLD_SIZE=",
+                                             "CUDA_VISIBLE_DEVICES=",
+                                             "GLOO_SOCKET_IFNAME=",
+                                             "$ env",
+                                             "# env",
+                                             "$ printenv",
+                                             "# printenv",
+                                             "/etc/nccl.conf"};
 
 }  // namespace
 
 extern const Format kEnvironment{.name = "environment",
                                  .framing = Framing::kLines,
                                  .component = Component::kAny,
-                                 .marks = kMarks,
+                                 .marks = kEnvironmentMarks,
                                  .make = &Make<EnvironmentParser>};
 
 }  // namespace inquest

@@ -59,14 +59,14 @@ class FabricManagerParser final : public Parser {
   }
 };
 
-constexpr std::string_view kMarks[] = {"] [tid "};
+constexpr std::string_view kFabricManagerMarks[] = {"] [tid "};
 
 }  // namespace
 
 extern const Format kFabricManager{.name = "fabric-manager",
                                    .framing = Framing::kLines,
                                    .component = Component::kKernel,
-                                   .marks = kMarks,
+                                   .marks = kFabricManagerMarks,
                                    .make = &Make<FabricManagerParser>};
 
 }  // namespace inquest

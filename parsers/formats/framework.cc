@@ -186,7 +186,7 @@ class FrameworkParser final : public Parser {
   std::optional<std::int64_t> min_nodes_, max_nodes_;
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kFrameworkMarks[] = {
     "Process rank: ",
     "| distributed init (rank ",
     "CUDA_VISIBLE_DEVICES: [",
@@ -217,7 +217,7 @@ constexpr std::string_view kMarks[] = {
 extern const Format kFramework{.name = "framework",
                                .framing = Framing::kLines,
                                .component = Component::kAny,
-                               .marks = kMarks,
+                               .marks = kFrameworkMarks,
                                .make = &Make<FrameworkParser>};
 
 }  // namespace inquest

@@ -150,7 +150,7 @@ class InterfacesParser final : public Parser {
   std::optional<double> speed_;
 };
 
-constexpr string_view kMarks[] = {
+constexpr string_view kInterfacesMarks[] = {
     "> mtu ",      ">  mtu ",         ",LOWER_UP>",  "<NO-CARRIER,", " scope global", " scope link",
     " scope host", "  netmask ",      "Link encap:", "inet addr:",   "  MTU:",        "Settings for ",
     "0Mb/s",       "Link detected: ", "$ ip a",      "# ip a",       "$ ip link",     "# ip link",
@@ -161,7 +161,7 @@ constexpr string_view kMarks[] = {
 extern const Format kInterfaces{.name = "interfaces",
                                 .framing = Framing::kLines,
                                 .component = Component::kAny,
-                                .marks = kMarks,
+                                .marks = kInterfacesMarks,
                                 .make = &Make<InterfacesParser>};
 
 }  // namespace inquest

@@ -9,13 +9,13 @@
 namespace inquest {
 namespace {
 
-std::string_view TextAt(const simdjson::dom::element& entry, const char* key) {
+std::string_view FieldOf(const simdjson::dom::element& entry, const char* key) {
   std::string_view text;
   return entry[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
 std::optional<std::int64_t> NumberAt(const simdjson::dom::element& entry, const char* key) {
-  const std::string_view text = TextAt(entry, key);
+  const std::string_view text = FieldOf(entry, key);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -52,17 +52,17 @@ std::optional<JournalLine> ReadJournalLine(std::string_view line) {
   const auto message = MessageOf(entry);
   if (!message) return std::nullopt;
   JournalLine out;
-  out.host = TextAt(entry, "_HOSTNAME");
+  out.host = FieldOf(entry, "_HOSTNAME");
   if (const auto micros = NumberAt(entry, "__REALTIME_TIMESTAMP"); micros && *micros > 0 && *micros < kLatest)
     out.at = Timestamp{.at = std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::microseconds(*micros)),
                        .zone_known = true,
                        .resolution = std::chrono::microseconds(1)};
   // The kernel's own stamp, since boot. journald reads late while a host hangs, and by how much its two clocks tell.
   const auto stamped = NumberAt(entry, "_SOURCE_MONOTONIC_TIMESTAMP"), read = NumberAt(entry, "__MONOTONIC_TIMESTAMP");
-  const bool from_kernel = TextAt(entry, "_TRANSPORT") == "kernel" && stamped && *stamped >= 0 && *stamped < kLatest;
+  const bool from_kernel = FieldOf(entry, "_TRANSPORT") == "kernel" && stamped && *stamped >= 0 && *stamped < kLatest;
   if (from_kernel && out.at && read && *read >= *stamped && *read - *stamped < kLongestDelay)
     out.at->at -= std::chrono::microseconds(*read - *stamped);
-  const std::string_view tag = TextAt(entry, "SYSLOG_IDENTIFIER");
+  const std::string_view tag = FieldOf(entry, "SYSLOG_IDENTIFIER");
   const auto pid = NumberAt(entry, "_PID");
   if (tag.starts_with("python") || tag.starts_with("torchrun")) {
     out.pid = pid;

@@ -16,7 +16,7 @@ namespace {
 
 using Severity = PcieError::Severity;
 
-std::optional<Severity> SeverityOf(std::string_view word) {
+std::optional<Severity> CperSeverity(std::string_view word) {
   if (word == "fatal") return Severity::kFatal;
   if (word == "recoverable") return Severity::kNonFatal;
   if (word == "corrected" || word == "info") return Severity::kCorrected;
@@ -48,7 +48,7 @@ bool CperReader::Consume(const Record& record, const KernelHead& head, EventSink
   }
   if (const auto severity = kSeverity.Search(text)) {
     Finish(out);
-    severity_ = SeverityOf(severity->text(1));
+    severity_ = CperSeverity(severity->text(1));
     of_pcie_ = false;
   } else if (text.starts_with("section_type: ")) {
     Finish(out);

@@ -7,13 +7,12 @@
 // Clock:   the head's.        Not read: TLP headers, status and mask, mlx5's health registers, machine check banks.
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/pattern.h"
 #include "parsers/formats/kernel.h"
 
 namespace inquest {
 namespace {
-
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 /// `Uncorrected (Fatal)`, `Correctable`, ...
 PcieError::Severity SeverityOf(std::string_view words) {

@@ -9,6 +9,7 @@
 //            short-unix "msg": "   MESSAGE=   /var/log/syslog:   >                         JSON, export, grep, mail
 // Clock:   since boot in the bracket; local time or UTC where a date is printed.
 // Not read: dmesg's relative times (`[Apr 5 06:07]`), which have no second.
+#include "core/ascii.h"
 #include "parsers/formats/kernel.h"
 
 #include <fmt/format.h>
@@ -32,8 +33,6 @@ std::optional<microseconds> Uptime(std::optional<std::int64_t> seconds, std::str
   for (std::size_t i = 0; i < 6; ++i) micros = micros * 10 + (i < fraction.size() ? fraction[i] - '0' : 0);
   return microseconds(*seconds * 1'000'000 + micros);
 }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 /// How many digits stand at `at`.
 std::size_t DigitsAt(std::string_view text, std::size_t at) {

@@ -12,14 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/pattern.h"
 #include "parsers/formats.h"
 #include "parsers/formats/kernel.h"
 
 namespace inquest {
 namespace {
-
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 /// Without what a JSON line has behind the message, and blanks.
 std::string Detail(std::string_view text) {
@@ -240,8 +239,8 @@ class KernelLogParser final : public Parser {
     };
     if (const auto named = kNamed.Search(head.message)) {
       named_ = {.index = {}, .bus_id = KernelBusId(named->text(1)), .uuid = std::string(named->text(2))};
-      constexpr std::size_t kMostGpus = 256;
-      if (uuids_.size() < kMostGpus) uuids_[named_.bus_id] = named_.uuid;
+      constexpr std::size_t kMostUuids = 256;
+      if (uuids_.size() < kMostUuids) uuids_[named_.bus_id] = named_.uuid;
       describe(named_, "uuid", named_.uuid);
       return AddDetail("nvidia", record, head, out);
     }
@@ -306,7 +305,7 @@ class KernelLogParser final : public Parser {
   std::optional<Wrapped> wrapped_;
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kKernelLogMarks[] = {
     "NVRM: ",
     "NVRM nv",
     "Xid (PCI:",
@@ -438,7 +437,7 @@ constexpr std::string_view kMarks[] = {
 extern const Format kKernelLog{.name = "kernel-log",
                                .framing = Framing::kLines,
                                .component = Component::kKernel,
-                               .marks = kMarks,
+                               .marks = kKernelLogMarks,
                                .follow = 1,
                                .make = &Make<KernelLogParser>};
 

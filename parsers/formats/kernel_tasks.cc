@@ -11,15 +11,12 @@
 #include <array>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/pattern.h"
 #include "parsers/formats/kernel.h"
 
 namespace inquest {
-namespace {
-
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-}  // namespace
+namespace {}  // namespace
 
 bool OomReader::Add(const Record& record, const KernelHead& head, KernelKill kill, EventSink& out) {
   kill.uptime = head.uptime;

@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/pattern.h"
 #include "parsers/formats.h"
 #include "parsers/formats/exit_status.h"
@@ -24,8 +25,6 @@
 
 namespace inquest {
 namespace {
-
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 constexpr int kMostTasks = 4096;
 
@@ -374,7 +373,7 @@ std::optional<Event> ReadSentence(const Record& record) {
 }
 
 // Lines of a launcher's that say nothing about one process.
-constexpr std::string_view kClaimed[] = {
+constexpr std::string_view kLaunchersOwn[] = {
     "Primary job  terminated normally",
     "BAD TERMINATION OF ONE OF YOUR APPLICATION",
     "with errorcode ",
@@ -397,7 +396,7 @@ class LaunchersParser final : public Parser {
     if (ConsumeOthers(record, out)) return true;
     if (ConsumePrteBlock(record, out) || ConsumeOpenMpiBlock(record, out) || ConsumeHydraBlock(record, out))
       return true;
-    return std::any_of(std::begin(kClaimed), std::end(kClaimed),
+    return std::any_of(std::begin(kLaunchersOwn), std::end(kLaunchersOwn),
                        [&](std::string_view words) { return Contains(record.text, words); });
   }
 
@@ -522,7 +521,7 @@ class LaunchersParser final : public Parser {
   ProcessExit hydra_;               // whom the last frame of Hydra's was about
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kLaunchersMarks[] = {
     "rocess completed with exit code ",
     "ERROR: Job failed: ",
     "returned a non-zero code: ",
@@ -595,7 +594,7 @@ constexpr std::string_view kMarks[] = {
 extern const Format kLaunchers{.name = "launcher",
                                .framing = Framing::kLines,
                                .component = Component::kAny,
-                               .marks = kMarks,
+                               .marks = kLaunchersMarks,
                                .follow = 1,
                                .make = &Make<LaunchersParser>};
 

@@ -67,26 +67,26 @@ class LspciParser final : public Parser {
   std::optional<Link> capable_;
 };
 
-constexpr std::string_view kMarks[] = {"ACSCtl:",
-                                       "LnkCap:",
-                                       "LnkSta:",
-                                       " PCI bridge: ",
-                                       " PCI bridge [",
-                                       "3D controller",
-                                       "VGA compatible controller",
-                                       "Infiniband controller",
-                                       "Ethernet controller",
-                                       "Network controller",
-                                       "$ lspci",
-                                       "# lspci",
-                                       "$ sudo lspci"};
+constexpr std::string_view kLspciMarks[] = {"ACSCtl:",
+                                            "LnkCap:",
+                                            "LnkSta:",
+                                            " PCI bridge: ",
+                                            " PCI bridge [",
+                                            "3D controller",
+                                            "VGA compatible controller",
+                                            "Infiniband controller",
+                                            "Ethernet controller",
+                                            "Network controller",
+                                            "$ lspci",
+                                            "# lspci",
+                                            "$ sudo lspci"};
 
 }  // namespace
 
 extern const Format kLspci{.name = "lspci",
                            .framing = Framing::kLines,
                            .component = Component::kAny,
-                           .marks = kMarks,
+                           .marks = kLspciMarks,
                            .make = &Make<LspciParser>};
 
 }  // namespace inquest

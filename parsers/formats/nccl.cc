@@ -13,17 +13,13 @@
 #include <array>
 #include <charconv>
 
+#include "core/ascii.h"
 #include "parsers/formats.h"
 
 namespace inquest {
 namespace {
 
 using std::string_view;
-
-constexpr std::size_t kNone = string_view::npos;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// A whole number and nothing else.
 template <class T>
@@ -56,7 +52,7 @@ bool Take(string_view& text, string_view word) {
 /// `init.cc:1358`, and with TRACE `function:line`.
 bool IsSite(string_view word) {
   const std::size_t colon = word.rfind(':');
-  return colon != kNone && colon > 0 && Number<int>(word.substr(colon + 1)) && !IsDigit(word[0]);
+  return colon != kNowhere && colon > 0 && Number<int>(word.substr(colon + 1)) && !IsDigit(word[0]);
 }
 
 // ---- prefix ----------------------------------------------------------------------------------------------------
@@ -74,7 +70,7 @@ std::optional<LevelMark> FindLevel(string_view text) {
        {"CALL", NcclPrefix::Level::kCall},
        {"ABORT", NcclPrefix::Level::kAbort}}};
   constexpr string_view kTag = " NCCL ";
-  for (std::size_t at = text.find(kTag); at != kNone; at = text.find(kTag, at + 1)) {
+  for (std::size_t at = text.find(kTag); at != kNowhere; at = text.find(kTag, at + 1)) {
     const string_view rest = text.substr(at + kTag.size());
     for (const auto& [word, level] : kLevels) {
       if (!rest.starts_with(word) || (rest.size() > word.size() && rest[word.size()] != ' ')) continue;
@@ -91,8 +87,8 @@ struct Process {
 };
 std::optional<Process> ReadProcess(string_view word) {
   const std::size_t last = word.rfind(':');
-  const std::size_t first = last == kNone || last == 0 ? kNone : word.rfind(':', last - 1);
-  if (first == kNone || first == 0) return std::nullopt;
+  const std::size_t first = last == kNowhere || last == 0 ? kNowhere : word.rfind(':', last - 1);
+  if (first == kNowhere || first == 0) return std::nullopt;
   const string_view host = word.substr(0, first);
   const auto pid = Number<std::int64_t>(word.substr(first + 1, last - first - 1));
   const auto tid = Number<std::int64_t>(word.substr(last + 1));
@@ -197,15 +193,15 @@ constexpr std::array<Ending, 9> kEndings = {{{"Init START", std::nullopt, false}
 /// `[Rank 3] ncclCommInitRank comm 0x55d0 rank 3 nranks 16 ... - Init START`. From 2.23 on the START of a split lacks
 /// the blank before its dash.
 std::optional<What> ReadLife(string_view message) {
-  if (const std::size_t close = message.find("] "); message.starts_with("[Rank ") && close != kNone)
+  if (const std::size_t close = message.find("] "); message.starts_with("[Rank ") && close != kNowhere)
     message.remove_prefix(close + 2);
   string_view api;
   if (message.starts_with("ncclComm")) api = NextWord(message);
   const std::size_t comm = message.find_first_not_of(' '), dash = message.rfind("- ");
-  if (comm == kNone || dash == kNone || !message.substr(comm).starts_with("comm ")) return std::nullopt;
+  if (comm == kNowhere || dash == kNowhere || !message.substr(comm).starts_with("comm ")) return std::nullopt;
   string_view tail = message.substr(dash + 2);
   while (tail.ends_with(' ') || tail.ends_with('\t')) tail.remove_suffix(1);
-  if (const std::size_t result = tail.find(", result "); result != kNone && Number<int>(tail.substr(result + 9)))
+  if (const std::size_t result = tail.find(", result "); result != kNowhere && Number<int>(tail.substr(result + 9)))
     tail = tail.substr(0, result);
   const auto* ending =
       std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& each) { return each.text == tail; });
@@ -249,11 +245,11 @@ std::optional<What> ReadVersion(string_view text) {
   const string_view word = NextWord(text);
   const std::size_t plus = word.find("+cuda");
   const string_view version = word.substr(0, plus);
-  string_view cuda = plus == kNone ? string_view() : word.substr(plus + 5);
+  string_view cuda = plus == kNowhere ? string_view() : word.substr(plus + 5);
   if (Take(text, " compiled with CUDA ")) cuda = NextWord(text);
   // Behind a version letters may follow, as in 2.4.2rc1.
   const auto suffix = BehindNumbers(version, 2), behind_cuda = BehindNumbers(cuda, 1);
-  if (!suffix || suffix->find_first_of(".:[") != kNone || !(cuda.empty() || behind_cuda == "")) return std::nullopt;
+  if (!suffix || suffix->find_first_of(".:[") != kNowhere || !(cuda.empty() || behind_cuda == "")) return std::nullopt;
   return NcclVersion{std::string(version), std::string(cuda)};
 }
 
@@ -262,7 +258,7 @@ std::optional<What> ReadReturn(string_view message) {
   const std::size_t arrow = message.find(" -> ");
   string_view head = message.substr(0, arrow);
   const string_view site = NextWord(head);
-  if (arrow == kNone || !IsSite(site) || !(head.empty() || (head.starts_with(" (") && head.ends_with(')'))))
+  if (arrow == kNowhere || !IsSite(site) || !(head.empty() || (head.starts_with(" (") && head.ends_with(')'))))
     return std::nullopt;
   string_view tail = message.substr(arrow + 4);
   const auto result = Number<int>(NextWord(tail));
@@ -316,8 +312,8 @@ class NcclParser final : public Parser {
   }
 };
 
-constexpr string_view kMarks[] = {" NCCL INFO",  " NCCL WARN", " NCCL ABORT",
-                                  " NCCL TRACE", " NCCL CALL", "NCCL version "};
+constexpr string_view kNcclMarks[] = {" NCCL INFO",  " NCCL WARN", " NCCL ABORT",
+                                      " NCCL TRACE", " NCCL CALL", "NCCL version "};
 
 }  // namespace
 
@@ -329,7 +325,7 @@ std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text) {
   if (head.starts_with('[')) {
     if (const auto parsed = ParseTime(head.substr(1))) at = parsed->time;
     const std::size_t close = head.find("] ");
-    if (close == kNone) return std::nullopt;
+    if (close == kNowhere) return std::nullopt;
     head.remove_prefix(close + 2);
   } else if (const auto parsed = ParseTime(head)) {
     at = parsed->time;
@@ -350,7 +346,7 @@ std::optional<NcclPrefix> ParseNcclPrefix(std::string_view text) {
 }
 
 bool ReadNcclOrigin(std::string_view text, Origin& origin) {
-  if (text.substr(0, 256).find(" NCCL ") == kNone) return false;
+  if (text.substr(0, 256).find(" NCCL ") == kNowhere) return false;
   const auto prefix = ParseNcclPrefix(text);
   if (!prefix) return false;
   origin.host = Known<std::string>{std::string(prefix->host), Basis::kObserved, {}};
@@ -371,7 +367,7 @@ std::string_view WithoutForeignHead(std::string_view text) {
 
 std::optional<std::string> ParseBusId(std::string_view text) {
   const std::size_t colon = text.find(':');
-  if (colon == kNone) {
+  if (colon == kNowhere) {
     const auto packed = Number<std::uint64_t>(text, 16);
     if (!packed) return std::nullopt;
     return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", *packed >> 20, *packed >> 12 & 0xFF, *packed >> 4 & 0xFF,
@@ -389,7 +385,7 @@ std::optional<std::string> ParseBusId(std::string_view text) {
 extern const Format kNccl{.name = "nccl",
                           .framing = Framing::kLines,
                           .component = Component::kNccl,
-                          .marks = kMarks,
+                          .marks = kNcclMarks,
                           .fold = &kNcclFold,
                           .make = &Make<NcclParser>};
 

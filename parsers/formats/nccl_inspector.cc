@@ -67,14 +67,14 @@ class NcclInspectorParser final : public Parser {
   simdjson::dom::parser parser_;
 };
 
-constexpr std::string_view kMarks[] = {"\"coll_perf\"", "\"p2p_perf\""};
+constexpr std::string_view kNcclInspectorMarks[] = {"\"coll_perf\"", "\"p2p_perf\""};
 
 }  // namespace
 
 extern const Format kNcclInspector{.name = "nccl-inspector",
                                    .framing = Framing::kLines,
                                    .component = Component::kAny,
-                                   .marks = kMarks,
+                                   .marks = kNcclInspectorMarks,
                                    .make = &Make<NcclInspectorParser>};
 
 }  // namespace inquest

@@ -323,7 +323,7 @@ class NcclRasJsonParser final : public Parser {
   }
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kNcclRasMarks[] = {
     " compiled with CUDA ",
     "Communicator ranks have different ",
     "considered dead (unreachable via the RAS",
@@ -340,19 +340,19 @@ constexpr std::string_view kMarks[] = {
     "  Asynchronous error",
     " ranks reported ",
 };
-constexpr std::string_view kJsonMarks[] = {"\"collective_counts\""};
+constexpr std::string_view kRasJsonMarks[] = {"\"collective_counts\""};
 
 }  // namespace
 
 extern const Format kNcclRas{.name = "nccl-ras",
                              .framing = Framing::kLines,
                              .component = Component::kNccl,
-                             .marks = kMarks,
+                             .marks = kNcclRasMarks,
                              .make = &Make<NcclRasParser>};
 extern const Format kNcclRasJson{.name = "nccl-ras-json",
                                  .framing = Framing::kDocument,
                                  .component = Component::kNccl,
-                                 .marks = kJsonMarks,
+                                 .marks = kRasJsonMarks,
                                  .make = &Make<NcclRasJsonParser>};
 
 }  // namespace inquest

@@ -18,14 +18,14 @@ using P = GpuProperty;
 constexpr std::size_t kMostGpus = 1024, kMostConditions = 64, kMostDescribed = 96;
 
 /// `section` and `key` are those of -q, `parent` and `tag` those of -x; empty where the row is another form's.
-struct Row {
+struct GpuRow {
   P property;
   string_view query, section, key, parent, tag;
 };
 
 constexpr string_view kEcc = "ecc.errors.uncorrected.volatile.total";
 
-constexpr Row kRows[] = {
+constexpr GpuRow kRows[] = {
     {P::kIndex, "index", "", "", "", ""},
     {P::kIndex, "gpu_index", "", "", "", ""},
     {P::kUuid, "uuid", "", "GPU UUID", "gpu", "uuid"},

@@ -114,7 +114,7 @@ class NvidiaLinksParser final : public Parser {
   std::vector<int> columns_;
 };
 
-constexpr string_view kMarks[] = {
+constexpr string_view kNvidiaLinksMarks[] = {
     "GPU0\tGPU1",  "GPU0    GPU1", "GPU0   GPU1",      "GPU0  GPU1",         "GPU0 GPU1",
     "(UUID: GPU-", "<inactive>",   " Replay Errors: ", " Recovery Errors: ", " CRC Errors: "};
 
@@ -123,7 +123,7 @@ constexpr string_view kMarks[] = {
 extern const Format kNvidiaLinks{.name = "nvidia-smi-links",
                                  .framing = Framing::kLines,
                                  .component = Component::kSmi,
-                                 .marks = kMarks,
+                                 .marks = kNvidiaLinksMarks,
                                  .follow = 40,
                                  .make = &Make<NvidiaLinksParser>};
 

@@ -18,7 +18,7 @@ namespace {
 
 using std::string_view;
 
-constexpr std::size_t kMostColumns = 64;
+constexpr std::size_t kMostWords = 64;
 
 class NvidiaMonitorParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
@@ -26,12 +26,12 @@ class NvidiaMonitorParser final : public Parser {
     const std::size_t first = line.find_first_not_of(" \t");
     if (first == string_view::npos) return false;
     if (line[first] == '#') return ConsumeHead(line.substr(first + 1));
-    return !columns_.empty() && ConsumeRow(Words(line, kMostColumns), record, out);
+    return !columns_.empty() && ConsumeRow(Words(line, kMostWords), record, out);
   }
 
  private:
   bool ConsumeHead(string_view line) {
-    const auto words = Words(line, kMostColumns);
+    const auto words = Words(line, kMostWords);
     const auto has = [&](string_view name) { return std::find(words.begin(), words.end(), name) != words.end(); };
     if (has("Idx")) return !columns_.empty();
     const bool ours = has("gpu") && (has("pwr") || has("sm") || has("fb") || has("pclk") || has("pviol") ||
@@ -82,15 +82,15 @@ class NvidiaMonitorParser final : public Parser {
   std::vector<std::string> columns_;
 };
 
-constexpr string_view kMarks[] = {"# gpu  ",     " gpu    pwr ",      " gpu   pwr ",     " gpu     sm ",
-                                  " gpu    sm ", " gpu         pid ", " gpu        pid "};
+constexpr string_view kNvidiaMonitorMarks[] = {"# gpu  ",     " gpu    pwr ",      " gpu   pwr ",     " gpu     sm ",
+                                               " gpu    sm ", " gpu         pid ", " gpu        pid "};
 
 }  // namespace
 
 extern const Format kNvidiaMonitor{.name = "nvidia-smi-dmon",
                                    .framing = Framing::kLines,
                                    .component = Component::kSmi,
-                                   .marks = kMarks,
+                                   .marks = kNvidiaMonitorMarks,
                                    .follow = kMostFollow,
                                    .make = &Make<NvidiaMonitorParser>};
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/ascii.h"
 #include "parsers/formats.h"
 #include "parsers/formats/nccl.h"
 #include "parsers/formats/nvidia_gpu.h"
@@ -21,7 +22,7 @@ namespace {
 
 using std::string_view;
 
-constexpr std::size_t kAbsent = string_view::npos, kLongestTitle = 48, kDeepest = 16;
+constexpr std::size_t kLongestTitle = 48, kDeepest = 16;
 
 std::string WithoutEntities(string_view text) {
   static constexpr std::array<std::pair<string_view, char>, 5> kEntities = {
@@ -48,9 +49,9 @@ class NvidiaQueryParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
     const string_view line = Trim(record.text);
     if (line.starts_with('<')) return ConsumeXml(line, record, out);
-    if (line.find("==NVSMI LOG==") != kAbsent) return BeginReport(out);
+    if (line.find("==NVSMI LOG==") != kNowhere) return BeginReport(out);
     const std::size_t colon = line.ends_with(" :") ? line.size() - 2 : line.find(" : ");
-    if (colon != kAbsent) return ConsumeValue(Trim(line.substr(0, colon)), Trim(line.substr(colon + 2)), record, out);
+    if (colon != kNowhere) return ConsumeValue(Trim(line.substr(0, colon)), Trim(line.substr(colon + 2)), record, out);
     return ConsumeTitle(line, record, out);
   }
   void Finish(EventSink& out) override { EndGpu(out); }
@@ -77,7 +78,7 @@ class NvidiaQueryParser final : public Parser {
   // ---- text ----------------------------------------------------------------------------------------------------
 
   bool ConsumeTitle(string_view line, const Record& record, EventSink& out) {
-    if (line.starts_with("GPU ") && ParseBusId(line.substr(4)) && line.find(':') != kAbsent) {
+    if (line.starts_with("GPU ") && ParseBusId(line.substr(4)) && line.find(':') != kNowhere) {
       BeginGpu(line.substr(4), record, out);
       section_.clear();
       return true;
@@ -155,14 +156,14 @@ class NvidiaQueryParser final : public Parser {
   /// `<gpu id="00000000:5D:00.0">`: what stands between the quotes.
   static string_view IdOf(string_view tag) {
     const std::size_t begin = tag.find('"'), end = tag.rfind('"');
-    return begin == kAbsent || end <= begin ? string_view() : tag.substr(begin + 1, end - begin - 1);
+    return begin == kNowhere || end <= begin ? string_view() : tag.substr(begin + 1, end - begin - 1);
   }
 
   bool ConsumeXml(string_view line, const Record& record, EventSink& out) {
     bool ours = in_report_;
     while (!line.empty()) {
       const std::size_t close = line.find('>');
-      if (line.front() != '<' || close == kAbsent || close < 2) return ours;
+      if (line.front() != '<' || close == kNowhere || close < 2) return ours;
       const string_view tag = line.substr(1, close - 1);
       line.remove_prefix(close + 1);
       const std::size_t next = std::min(line.find('<'), line.size());
@@ -173,7 +174,7 @@ class NvidiaQueryParser final : public Parser {
   }
 
   bool ConsumeTag(string_view tag, string_view text, string_view behind, const Record& record, EventSink& out) {
-    if (tag.starts_with('?') || tag.starts_with('!')) return tag.find("nvidia_smi_log") != kAbsent;
+    if (tag.starts_with('?') || tag.starts_with('!')) return tag.find("nvidia_smi_log") != kNowhere;
     if (tag.starts_with('/')) {
       const auto opened = std::find(open_.rbegin(), open_.rend(), tag.substr(1));
       if (opened != open_.rend()) open_.erase(opened.base() - 1, open_.end());
@@ -220,69 +221,69 @@ class NvidiaQueryParser final : public Parser {
 };
 
 // Titles and keys from which everything that is read is not far.
-constexpr string_view kMarks[] = {"==NVSMI LOG==",
-                                  "Attached GPUs",
-                                  "GPU 0000",
-                                  "GPU UUID",
-                                  "Performance State",
-                                  "Clocks Event Reasons",
-                                  "Clocks Throttle Reasons",
-                                  "HW Slowdown",
-                                  "HW Thermal Slowdown",
-                                  "HW Power Brake Slowdown",
-                                  "SW Thermal Slowdown",
-                                  "GPU Link Info",
-                                  "PCIe Generation",
-                                  "FB Memory Usage",
-                                  "BAR1 Memory Usage",
-                                  "ECC Errors",
-                                  "SRAM Uncorrectable",
-                                  "DRAM Uncorrectable",
-                                  "SRAM Threshold Exceeded",
-                                  "Retired Pages",
-                                  "Pending Page Blacklist",
-                                  "Remapped Rows",
-                                  "Remapping Failure Occurred",
-                                  "GPU Reset Status",
-                                  "Reset Required",
-                                  "GPU Recovery Action",
-                                  "Power Readings",
-                                  "GPU Current Temp",
-                                  "    Fabric",
-                                  "MIG Mode",
-                                  "    Processes",
-                                  "Process ID  ",
-                                  "Used GPU Memory  ",
-                                  "nvidia_smi_log",
-                                  "<gpu id=\"",
-                                  "<driver_version>",
-                                  "<product_name>",
-                                  "<current_mig>",
-                                  "<gpu_reset_status>",
-                                  "<gpu_recovery_action>",
-                                  "<pci_bus_id>",
-                                  "<pcie_gen>",
-                                  "<link_widths>",
-                                  "_reason_hw_",
-                                  "_reason_sw_thermal",
-                                  "<fb_memory_usage>",
-                                  "<gpu_util>",
-                                  "<ecc_errors>",
-                                  "<volatile>",
-                                  "<aggregate>",
-                                  "<retired_pages>",
-                                  "<remapped_row",
-                                  "<gpu_temp>",
-                                  "power_readings>",
-                                  "<fabric>",
-                                  "<process_info>"};
+constexpr string_view kNvidiaQueryMarks[] = {"==NVSMI LOG==",
+                                             "Attached GPUs",
+                                             "GPU 0000",
+                                             "GPU UUID",
+                                             "Performance State",
+                                             "Clocks Event Reasons",
+                                             "Clocks Throttle Reasons",
+                                             "HW Slowdown",
+                                             "HW Thermal Slowdown",
+                                             "HW Power Brake Slowdown",
+                                             "SW Thermal Slowdown",
+                                             "GPU Link Info",
+                                             "PCIe Generation",
+                                             "FB Memory Usage",
+                                             "BAR1 Memory Usage",
+                                             "ECC Errors",
+                                             "SRAM Uncorrectable",
+                                             "DRAM Uncorrectable",
+                                             "SRAM Threshold Exceeded",
+                                             "Retired Pages",
+                                             "Pending Page Blacklist",
+                                             "Remapped Rows",
+                                             "Remapping Failure Occurred",
+                                             "GPU Reset Status",
+                                             "Reset Required",
+                                             "GPU Recovery Action",
+                                             "Power Readings",
+                                             "GPU Current Temp",
+                                             "    Fabric",
+                                             "MIG Mode",
+                                             "    Processes",
+                                             "Process ID  ",
+                                             "Used GPU Memory  ",
+                                             "nvidia_smi_log",
+                                             "<gpu id=\"",
+                                             "<driver_version>",
+                                             "<product_name>",
+                                             "<current_mig>",
+                                             "<gpu_reset_status>",
+                                             "<gpu_recovery_action>",
+                                             "<pci_bus_id>",
+                                             "<pcie_gen>",
+                                             "<link_widths>",
+                                             "_reason_hw_",
+                                             "_reason_sw_thermal",
+                                             "<fb_memory_usage>",
+                                             "<gpu_util>",
+                                             "<ecc_errors>",
+                                             "<volatile>",
+                                             "<aggregate>",
+                                             "<retired_pages>",
+                                             "<remapped_row",
+                                             "<gpu_temp>",
+                                             "power_readings>",
+                                             "<fabric>",
+                                             "<process_info>"};
 
 }  // namespace
 
 extern const Format kNvidiaQuery{.name = "nvidia-smi-q",
                                  .framing = Framing::kLines,
                                  .component = Component::kSmi,
-                                 .marks = kMarks,
+                                 .marks = kNvidiaQueryMarks,
                                  .follow = 32,
                                  .make = &Make<NvidiaQueryParser>};
 

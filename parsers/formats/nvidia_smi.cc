@@ -11,6 +11,7 @@
 #include <charconv>
 #include <utility>
 
+#include "core/ascii.h"
 #include "parsers/formats.h"
 #include "parsers/formats/nccl.h"
 #include "parsers/formats/nvidia_gpu.h"
@@ -19,8 +20,6 @@ namespace inquest {
 namespace {
 
 using std::string_view;
-
-constexpr std::size_t kAbsent = string_view::npos;
 
 template <class T>
 std::optional<T> Number(string_view text) {
@@ -38,7 +37,7 @@ std::optional<T> NumberWith(string_view text, string_view unit) {
 }
 
 /// What stands between the bars of a row; empty if it is no whole row.
-std::vector<string_view> Cells(string_view line) {
+std::vector<string_view> CellsOfRow(string_view line) {
   line = Trim(line);
   std::vector<string_view> cells;
   if (line.size() < 3 || line.front() != '|' || line.back() != '|') return cells;
@@ -54,7 +53,7 @@ std::vector<string_view> Cells(string_view line) {
 /// The word behind `label`, or nothing where nvidia-smi could not tell.
 std::string WordBehind(string_view text, string_view label) {
   const std::size_t at = text.find(label);
-  if (at == kAbsent) return {};
+  if (at == kNowhere) return {};
   const auto words = Words(text.substr(at + label.size(), 64));
   return words.empty() || words[0][0] < '0' || words[0][0] > '9' ? std::string() : std::string(words[0]);
 }
@@ -68,7 +67,7 @@ std::optional<GpuSnapshot> ReadNameRow(const std::vector<string_view>& cells) {
       std::find(kPersistence.begin(), kPersistence.end(), name.back()) == kPersistence.end())
     return std::nullopt;
   const auto index = Number<int>(name[0]);
-  const auto bus_id = bus[0].find(':') != kAbsent ? ParseBusId(bus[0]) : std::nullopt;
+  const auto bus_id = bus[0].find(':') != kNowhere ? ParseBusId(bus[0]) : std::nullopt;
   if (!index || *index < 0 || !bus_id) return std::nullopt;
   GpuSnapshot gpu;
   gpu.id.index = *index;
@@ -129,10 +128,10 @@ class NvidiaSmiParser final : public Parser {
     const string_view line = Trim(record.text);
     if (!line.starts_with('|')) return false;
     if (line.starts_with("| NVIDIA-SMI ")) return Begin(line, record, out);
-    if (line.find(" Disp.A ") != kAbsent && line.find("Bus-Id") != kAbsent) return Enter(Section::kGpus, out);
+    if (line.find(" Disp.A ") != kNowhere && line.find("Bus-Id") != kNowhere) return Enter(Section::kGpus, out);
     if (line.starts_with("| Processes:")) return Enter(Section::kProcesses, out);
     if (line.starts_with("| MIG devices:")) return Enter(Section::kMig, out);
-    const auto cells = Cells(line);
+    const auto cells = CellsOfRow(line);
     switch (section_) {
       case Section::kGpus:
         return ConsumeGpu(record, cells, out);
@@ -150,8 +149,8 @@ class NvidiaSmiParser final : public Parser {
   enum class Section : std::uint8_t { kNone, kGpus, kMig, kProcesses };
 
   bool Begin(string_view line, const Record& record, EventSink& out) {
-    driver_ = WordBehind(line, line.find("KMD Version: ") != kAbsent ? "KMD Version: " : "Driver Version: ");
-    cuda_ = WordBehind(line, line.find("CUDA UMD Version: ") != kAbsent ? "CUDA UMD Version: " : "CUDA Version: ");
+    driver_ = WordBehind(line, line.find("KMD Version: ") != kNowhere ? "KMD Version: " : "Driver Version: ");
+    cuda_ = WordBehind(line, line.find("CUDA UMD Version: ") != kNowhere ? "CUDA UMD Version: " : "CUDA Version: ");
     Enter(Section::kNone, out);
     report_.Describe("driver_version", driver_, record, out);
     report_.Describe("cuda_version", cuda_, record, out);
@@ -208,31 +207,31 @@ class NvidiaSmiParser final : public Parser {
 };
 
 // A GPU's first row ends in its `Off |` or `On |` behind the function number; the others in a unit, a mode or a fault.
-constexpr string_view kMarks[] = {"| NVIDIA-SMI ",
-                                  " Disp.A ",
-                                  "| Processes:",
-                                  "| MIG devices:",
-                                  ".0 Off |",
-                                  ".0  On |",
-                                  ".0 N/A |",
-                                  "MiB |",
-                                  "Default |",
-                                  "Process |",
-                                  "Prohibited |",
-                                  "Enabled |",
-                                  "ERR! |",
-                                  "ERR!|",
-                                  "Unknown Error",
-                                  "GPU is lost",
-                                  "No running processes found",
-                                  " N/A |"};
+constexpr string_view kNvidiaSmiMarks[] = {"| NVIDIA-SMI ",
+                                           " Disp.A ",
+                                           "| Processes:",
+                                           "| MIG devices:",
+                                           ".0 Off |",
+                                           ".0  On |",
+                                           ".0 N/A |",
+                                           "MiB |",
+                                           "Default |",
+                                           "Process |",
+                                           "Prohibited |",
+                                           "Enabled |",
+                                           "ERR! |",
+                                           "ERR!|",
+                                           "Unknown Error",
+                                           "GPU is lost",
+                                           "No running processes found",
+                                           " N/A |"};
 
 }  // namespace
 
 extern const Format kNvidiaSmi{.name = "nvidia-smi",
                                .framing = Framing::kLines,
                                .component = Component::kSmi,
-                               .marks = kMarks,
+                               .marks = kNvidiaSmiMarks,
                                .make = &Make<NvidiaSmiParser>};
 
 }  // namespace inquest

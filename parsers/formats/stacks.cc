@@ -119,14 +119,14 @@ class StackParser final : public Parser {
   bool python_ = false, helper_ = false;
 };
 
-constexpr std::string_view kMarks[] = {": \"MainThread\"", " (Thread 0x"};
+constexpr std::string_view kStacksMarks[] = {": \"MainThread\"", " (Thread 0x"};
 
 }  // namespace
 
 extern const Format kStacks{.name = "stacks",
                             .framing = Framing::kLines,
                             .component = Component::kAny,
-                            .marks = kMarks,
+                            .marks = kStacksMarks,
                             .follow = 48,
                             .make = &Make<StackParser>};
 

@@ -16,13 +16,13 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kReporter = "torchelastic";
+constexpr std::string_view kElastic = "torchelastic";
 
 std::optional<What> ReadExit(std::string_view text) {
   static const Pattern kExit(R"(failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\))");
   const auto match = kExit.Search(text);
   if (!match || !match->number(1)) return std::nullopt;
-  ProcessExit exit = ExitWithCode(*match->number(1), kReporter);
+  ProcessExit exit = ExitWithCode(*match->number(1), kElastic);
   exit.local_rank = RankOf<LocalRank>(*match, 2);
   exit.pid = match->number(3);
   return exit;
@@ -67,7 +67,7 @@ std::optional<What> ReadSpawnExit(std::string_view text) {
   return exit;
 }
 
-std::optional<What> ReadWorldSize(std::string_view text) {
+std::optional<What> ReadElasticWorldSize(std::string_view text) {
   static const Pattern kSizes(R"(global_world_sizes=\[([1-9]\d{0,6})[,\]])");
   const auto match = kSizes.Search(text);
   if (!match) return std::nullopt;
@@ -86,7 +86,7 @@ class TorchelasticParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
     if (ReadExceptionLine(record.text)) return false;
-    for (const auto read : {&ReadExit, &ReadSignal, &ReadDeathSignal, &ReadSpawnExit, &ReadWorldSize}) {
+    for (const auto read : {&ReadExit, &ReadSignal, &ReadDeathSignal, &ReadSpawnExit, &ReadElasticWorldSize}) {
       if (auto what = read(record.text)) {
         out.Add(EventFrom(record, *std::move(what)));
         return true;
@@ -134,7 +134,7 @@ class TorchelasticParser final : public Parser {
     static const Pattern kCode(R"(^(-?\d+)\s+\(pid: (\d+)\))");
     const auto match = kCode.Search(value);
     if (!match || !match->number(1)) return;
-    ProcessExit exit = ExitWithCode(*match->number(1), kReporter);
+    ProcessExit exit = ExitWithCode(*match->number(1), kElastic);
     exit.pid = match->number(2);
     exit.rank = entry_.exit.rank;
     exit.local_rank = entry_.exit.local_rank;
@@ -155,7 +155,7 @@ class TorchelasticParser final : public Parser {
   bool root_cause_ = false;
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kTorchelasticMarks[] = {
     "failed (exitcode: ",
     "terminated with the following error",
     " closing signal ",
@@ -193,7 +193,7 @@ std::vector<What> ReadElasticMessage(std::string_view text) {
 extern const Format kTorchelastic{.name = "torchelastic",
                                   .framing = Framing::kLines,
                                   .component = Component::kElastic,
-                                  .marks = kMarks,
+                                  .marks = kTorchelasticMarks,
                                   .make = &Make<TorchelasticParser>};
 
 }  // namespace inquest

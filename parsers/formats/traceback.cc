@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "core/ascii.h"
 #include "parsers/formats.h"
 #include "parsers/formats/exit_status.h"
 #include "parsers/formats/frames.h"
@@ -21,8 +22,6 @@
 
 namespace inquest {
 namespace {
-
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 constexpr std::size_t kMostFrames = 64;
 constexpr std::size_t kMostOpen = 16;
@@ -51,8 +50,6 @@ struct Frame {
   bool library = false;
   std::string head;  // what stands in front of it, as in front of the lines around it
 };
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 /// How much of `text` repeats `head`, numbers apart: `ERROR 07-26 10:00:01 [worker.py:226] `. Nullopt where it does
 /// not.
@@ -548,7 +545,7 @@ class TracebackParser final : public Parser {
   std::optional<std::pair<std::string, std::uint64_t>> child_;  // its name, and where it stands
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kTracebackMarks[] = {
     "(most recent call last)",
     "(most recent call first):",
     "\", line ",  // of a frame, indented or not
@@ -654,7 +651,7 @@ std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
 extern const Format kTraceback{.name = "python-traceback",
                                .framing = Framing::kLines,
                                .component = Component::kAny,
-                               .marks = kMarks,
+                               .marks = kTracebackMarks,
                                .follow = 4,
                                .make = &Make<TracebackParser>};
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <string>
 
+#include "core/ascii.h"
 #include "parsers/formats.h"
 #include "parsers/formats/messages.h"
 #include "search/word_set.h"
@@ -16,8 +17,6 @@
 namespace inquest {
 namespace {
 
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWord(char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 /// What of a name's value is `in`, where one of `delimiters` follows: a line cut inside a number must not yield a
@@ -330,15 +329,15 @@ std::optional<DesyncLine> ReadDesyncVerdict(std::string_view text, std::uint64_t
     if (const auto number = match.number(seq)) desync.seq = SeqId{*number};
     return desync;
   };
-  constexpr std::size_t kNone = 99;
+  constexpr std::size_t kNoGroup = 99;
   static const Pattern kTimedOut(R"(- \[(\d+)\] Timeout at collective: (\w+), #(\d+))");
   static const Pattern kNever(R"(knowledge, ranks \[([\d, ]+)\] are the lagging ranks that caused this timeout)");
   static const Pattern kNotFinished(R"(\[([\d, ]+)\] joined but didn't finish collective #(\d+) )");
   static const Pattern kNotJoined(R"(\[([\d, ]+)\] finished collective #\d+, but didn't join collective #(\d+) )");
   if (const auto match = kTimedOut.Search(text)) return line(State::kTimedOut, *match, 1, 2, 3);
-  if (const auto match = kNever.Search(text)) return line(State::kNeverJoined, *match, 1, kNone, kNone);
-  if (const auto match = kNotFinished.Search(text)) return line(State::kNotFinished, *match, 1, kNone, 2);
-  if (const auto match = kNotJoined.Search(text)) return line(State::kNotJoined, *match, 1, kNone, 2);
+  if (const auto match = kNever.Search(text)) return line(State::kNeverJoined, *match, 1, kNoGroup, kNoGroup);
+  if (const auto match = kNotFinished.Search(text)) return line(State::kNotFinished, *match, 1, kNoGroup, 2);
+  if (const auto match = kNotJoined.Search(text)) return line(State::kNotJoined, *match, 1, kNoGroup, 2);
   return std::nullopt;
 }
 
@@ -391,7 +390,7 @@ class WatchdogParser final : public Parser {
   std::optional<std::int64_t> snapshot_seq_;
 };
 
-constexpr std::string_view kMarks[] = {
+constexpr std::string_view kWatchdogMarks[] = {
     "collective operation timeout: ",
     " milliseconds before timing out",
     "timed out in blocking wait",
@@ -453,7 +452,7 @@ Event C10EventFrom(const Record& record, What what) {
 extern const Format kWatchdog{.name = "pytorch-watchdog",
                               .framing = Framing::kLines,
                               .component = Component::kC10,
-                              .marks = kMarks,
+                              .marks = kWatchdogMarks,
                               .make = &Make<WatchdogParser>};
 
 }  // namespace inquest

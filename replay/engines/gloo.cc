@@ -79,16 +79,11 @@ std::string WithHostPorts(std::string words) {
   return words;
 }
 
-std::string Value(const std::map<std::string, std::string>& options, const std::string& key) {
-  const auto found = options.find(key);
-  return found == options.end() ? "" : found->second;
-}
-
 gloo::transport::tcp::attr AttributesOf(const std::map<std::string, std::string>& options) {
   gloo::transport::tcp::attr attributes;
-  attributes.iface = Value(options, "interface");
+  attributes.iface = OptionValue(options, "interface");
   if (attributes.iface.empty()) {
-    attributes.hostname = Value(options, "address");
+    attributes.hostname = OptionValue(options, "address");
     if (attributes.hostname.empty()) attributes.hostname = "127.0.0.1";
   }
   return attributes;

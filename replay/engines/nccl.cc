@@ -20,11 +20,6 @@ namespace {
 constexpr const char* kIdKey = "nccl-unique-id";
 constexpr std::uint64_t kWarmUpElements = 1024;
 
-std::string Value(const std::map<std::string, std::string>& options, const std::string& key) {
-  const auto found = options.find(key);
-  return found == options.end() ? "" : found->second;
-}
-
 class NcclSession final : public NcclOwner {
  public:
   NcclSession(const SessionSetup& setup, inquest::Store& store)
@@ -193,12 +188,12 @@ Result<EngineProbe> ProbeNccl(const std::map<std::string, std::string>& options)
   // The driver first: where there is none, no libnccl helps.
   const Result<cuda::Driver> driver = cuda::LoadDriver();
   if (!driver) return driver.error();
-  const Result<nccl::Library> library = nccl::LoadLibrary(Value(options, "library"));
+  const Result<nccl::Library> library = nccl::LoadLibrary(OptionValue(options, "library"));
   if (!library) return library.error();
   int count = 0;
   (void)driver->device_count(&count);  // LoadDriver has asked it
   // Of MIG instances a process sees one, and each worker its own.
-  const std::string list = Value(options, "CUDA_VISIBLE_DEVICES");
+  const std::string list = OptionValue(options, "CUDA_VISIBLE_DEVICES");
   const int instances = list.starts_with("MIG-") ? static_cast<int>(std::ranges::count(list, ',')) + 1 : 0;
   return EngineProbe{.version = fmt::format("NCCL {} of {}, {} GPU{}", nccl::VersionText(library->version),
                                             library->path, count, count == 1 ? "" : "s"),

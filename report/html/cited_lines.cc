@@ -8,7 +8,7 @@ namespace {
 
 // A screen each, and together far less than a page may hold.
 constexpr std::size_t kMostExcerpts = 96;
-constexpr int kWidth = 320;
+constexpr int kCitedColumns = 320;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::string CitedLines::Near(const SourcePos& where, std::string_view text) {
   std::string out = "<ol class=\"near\">";
   for (const NearbyLine& line : lines)
     out += Markup("<li value=\"{}\"{}><code>{}</code></li>", line.line,
-                  Html{line.line == where.InputLine() ? " class=\"this\"" : ""}, Cut(Reveal(line.text), kWidth))
+                  Html{line.line == where.InputLine() ? " class=\"this\"" : ""}, Cut(Reveal(line.text), kCitedColumns))
                .markup;
   return out + "</ol>";
 }

@@ -11,7 +11,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kMostTables = 48, kMostRows = 32;
+constexpr std::size_t kMostTables = 48, kMostTableRows = 32;
 
 struct Table {
   std::string title, note;
@@ -22,16 +22,16 @@ struct Table {
 Html Render(const Table& table) {
   std::string head, body;
   for (const std::string& column : table.columns) head += Markup("<th scope=\"col\">{}</th>", column).markup;
-  for (std::size_t i = 0; i < std::min(table.rows.size(), kMostRows); ++i) {
+  for (std::size_t i = 0; i < std::min(table.rows.size(), kMostTableRows); ++i) {
     body += "<tr>";
     for (std::size_t cell = 0; cell < table.rows[i].size(); ++cell)
       body += cell == 0 ? Markup("<th scope=\"row\">{}</th>", table.rows[i][cell]).markup
                         : Markup("<td>{}</td>", table.rows[i][cell]).markup;
     body += "</tr>";
   }
-  if (table.rows.size() > kMostRows)
+  if (table.rows.size() > kMostTableRows)
     body += Markup("<tr><td colspan=\"{}\">and {} more rows in --format json</td></tr>", table.columns.size(),
-                   table.rows.size() - kMostRows)
+                   table.rows.size() - kMostTableRows)
                 .markup;
   const Html note = table.note.empty() ? Html{} : Markup("<p class=\"note\">{}</p>", table.note);
   return Markup(
@@ -41,7 +41,7 @@ Html Render(const Table& table) {
 }
 
 std::string Ranks(std::size_t count) { return fmt::format("{} rank{}", count, count == 1 ? "" : "s"); }
-std::string Number(const std::optional<std::int64_t>& number) { return number ? fmt::format("#{}", *number) : "–"; }
+std::string NumberCell(const std::optional<std::int64_t>& number) { return number ? fmt::format("#{}", *number) : "–"; }
 
 void AddRecorded(const Timeline& timeline, std::vector<Table>& tables) {
   const Recorded& recorded = *timeline.recorded;
@@ -52,7 +52,7 @@ void AddRecorded(const Timeline& timeline, std::vector<Table>& tables) {
     if (group.members.empty() || CountedAlike(group)) continue;
     Table table{.title = HeadOf(group), .note = {}, .columns = {"Ranks", "Ended", "Called", "State", "In"}, .rows = {}};
     for (const RecordedRow& row : RowsOf(recorded, waits, i))
-      table.rows.push_back({FoldRanks(row.ranks), Number(row.ended), Number(row.made), StateInWords(row),
+      table.rows.push_back({FoldRanks(row.ranks), NumberCell(row.ended), NumberCell(row.made), StateInWords(row),
                             InWords(recorded, waits, row)});
     if (group.divergence) {
       table.note = fmt::format("#{} was not the same for all:", group.divergence->seq);
@@ -99,7 +99,8 @@ void AddGroups(const Timeline& timeline, std::vector<Table>& tables) {
     std::vector<std::pair<Key, RankSet>> rare_first(rows.begin(), rows.end());
     std::ranges::stable_sort(rare_first, {}, [](const auto& row) { return row.second.size(); });
     for (const auto& [key, ranks] : rare_first)
-      table.rows.push_back({FoldRanks(ranks), Number(std::get<0>(key)), Number(std::get<1>(key)), std::get<2>(key)});
+      table.rows.push_back(
+          {FoldRanks(ranks), NumberCell(std::get<0>(key)), NumberCell(std::get<1>(key)), std::get<2>(key)});
     tables.push_back(std::move(table));
   }
 }

@@ -35,15 +35,15 @@ std::string Quoted(std::string_view text) {
 }
 
 /// `[1,2,3]` piece by piece.
-class Row {
+class DataRow {
  public:
-  Row& Add(std::string_view value) {
+  DataRow& Add(std::string_view value) {
     text_ += text_.empty() ? "[" : ",";
     text_ += value;
     return *this;
   }
-  Row& Add(std::int64_t number) { return Add(fmt::format("{}", number)); }
-  Row& Add(std::size_t number) { return Add(static_cast<std::int64_t>(number)); }
+  DataRow& Add(std::int64_t number) { return Add(fmt::format("{}", number)); }
+  DataRow& Add(std::size_t number) { return Add(static_cast<std::int64_t>(number)); }
   std::string Take() { return text_.empty() ? "[]" : std::move(text_) + "]"; }
 
  private:
@@ -57,7 +57,7 @@ class Data {
   }
 
   std::string Take() {
-    Row folds, lanes, links;
+    DataRow folds, lanes, links;
     std::size_t shown = 0;
     // A lane that stands for its fold is shown in any case; so the others come behind all of those.
     std::size_t room = kMostLanes > picture_.folds.size() ? kMostLanes - picture_.folds.size() : 0;
@@ -67,7 +67,7 @@ class Data {
       const std::size_t others = std::min(room, fold.lanes.size() - 1);
       room -= others;
       order.insert(order.end(), fold.lanes.begin(), fold.lanes.begin() + static_cast<std::ptrdiff_t>(others + 1));
-      folds.Add(Row().Add(Quoted(Reveal(Who(picture_, fold)))).Add(fold.lanes.size()).Add(others + 1).Take());
+      folds.Add(DataRow().Add(Quoted(Reveal(Who(picture_, fold)))).Add(fold.lanes.size()).Add(others + 1).Take());
       Use(picture_.lanes[fold.lanes.front()]);
     }
     for (const PictureLink& link : picture_.links) used_[link.from] = used_[link.to] = true;
@@ -79,7 +79,7 @@ class Data {
       lanes.Add(row);
     }
     // Now it is known which moments are spoken of; they are numbered anew.
-    Row t, in, line;
+    DataRow t, in, line;
     std::string how;
     std::int64_t last = 0;
     const std::int64_t base = picture_.moments.empty() ? 0 : picture_.moments.front().ns / 1000;
@@ -96,7 +96,7 @@ class Data {
       ids_.push_back(i);
     }
     for (const PictureLink& link : picture_.links)
-      links.Add(Row().Add(std::size_t{link.from}).Add(std::size_t{link.to}).Add(Word(link.why)).Take());
+      links.Add(DataRow().Add(std::size_t{link.from}).Add(std::size_t{link.to}).Add(Word(link.why)).Take());
     const std::string texts = Texts(order);
     std::string out = fmt::format(
         R"({{"clock":{},"zone":{},"date":{},"timed":{},"base":{},"how":"{}","t":{},"in":{},"ln":{},"id":{},)",
@@ -110,18 +110,18 @@ class Data {
  private:
   std::size_t Word(const std::string& text) { return words_.Of(Reveal(text)); }
   static std::string List(const std::vector<std::string>& texts) {
-    Row row;
+    DataRow row;
     for (const std::string& text : texts) row.Add(Quoted(text));
     return row.Take();
   }
   std::string Inputs() const {
-    Row row;
+    DataRow row;
     for (const InputSummary& input : timeline_.inputs) row.Add(Quoted(Reveal(input.path)));
     return row.Take();
   }
   /// Of each moment by how much its number is above the one in front of it.
   std::string Ids() const {
-    Row row;
+    DataRow row;
     std::size_t last = 0;
     for (const std::size_t id : ids_) {
       row.Add(id - last);
@@ -142,7 +142,7 @@ class Data {
 
   std::string ToRow(const Lane& lane, bool brief) {
     if (!brief) Use(lane);
-    Row stretches, marks;
+    DataRow stretches, marks;
     if (!brief) {
       for (const Stretch& stretch : lane.stretches)
         stretches.Add(static_cast<std::int64_t>(stretch.stage))
@@ -156,7 +156,7 @@ class Data {
             .Add(std::size_t{mark.moment})
             .Add(std::int64_t{mark.cause});
     }
-    return Row()
+    return DataRow()
         .Add(static_cast<std::int64_t>(lane.of))
         .Add(lane.rank ? fmt::format("{}", lane.rank->value) : Quoted(Reveal(lane.name)))
         .Add(lane.host ? static_cast<std::int64_t>(hosts_.Of(Reveal(*lane.host))) : -1)
@@ -194,7 +194,7 @@ class Data {
       }
       const std::size_t known = forms.values().size(), number = forms.Of(form);
       if (number == known) bytes += form.size();
-      texts[moment] = Row().Add(number).Add(Quoted(numbers)).Take();
+      texts[moment] = DataRow().Add(number).Add(Quoted(numbers)).Take();
       bytes += texts[moment].size() + 10;
     };
     for (const LaneFold& fold : picture_.folds) {

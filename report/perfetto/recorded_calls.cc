@@ -15,7 +15,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMillisecond = 1'000'000;
 
 /// A moment in this century; else nothing was recorded, whatever stands there.
@@ -25,7 +25,7 @@ bool IsTime(std::int64_t ns) {
 }
 
 /// Gives out the lowest number that is free.
-class Places {
+class TracePlaces {
  public:
   std::size_t Take(std::int64_t begin, std::int64_t end) {
     while (!busy_.empty() && busy_.top().first <= begin) {
@@ -99,7 +99,11 @@ std::vector<RecordedCalls::Span> RecordedCalls::SpansOf(const CallTrace& trace) 
     std::int64_t& later = outlived.try_emplace({call.group, PeerOf(call)}, 0).first->second;
     if (call.state == CallTrace::State::kCompleted && IsTime(call.ended_ns))
       later = later > 0 ? std::min(later, call.ended_ns) : call.ended_ns;
-    span.end = span.open ? kEver : std::max(later > 0 ? At(later) : latest > 0 ? At(latest) : span.begin, span.begin);
+    span.end = span.open ? kForever
+                         : std::max(later > 0    ? At(later)
+                                    : latest > 0 ? At(latest)
+                                                 : span.begin,
+                                    span.begin);
   }
   std::ranges::sort(spans, {}, [](const Span& span) { return std::tuple(span.group, span.begin, span.call); });
   return spans;
@@ -121,7 +125,7 @@ void RecordedCalls::Add(const CallTrace& trace, const Origin& origin, const Sour
   const std::string& path = timeline_.inputs[where.input].path;
   std::vector<TraceNote> notes;
   std::vector<TraceTrack> places_of_group;
-  Places places;
+  TracePlaces places;
   std::string group_name;
   const Group* group = nullptr;
   std::unordered_set<std::int64_t> flowed;

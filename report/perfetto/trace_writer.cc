@@ -68,12 +68,12 @@ constexpr std::uint32_t kStateCleared = 1, kNeedsState = 2;
 constexpr std::uint32_t kRealTime = 1, kBootTime = 6;
 constexpr std::int32_t kInOrder = 1;  ///< of processes and threads: by their ranks
 constexpr std::size_t kMostTexts = 1 << 14, kLongestTold = 200, kHeld = 64 * 1024;
-constexpr int kWidth = 400;
+constexpr int kTraceColumns = 400;
 
 protozero::data_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 /// Valid UTF-8 without a control, whatever it was.
-std::string Visible(std::string_view text) { return Cut(Reveal(text), kWidth); }
+std::string Visible(std::string_view text) { return Cut(Reveal(text), kTraceColumns); }
 
 }  // namespace
 

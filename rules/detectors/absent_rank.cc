@@ -16,7 +16,7 @@
 #include "rules/phases.h"
 
 namespace inquest {
-namespace {
+namespace absent_rank {
 
 constexpr FindingRow kFindings[] = {
     {"rank-at-other-work", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiting",
@@ -280,9 +280,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace absent_rank
 
 const Detector kAbsentRank{"rank-absent", "Some ranks never entered the operation that the others timed out in.",
-                           kFindings, &Run};
+                           absent_rank::kFindings, &absent_rank::Run};
 
 }  // namespace inquest

@@ -15,7 +15,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace bytes_over_time {
 
 constexpr FindingRow kFindings[] = {
     {"all-in-nothing-moves", "only-peer-to-peer any-path only-between-hosts", "ranks operation seconds first",
@@ -92,9 +92,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace bytes_over_time
 
-const Detector kBytesOverTime{"all-in-nothing-moves", "Every rank is in the operation and it does not move.", kFindings,
-                              &Run};
+const Detector kBytesOverTime{"all-in-nothing-moves", "Every rank is in the operation and it does not move.",
+                              bytes_over_time::kFindings, &bytes_over_time::Run};
 
 }  // namespace inquest

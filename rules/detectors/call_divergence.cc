@@ -13,7 +13,7 @@
 #include "timeline/ledger.h"
 
 namespace inquest {
-namespace {
+namespace call_divergence {
 
 constexpr FindingRow kFindings[] = {
     {"call-divergence", "whole-history", "number communicator first-call first-ranks other-call other-ranks"},
@@ -172,10 +172,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace call_divergence
 
 const Detector kCallDivergence{"call-divergence",
                                "Ranks made different calls at one place of a communicator, or one stopped calling.",
-                               kFindings, &Run};
+                               call_divergence::kFindings, &call_divergence::Run};
 
 }  // namespace inquest

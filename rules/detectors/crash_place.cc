@@ -17,7 +17,7 @@
 #include "timeline/ends.h"
 
 namespace inquest {
-namespace {
+namespace crash_place {
 
 constexpr FindingRow kFindings[] = {
     {"crashed-in-library", "fault unknown", "who place"},
@@ -100,9 +100,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace crash_place
 
 extern const Detector kCrashPlace{"crash-place", "The native stack of a process that crashed names the library.",
-                                  kFindings, &Run};
+                                  crash_place::kFindings, &crash_place::Run};
 
 }  // namespace inquest

@@ -14,7 +14,7 @@
 #include "rules/host_states.h"
 
 namespace inquest {
-namespace {
+namespace declared {
 
 constexpr FindingRow kFindings[] = {
     {"nccl-versions-differ", "failed-at-start", "first on-first other on-other"},
@@ -106,9 +106,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace declared
 
-extern const Detector kDeclared{"declared", "What the hosts of one job declare of themselves differs.", kFindings,
-                                &Run};
+extern const Detector kDeclared{"declared", "What the hosts of one job declare of themselves differs.",
+                                declared::kFindings, &declared::Run};
 
 }  // namespace inquest

@@ -13,7 +13,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace desync {
 
 constexpr FindingRow kFindings[] = {
     {"desync-two-operations", "at-one-number at-two-numbers", "first-side other-side"},
@@ -131,10 +131,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace desync
 
 const Detector kDesync{"desync-report",
                        "PyTorch's desync report names ranks that stayed behind, or shows ranks inside two operations.",
-                       kFindings, &Run};
+                       desync::kFindings, &desync::Run};
 
 }  // namespace inquest

@@ -15,7 +15,7 @@
 #include "rules/gpu_view.h"
 
 namespace inquest {
-namespace {
+namespace device_mapping {
 
 constexpr FindingRow kFindings[] = {
     {"processes-share-gpu", "working", "count gpu"},
@@ -159,8 +159,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace device_mapping
 
-const Detector kDeviceMapping{"device-mapping", "Processes and GPUs do not pair one to one.", kFindings, &Run};
+const Detector kDeviceMapping{"device-mapping", "Processes and GPUs do not pair one to one.", device_mapping::kFindings,
+                              &device_mapping::Run};
 
 }  // namespace inquest

@@ -16,7 +16,7 @@
 #include "rules/host_states.h"
 
 namespace inquest {
-namespace {
+namespace environment {
 
 constexpr FindingRow kFindings[] = {
     {"environment-differs", "failed-so stalled seen-only", "name value first other-value other",
@@ -130,9 +130,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace environment
 
-const Detector kEnvironmentDetector{"environment", "Variables that must be alike on all ranks differ.", kFindings,
-                                    &Run};
+const Detector kEnvironmentDetector{"environment", "Variables that must be alike on all ranks differ.",
+                                    environment::kFindings, &environment::Run};
 
 }  // namespace inquest

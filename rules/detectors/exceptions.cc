@@ -18,7 +18,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace exceptions {
 
 constexpr FindingRow kFindings[] = {
     {"uncaught-exception", "uncaught doubtful told-elsewhere", "who type where"},
@@ -293,9 +293,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace exceptions
 
-const Detector kExceptions{"uncaught-exception", "A rank died of an exception that no signature names.", kFindings,
-                           &Run};
+const Detector kExceptions{"uncaught-exception", "A rank died of an exception that no signature names.",
+                           exceptions::kFindings, &exceptions::Run};
 
 }  // namespace inquest

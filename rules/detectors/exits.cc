@@ -14,7 +14,7 @@
 #include "timeline/ends.h"
 
 namespace inquest {
-namespace {
+namespace exits {
 
 constexpr FindingRow kFindings[] = {
     {"ended-by-sigsegv", "reported", "who signal"},       {"ended-by-sigill", "reported", "who signal"},
@@ -148,8 +148,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace exits
 
-const Detector kExits{"process-ended-by-signal", "A process ended by a signal, as its parent saw it.", kFindings, &Run};
+const Detector kExits{"process-ended-by-signal", "A process ended by a signal, as its parent saw it.", exits::kFindings,
+                      &exits::Run};
 
 }  // namespace inquest

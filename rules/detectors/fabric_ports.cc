@@ -16,7 +16,7 @@
 #include "rules/host_states.h"
 
 namespace inquest {
-namespace {
+namespace fabric_ports {
 
 constexpr FindingRow kFindings[] = {
     {"port-down", "named in-use down-here-only stalled beside-others",
@@ -257,10 +257,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace fabric_ports
 
 const Detector kFabricPorts{"fabric-ports",
                             "A port that the job talks over is down, unconfigured, or lacks the GID that is asked for.",
-                            kFindings, &Run};
+                            fabric_ports::kFindings, &fabric_ports::Run};
 
 }  // namespace inquest

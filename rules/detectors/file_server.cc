@@ -13,7 +13,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace file_server {
 
 constexpr FindingRow kFindings[] = {
     {"file-server-silent", "still over moment", "servers hosts"},
@@ -96,8 +96,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {std::move(found)};
 }
 
-}  // namespace
+}  // namespace file_server
 
-const Detector kFileServer{"file-server", "A file server stopped answering a host of the job.", kFindings, &Run};
+const Detector kFileServer{"file-server", "A file server stopped answering a host of the job.", file_server::kFindings,
+                           &file_server::Run};
 
 }  // namespace inquest

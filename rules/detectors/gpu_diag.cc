@@ -11,7 +11,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace gpu_diag {
 
 constexpr FindingRow kFindings[] = {
     {"dcgm-gpu-fault", "of-job of-host outside", "what gpu detail"},
@@ -117,8 +117,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace gpu_diag
 
-const Detector kGpuDiag{"dcgm-diag", "DCGM's diagnostic found a GPU broken.", kFindings, &Run};
+const Detector kGpuDiag{"dcgm-diag", "DCGM's diagnostic found a GPU broken.", gpu_diag::kFindings, &gpu_diag::Run};
 
 }  // namespace inquest

@@ -17,7 +17,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace gpu_links {
 
 constexpr FindingRow kFindings[] = {
     {"pcie-width-reduced", "job-failed seen-only", "gpu value"},
@@ -222,9 +222,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace gpu_links
 
 const Detector kGpuLinks{"gpu-links", "A GPU's link, PCIe or NVLink, is worse than those of the GPUs beside it.",
-                         kFindings, &Run};
+                         gpu_links::kFindings, &gpu_links::Run};
 
 }  // namespace inquest

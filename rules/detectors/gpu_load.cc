@@ -15,7 +15,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace gpu_load {
 
 constexpr FindingRow kFindings[] = {
     {"all-gpus-spin", "by-processes by-processes-one-absent by-load by-load-one-absent", "count gpus"},
@@ -156,9 +156,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace gpu_load
 
-const Detector kGpuLoad{"gpu-load", "The GPUs of a job spin in a collective: all of them, or all but one.", kFindings,
-                        &Run};
+const Detector kGpuLoad{"gpu-load", "The GPUs of a job spin in a collective: all of them, or all but one.",
+                        gpu_load::kFindings, &gpu_load::Run};
 
 }  // namespace inquest

@@ -17,7 +17,7 @@
 #include "rules/host_states.h"
 
 namespace inquest {
-namespace {
+namespace gpu_state {
 
 constexpr FindingRow kFindings[] = {
     {"gpu-unreadable", "unreadable", "gpus persistence-off"},
@@ -273,10 +273,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace gpu_state
 
 const Detector kGpuState{"gpu-state",
                          "nvidia-smi shows a GPU in a state in which it cannot serve a job, or no longer shows it.",
-                         kFindings, &Run};
+                         gpu_state::kFindings, &gpu_state::Run};
 
 }  // namespace inquest

@@ -16,7 +16,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace host_limits {
 
 constexpr FindingRow kFindings[] = {
     {"memlock-too-low", "ran-into", "on-host value"},
@@ -160,10 +160,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace host_limits
 
 const Detector kHostLimitsDetector{
-    "host-limits", "A limit of the host fits what failed: locked memory, open files, processes, /dev/shm.", kFindings,
-    &Run};
+    "host-limits", "A limit of the host fits what failed: locked memory, open files, processes, /dev/shm.",
+    host_limits::kFindings, &host_limits::Run};
 
 }  // namespace inquest

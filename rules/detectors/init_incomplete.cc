@@ -12,7 +12,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace init_incomplete {
 
 constexpr FindingRow kFindings[] = {
     {"init-incomplete", "most-heard", "begun size absent"},
@@ -48,9 +48,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {};
 }
 
-}  // namespace
+}  // namespace init_incomplete
 
-const Detector kInitIncomplete{
-    "init-incomplete", "A communicator was begun by some of its ranks and never by the others.", kFindings, &Run};
+const Detector kInitIncomplete{"init-incomplete",
+                               "A communicator was begun by some of its ranks and never by the others.",
+                               init_incomplete::kFindings, &init_incomplete::Run};
 
 }  // namespace inquest

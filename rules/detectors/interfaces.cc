@@ -17,7 +17,7 @@
 #include "rules/host_states.h"
 
 namespace inquest {
-namespace {
+namespace interfaces {
 
 constexpr FindingRow kFindings[] = {
     {"interface-missing", "listed", "asked on-host names"},
@@ -246,11 +246,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace interfaces
 
 const Detector kInterfacesDetector{"interfaces",
                                    "NCCL was told of an interface that is not there, chose one that is down, or hosts "
                                    "chose networks that do not meet.",
-                                   kFindings, &Run};
+                                   interfaces::kFindings, &interfaces::Run};
 
 }  // namespace inquest

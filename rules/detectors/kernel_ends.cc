@@ -13,7 +13,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace kernel_ends {
 
 constexpr FindingRow kFindings[] = {
     {"rank-killed-for-memory", "of-rank of-job of-others", "who what"},
@@ -191,10 +191,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace kernel_ends
 
 const Detector kKernelEnds{
     "kernel-ends-a-rank",
-    "The kernel log says that a process of the job was killed for memory, crashed, or lost a page.", kFindings, &Run};
+    "The kernel log says that a process of the job was killed for memory, crashed, or lost a page.",
+    kernel_ends::kFindings, &kernel_ends::Run};
 
 }  // namespace inquest

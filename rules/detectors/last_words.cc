@@ -12,7 +12,7 @@
 #include "timeline/ends.h"
 
 namespace inquest {
-namespace {
+namespace last_words {
 
 constexpr FindingRow kFindings[] = {
     {"ended-on-own-error", "and-left last", "who what"},
@@ -97,9 +97,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace last_words
 
-extern const Detector kLastWordsDetector{"last-words", "A program said that it failed, and then nothing.", kFindings,
-                                         &Run};
+extern const Detector kLastWordsDetector{"last-words", "A program said that it failed, and then nothing.",
+                                         last_words::kFindings, &last_words::Run};
 
 }  // namespace inquest

@@ -13,7 +13,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace members_missing {
 
 constexpr FindingRow kFindings[] = {
     {"members-missing", "some same-one", "named members themselves"},
@@ -73,10 +73,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {found};
 }
 
-}  // namespace
+}  // namespace members_missing
 
 const Detector kMembersMissing{
     "members-missing", "Some processes of a job announced themselves, the others did not, and nothing followed.",
-    kFindings, &Run};
+    members_missing::kFindings, &members_missing::Run};
 
 }  // namespace inquest

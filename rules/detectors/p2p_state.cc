@@ -12,11 +12,12 @@
 
 #include <fmt/format.h>
 
+#include "core/ascii.h"
 #include "rules/detectors.h"
 #include "rules/host_states.h"
 
 namespace inquest {
-namespace {
+namespace p2p_state {
 
 constexpr FindingRow kFindings[] = {
     {"peer-traffic-redirected", "failed may-hang", "setting traffic"},
@@ -28,8 +29,6 @@ struct Setting {
   EventIndex event = 0;
   std::string what;
 };
-
-bool Contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 /// What a host has that turns peer-to-peer round. ACS is the surer one.
 std::optional<Setting> Redirects(const Timeline& timeline) {
@@ -143,11 +142,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace p2p_state
 
 const Detector kP2pState{"p2p-state",
                          "GPU peer-to-peer fails on a host whose bridges or IOMMU send it through the root; or a PCIe "
                          "link is narrower than its like.",
-                         kFindings, &Run};
+                         p2p_state::kFindings, &p2p_state::Run};
 
 }  // namespace inquest

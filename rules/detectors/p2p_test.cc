@@ -7,7 +7,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace p2p_test {
 
 constexpr FindingRow kFindings[] = {
     {"p2p-test-not-over", "others-gave-up", "who"},
@@ -48,11 +48,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {std::move(found)};
 }
 
-}  // namespace
+}  // namespace p2p_test
 
 extern const Detector kP2pTest{
     "p2p-test",
     "A worker tests the copies between its GPUs, never says that it is through, and the others give up on it.",
-    kFindings, &Run};
+    p2p_test::kFindings, &p2p_test::Run};
 
 }  // namespace inquest

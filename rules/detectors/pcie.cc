@@ -14,7 +14,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace pcie {
 
 constexpr FindingRow kFindings[] = {
     {"pcie-link-broken", "gpu network port other", "device on-host detail"},
@@ -172,8 +172,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace pcie
 
-const Detector kPcie{"pcie", "A PCIe link under a device of the job failed.", kFindings, &Run};
+const Detector kPcie{"pcie", "A PCIe link under a device of the job failed.", pcie::kFindings, &pcie::Run};
 
 }  // namespace inquest

@@ -15,7 +15,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace port_down {
 
 constexpr FindingRow kFindings[] = {
     {"port-went-down", "complained-of waited seen-only", "ports what"},
@@ -112,9 +112,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {std::move(found)};
 }
 
-}  // namespace
+}  // namespace port_down
 
-const Detector kPortDown{"port-went-down", "A network port of a job's host went down while the job ran.", kFindings,
-                         &Run};
+const Detector kPortDown{"port-went-down", "A network port of a job's host went down while the job ran.",
+                         port_down::kFindings, &port_down::Run};
 
 }  // namespace inquest

@@ -15,7 +15,7 @@
 #include "timeline/wait_graph.h"
 
 namespace inquest {
-namespace {
+namespace ras_counts {
 
 constexpr FindingRow kFindings[] = {
     {"ras-counts-cross", "timed-out report-only", "ranks operation most count others-count"},
@@ -261,10 +261,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return FromCounts(evidence, report);
 }
 
-}  // namespace
+}  // namespace ras_counts
 
 const Detector kRasCounts{"ras-report",
                           "NCCL's RAS counted fewer operations on a rank than on the others, or had no answer of it.",
-                          kFindings, &Run};
+                          ras_counts::kFindings, &ras_counts::Run};
 
 }  // namespace inquest

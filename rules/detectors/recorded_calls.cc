@@ -14,7 +14,7 @@
 #include "timeline/wait_graph.h"
 
 namespace inquest {
-namespace {
+namespace recorded_calls {
 
 constexpr FindingRow kFindings[] = {
     {"recorded-rank-behind", "gave-up long-ago just-asked", "ranks call waiting last chain"},
@@ -307,9 +307,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return Recorders(evidence).Run();
 }
 
-}  // namespace
+}  // namespace recorded_calls
 
-extern const Detector kRecordedCalls{
-    "recorded-calls", "The ranks' own recorders show who never came, or who called something else.", kFindings, &Run};
+extern const Detector kRecordedCalls{"recorded-calls",
+                                     "The ranks' own recorders show who never came, or who called something else.",
+                                     recorded_calls::kFindings, &recorded_calls::Run};
 
 }  // namespace inquest

@@ -10,7 +10,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace refused_save {
 
 constexpr FindingRow kFindings[] = {
     {"rank-was-saving", "just-before", "rank"},
@@ -51,9 +51,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {std::move(found)};
 }
 
-}  // namespace
+}  // namespace refused_save
 
-extern const Detector kRefusedSave{
-    "refused-save", "The lines before a write that storage refused name the rank that was saving.", kFindings, &Run};
+extern const Detector kRefusedSave{"refused-save",
+                                   "The lines before a write that storage refused name the rank that was saving.",
+                                   refused_save::kFindings, &refused_save::Run};
 
 }  // namespace inquest

@@ -15,7 +15,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace silent_hang {
 
 constexpr FindingRow kFindings[] = {
     {"silence-after-init", "nothing-else"},
@@ -116,10 +116,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {found};
 }
 
-}  // namespace
+}  // namespace silent_hang
 
 const Detector kSilentHang{"silence-after-init",
-                           "The log stops where a collective begins, without an error and without an end.", kFindings,
-                           &Run};
+                           "The log stops where a collective begins, without an error and without an end.",
+                           silent_hang::kFindings, &silent_hang::Run};
 
 }  // namespace inquest

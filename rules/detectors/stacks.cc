@@ -15,7 +15,7 @@
 #include "rules/phases.h"
 
 namespace inquest {
-namespace {
+namespace stacks {
 
 constexpr FindingRow kFindings[] = {
     {"stack-at-other-work", "minority as-many", "who work waiting",
@@ -147,10 +147,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {};
 }
 
-}  // namespace
+}  // namespace stacks
 
 const Detector kStackDiffers{"stacks-differ",
                              "Stacks show who waits: for a rank at other work, for one that is nowhere, or to join.",
-                             kFindings, &Run};
+                             stacks::kFindings, &stacks::Run};
 
 }  // namespace inquest

@@ -13,7 +13,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace store_barrier {
 
 constexpr FindingRow kFindings[] = {
     {"store-barrier-too-many-workers", "counted", "came size"},
@@ -70,9 +70,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {};
 }
 
-}  // namespace
+}  // namespace store_barrier
 
 extern const Detector kStoreBarrier{"store-barrier", "The barrier in the store counts too few ranks or too many.",
-                                    kFindings, &Run};
+                                    store_barrier::kFindings, &store_barrier::Run};
 
 }  // namespace inquest

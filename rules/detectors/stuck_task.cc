@@ -15,7 +15,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace stuck_task {
 
 constexpr FindingRow kFindings[] = {
     {"stuck-on-storage", "server disk", "who on-host parts"},
@@ -110,9 +110,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace stuck_task
 
-const Detector kStuckTask{
-    "stuck-task", "A task of a job's host was stuck inside the kernel, and its stack says on what.", kFindings, &Run};
+const Detector kStuckTask{"stuck-task",
+                          "A task of a job's host was stuck inside the kernel, and its stack says on what.",
+                          stuck_task::kFindings, &stuck_task::Run};
 
 }  // namespace inquest

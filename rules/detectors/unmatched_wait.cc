@@ -13,7 +13,7 @@
 #include "rules/phases.h"
 
 namespace inquest {
-namespace {
+namespace unmatched_wait {
 
 constexpr FindingRow kFindings[] = {
     {"other-work-during-wait", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiters what",
@@ -125,10 +125,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return {found};
 }
 
-}  // namespace
+}  // namespace unmatched_wait
 
 const Detector kUnmatchedWait{
     "unmatched-wait", "Ranks gave up waiting outside a collective that the watchdog names, while other work ran on.",
-    kFindings, &Run};
+    unmatched_wait::kFindings, &unmatched_wait::Run};
 
 }  // namespace inquest

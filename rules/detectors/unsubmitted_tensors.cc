@@ -12,7 +12,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace unsubmitted_tensors {
 
 constexpr FindingRow kFindings[] = {
     {"tensors-wait-crosswise", "listed", "tensor ranks other-tensor other-ranks"},
@@ -175,10 +175,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace unsubmitted_tensors
 
 extern const Detector kUnsubmittedTensors{
     "unsubmitted-tensors", "Horovod's ranks wait for one another's tensors, or its list names those that came.",
-    kFindings, &Run};
+    unsubmitted_tensors::kFindings, &unsubmitted_tensors::Run};
 
 }  // namespace inquest

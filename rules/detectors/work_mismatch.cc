@@ -14,7 +14,7 @@
 #include "rules/detectors.h"
 
 namespace inquest {
-namespace {
+namespace work_mismatch {
 
 constexpr FindingRow kFindings[] = {
     {"work-mismatch", "group-named group-guessed", "first-ranks first-call other-ranks other-call"},
@@ -212,9 +212,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace work_mismatch
 
 const Detector kWorkMismatch{"work-mismatch", "Ranks waited in different operations or sizes at one sequence number.",
-                             kFindings, &Run};
+                             work_mismatch::kFindings, &work_mismatch::Run};
 
 }  // namespace inquest

@@ -16,7 +16,7 @@
 #include "rules/thresholds.h"
 
 namespace inquest {
-namespace {
+namespace xid {
 
 constexpr FindingRow kFindings[] = {
     {"xid-of-application", "reported follows",
@@ -387,9 +387,9 @@ std::vector<Relation> Run(const Evidence& evidence) {
   return out;
 }
 
-}  // namespace
+}  // namespace xid
 
-const Detector kXid{"xid", "A GPU or a switch of the job reported a numbered error in the kernel log.", kFindings,
-                    &Run};
+const Detector kXid{"xid", "A GPU or a switch of the job reported a numbered error in the kernel log.", xid::kFindings,
+                    &xid::Run};
 
 }  // namespace inquest

@@ -10,7 +10,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace launch_test {
 
 using Variables = std::map<std::string, std::string>;
 
@@ -29,8 +29,6 @@ std::string Shown(const Result<Launch>& launch) {
   if (launch->local_rank) text += fmt::format(" local {}", *launch->local_rank);
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("a launch is found in the variables of its launcher", "[unit][replay]") {
   const Variables torchrun = {
@@ -214,3 +212,5 @@ TEST_CASE("ranks are put on the GPUs that a node has", "[unit][replay]") {
   plan.places[0].options["bus-id"] = "0000:4e:00.0";
   CHECK(devices(*OnGpusThatAreHere(plan, {4, 4}, two)) == "76540123");
 }
+
+}  // namespace launch_test

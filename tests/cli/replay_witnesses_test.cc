@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace replay_witnesses_test {
 
 TEST_CASE("witnesses: of the kernel's log what came since the run began", "[unit][replay]") {
   std::string path = (std::filesystem::temp_directory_path() / "inquest-kmsg-XXXXXX").string();
@@ -61,5 +61,5 @@ TEST_CASE("witnesses: counters of links that rose", "[unit][replay]") {
   CHECK(ReadLinkCounters("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n").empty());
 }
 
-}  // namespace
+}  // namespace replay_witnesses_test
 }  // namespace inquest

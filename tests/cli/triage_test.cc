@@ -7,7 +7,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace triage_test {
 
 using Names = std::vector<std::string>;
 
@@ -97,5 +97,5 @@ TEST_CASE("triage: a document, and a line a job", "[triage]") {
   }
 }
 
-}  // namespace
+}  // namespace triage_test
 }  // namespace inquest

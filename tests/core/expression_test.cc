@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace expression_test {
 
 /// `b` a character, `\` an escape, `[` `]` a class, `:` a name in it, `(` `)` a group, `f` flags, `x` a repetition.
 std::string Kinds(std::string_view expression) {
@@ -58,5 +58,5 @@ TEST_CASE("quoted text matches itself and nothing else", "[expression]") {
   CHECK_FALSE(Pattern::Compile("^" + QuoteExpression("a.c") + "$").value().Matches("abc"));
 }
 
-}  // namespace
+}  // namespace expression_test
 }  // namespace inquest

@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace host_name_test {
 
 TEST_CASE("a host's name is cut at its first dot, an address nowhere", "[host_name]") {
   struct Row {
@@ -34,5 +34,5 @@ TEST_CASE("a host's name is cut at its first dot, an address nowhere", "[host_na
   }
 }
 
-}  // namespace
+}  // namespace host_name_test
 }  // namespace inquest

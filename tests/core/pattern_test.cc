@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace pattern_test {
 
 TEST_CASE("captures are views by index and by name", "[pattern]") {
   const Pattern pattern(R"(rank (?P<rank>\d+)(?: on (?P<host>\S+))?(x*))");
@@ -130,5 +130,5 @@ TEST_CASE("an event cites at most kCitedBytes and no half character", "[event]")
   CHECK(EventFrom(record, WorldSize{1}).text.size() == kCitedBytes);
 }
 
-}  // namespace
+}  // namespace pattern_test
 }  // namespace inquest

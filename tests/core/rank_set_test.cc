@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace rank_set_test {
 
 TEST_CASE("ranks: a set of stretches does what a set of numbers does", "[unit][core]") {
   std::mt19937 chance(20310219);
@@ -57,5 +57,5 @@ TEST_CASE("ranks: up to the highest number that there is", "[unit][core]") {
   CHECK(ranks.size() == (std::uint64_t{1} << 31) - 1);
 }
 
-}  // namespace
+}  // namespace rank_set_test
 }  // namespace inquest

@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace time_test {
 
 using Date = Timestamp::Date;
 
@@ -122,5 +122,5 @@ TEST_CASE("FormatClock prints the time of day alone", "[time]") {
   CHECK(FormatClock(ParseTime("2029-11-03T21:14:05.999Z")->time) == "21:14:05");
 }
 
-}  // namespace
+}  // namespace time_test
 }  // namespace inquest

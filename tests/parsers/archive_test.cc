@@ -20,7 +20,7 @@
 using namespace inquest;
 namespace fs = std::filesystem;
 
-namespace {
+namespace archive_test {
 
 struct Member {
   std::string name, content;
@@ -141,8 +141,6 @@ std::vector<std::string> Paths(const Scan& scan) {
 }
 
 using Names = std::vector<std::string>;
-
-}  // namespace
 
 TEST_CASE("a compressed log is the log", "[unit][archive]") {
   const Scan plain = ScanBytes("job.log", Log());
@@ -532,3 +530,5 @@ TEST_CASE("a support bundle blames the host of the folder", "[unit][archive]") {
     CHECK(analysis.timeline.inputs[named->where.input].path.ends_with(first));
   }
 }
+
+}  // namespace archive_test

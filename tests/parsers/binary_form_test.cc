@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace binary_form_test {
 
 std::string Elf(char data, char type_low, char type_high) {
   std::string head(
@@ -17,8 +17,6 @@ std::string Elf(char data, char type_low, char type_high) {
   head.resize(16);
   return head + type_low + type_high + std::string(40, '\0');
 }
-
-}  // namespace
 
 TEST_CASE("what holds no lines is named by its first bytes", "[binary-form]") {
   using namespace std::string_literals;
@@ -66,4 +64,5 @@ TEST_CASE("what is mostly no text is named and read", "[binary-form]") {
   CHECK(BinaryForm("\x01\x02") == nullptr);
 }
 
+}  // namespace binary_form_test
 }  // namespace inquest

@@ -8,7 +8,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace block_scanner_test {
 
 const std::string kHead = "alder04:41234:41777 [3] NCCL INFO ";
 const std::string kTail =
@@ -543,5 +543,5 @@ TEST_CASE("block: all bytes are accounted for, whatever they are", "[block]") {
   }
 }
 
-}  // namespace
+}  // namespace block_scanner_test
 }  // namespace inquest

@@ -6,7 +6,7 @@
 namespace inquest {
 
 extern const Format kBundleManifest;
-namespace {
+namespace bundle_manifest_test {
 
 TEST_CASE("bundle-manifest: what was not collected, and nothing else", "[bundle-manifest]") {
   Manifest manifest{.hostname = "node07.example.org", .time = "2031-04-05T12:00:00Z", .tool_version = "1", .items = {}};
@@ -58,5 +58,5 @@ TEST_CASE("bundle-manifest: forms of the file", "[bundle-manifest]") {
   }
 }
 
-}  // namespace
+}  // namespace bundle_manifest_test
 }  // namespace inquest

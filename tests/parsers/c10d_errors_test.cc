@@ -7,7 +7,7 @@
 namespace inquest {
 
 extern const Format kC10dErrors, kTraceback;
-namespace {
+namespace c10d_errors_test {
 
 std::string Show(const Fingerprint& print) {
   std::string out = print.op;
@@ -212,5 +212,5 @@ TEST_CASE("c10d: waits that name nobody", "[c10d]") {
   });
 }
 
-}  // namespace
+}  // namespace c10d_errors_test
 }  // namespace inquest

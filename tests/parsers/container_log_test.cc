@@ -12,7 +12,7 @@
 #include "tests/support/read_through.h"
 
 namespace inquest {
-namespace {
+namespace container_log_test {
 
 struct Read {
   std::string text;
@@ -171,5 +171,5 @@ TEST_CASE("two streams whose lines are always open keep their places", "[unit][c
   }
 }
 
-}  // namespace
+}  // namespace container_log_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kCrashStack;
-namespace {
+namespace crash_stack_test {
 
 std::string ShowAll(std::string_view text) {
   std::string out;
@@ -86,5 +86,5 @@ TEST_CASE("crash stack: the first frame beside the handler and the C library", "
   CheckRows(rows, ShowAll);
 }
 
-}  // namespace
+}  // namespace crash_stack_test
 }  // namespace inquest

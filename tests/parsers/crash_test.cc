@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kCrash;
-namespace {
+namespace crash_test {
 
 std::string ShowAll(std::string_view text) {
   std::string out;
@@ -87,5 +87,5 @@ TEST_CASE("crash: cut at every byte", "[crash]") {
   for (std::size_t size = 0; size <= text.size(); ++size) ParseLines(kCrash, text.substr(0, size));
 }
 
-}  // namespace
+}  // namespace crash_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kDcgmJson, kDcgmTable;
-namespace {
+namespace dcgm_test {
 
 std::string ShowAll(const Format& format, std::string_view text) {
   std::string out;
@@ -80,5 +80,5 @@ TEST_CASE("dcgm: JSON", "[dcgm]") {
   CHECK(ParseText(kDcgmJson, json("Other", "")).claimed.empty());
 }
 
-}  // namespace
+}  // namespace dcgm_test
 }  // namespace inquest

@@ -7,7 +7,7 @@
 namespace inquest {
 
 extern const Format kNvidiaQuery, kNvidiaCsv, kNvidiaSmi, kNvidiaLinks, kNvidiaProc, kNvidiaBugReport, kKernelLog;
-namespace {
+namespace device_described_test {
 
 /// `7: serial=1650 of 0000:5d:00.0`, an event a line.
 std::string ShowRecord(const Format& format, std::string_view text) {
@@ -117,5 +117,5 @@ TEST_CASE("what each form says of a part", "[parsers]") {
   }
 }
 
-}  // namespace
+}  // namespace device_described_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kElasticErrorFile;
-namespace {
+namespace elastic_error_file_test {
 
 constexpr const char* kFile =
     R"({"message": {"message": "ValueError: bad \"shape\"", "extraInfo": {"py_callstack": "Traceback (most recent call last):\n  File \"/opt/x/lib/python3.9/site-packages/torch/e.py\", line 9, in wrapper\n    return f()\n  File \"train.py\", line 31, in step\n    raise ValueError(text)\nValueError: bad \"shape\"\n", "timestamp": "1932904028"}, "errorCode": -11}})";
@@ -65,5 +65,5 @@ TEST_CASE("elastic-error-file: cut at every byte", "[elastic-error-file]") {
   }
 }
 
-}  // namespace
+}  // namespace elastic_error_file_test
 }  // namespace inquest

@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace envelope_test {
 
 /// A peeled line in one string: `rank=3 local=1 host=h pid=4 at=... |text`, absent parts left out.
 std::string Show(std::string_view line) {
@@ -353,5 +353,5 @@ TEST_CASE("a line cut at any byte is peeled without reading past it", "[envelope
   }
 }
 
-}  // namespace
+}  // namespace envelope_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kFabricManager;
-namespace {
+namespace fabric_manager_test {
 
 TEST_CASE("fabric manager: errors of switches", "[fabric-manager]") {
   const std::string text =
@@ -30,5 +30,5 @@ TEST_CASE("fabric manager: errors of switches", "[fabric-manager]") {
   CHECK(ParseText(kFabricManager, "[mms] [error] [tid 3114800 moved\n").claimed.empty());
 }
 
-}  // namespace
+}  // namespace fabric_manager_test
 }  // namespace inquest

@@ -17,7 +17,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace flight_recorder_test {
 
 using namespace std::literals;
 
@@ -499,5 +499,5 @@ TEST_CASE("flight recorder: a torn dump is told among the inputs", "[unit][fligh
   CHECK((*reads)[1].problem == "cut after 900 bytes, in the middle of the dump");
 }
 
-}  // namespace
+}  // namespace flight_recorder_test
 }  // namespace inquest

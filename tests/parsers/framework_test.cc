@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kFramework;
-namespace {
+namespace framework_test {
 
 std::string Show(const DeviceReported& what) {
   return "device " + std::to_string(what.device) + (what.rank ? " of " + std::to_string(what.rank->value) : "");
@@ -104,5 +104,5 @@ TEST_CASE("framework: cut at every byte", "[framework]") {
   for (std::size_t size = 0; size <= text.size(); ++size) ParseLines(kFramework, text.substr(0, size));
 }
 
-}  // namespace
+}  // namespace framework_test
 }  // namespace inquest

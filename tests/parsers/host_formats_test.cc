@@ -7,7 +7,7 @@
 namespace inquest {
 
 extern const Format kInterfaces, kHostLimits, kEnvironment, kLspci;
-namespace {
+namespace host_formats_test {
 
 TEST_CASE("Prompts name the host and the command") {
   struct Row {
@@ -255,5 +255,5 @@ TEST_CASE("NCCL says what it talks over") {
   CHECK_FALSE(ReadNetwork("NET/IB : Using interface ib0 for sideband communication"));
 }
 
-}  // namespace
+}  // namespace host_formats_test
 }  // namespace inquest

@@ -8,7 +8,7 @@
 namespace inquest {
 
 extern const Format kKernelLog;
-namespace {
+namespace kernel_log_test {
 
 std::string Show(const XidReported& xid) {
   std::string out = fmt::format("xid {} {}", xid.xid, xid.bus_id);
@@ -475,5 +475,5 @@ TEST_CASE("other devices of the host", "[parsers]") {
   Check(kRows);
 }
 
-}  // namespace
+}  // namespace kernel_log_test
 }  // namespace inquest

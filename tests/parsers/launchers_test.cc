@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kLaunchers;
-namespace {
+namespace launchers_test {
 
 std::string Show(const ProcessExit& what) {
   std::string out = what.reporter + ":";
@@ -252,5 +252,5 @@ TEST_CASE("launchers: frameworks and servers that watch their children", "[launc
   });
 }
 
-}  // namespace
+}  // namespace launchers_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kNcclInspector;
-namespace {
+namespace nccl_inspector_test {
 
 TEST_CASE("nccl inspector: who had completed what", "[nccl-inspector]") {
   const std::string line =
@@ -37,5 +37,5 @@ TEST_CASE("nccl inspector: what yields nothing", "[nccl-inspector]") {
   }
 }
 
-}  // namespace
+}  // namespace nccl_inspector_test
 }  // namespace inquest

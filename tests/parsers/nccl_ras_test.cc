@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kNcclRas, kNcclRasJson;
-namespace {
+namespace nccl_ras_test {
 
 std::string Show(const RankProgress& what) {
   static const char* const kStates[] = {"launched", "completed",   "not reported", "unresponsive",
@@ -104,5 +104,5 @@ TEST_CASE("nccl ras: JSON", "[nccl-ras]") {
   CHECK(ParseText(kNcclRasJson, "{\"communicators\": 3, \"collective_counts\": {}}").claimed.empty());
 }
 
-}  // namespace
+}  // namespace nccl_ras_test
 }  // namespace inquest

@@ -9,7 +9,7 @@
 namespace inquest {
 
 extern const Format kNccl;
-namespace {
+namespace nccl_test {
 
 /// The only event of the only line; fails the test where there is another number of them.
 template <class T>
@@ -303,5 +303,5 @@ TEST_CASE("bus ids", "[nccl]") {
   }
 }
 
-}  // namespace
+}  // namespace nccl_test
 }  // namespace inquest

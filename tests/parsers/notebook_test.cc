@@ -9,7 +9,7 @@
 #include "tests/support/read_through.h"
 
 namespace inquest {
-namespace {
+namespace notebook_test {
 
 struct Read {
   std::string text, problem;
@@ -120,8 +120,6 @@ const std::string kNotebook = R"JSON({
 }
 )JSON";
 
-}  // namespace
-
 TEST_CASE("a notebook is read by what its cells printed, each line where it stands", "[notebook]") {
   const Read read = ReadEveryWay(kNotebook);
   CHECK(read.text ==
@@ -194,4 +192,5 @@ TEST_CASE("a notebook is known by what is in it", "[notebook]") {
   }
 }
 
+}  // namespace notebook_test
 }  // namespace inquest

@@ -8,7 +8,7 @@
 namespace inquest {
 
 extern const Format kNvidiaQuery, kNvidiaCsv, kNvidiaLinks, kNvidiaMonitor;
-namespace {
+namespace nvidia_forms_test {
 
 std::string ShowId(const GpuId& id) {
   return fmt::format("{}|{}|{}", id.index ? std::to_string(*id.index) : "-", id.bus_id, id.uuid);
@@ -366,5 +366,5 @@ TEST_CASE("a section is read whole, wherever blocks end", "[smi]") {
   }
 }
 
-}  // namespace
+}  // namespace nvidia_forms_test
 }  // namespace inquest

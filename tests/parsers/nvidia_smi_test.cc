@@ -7,7 +7,7 @@
 namespace inquest {
 
 extern const Format kNvidiaSmi;
-namespace {
+namespace nvidia_smi_test {
 
 template <class T>
 std::string Maybe(const std::optional<T>& value) {
@@ -201,5 +201,5 @@ TEST_CASE("a table cut at any byte makes no other GPU", "[smi]") {
   }
 }
 
-}  // namespace
+}  // namespace nvidia_smi_test
 }  // namespace inquest

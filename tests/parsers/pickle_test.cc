@@ -11,7 +11,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace pickle_test {
 
 using namespace std::literals;
 using Kind = DataValue::Kind;
@@ -361,5 +361,5 @@ TEST_CASE("pickle: known by its head", "[unit][pickle]") {
     CHECK_FALSE(IsPickle(head));
 }
 
-}  // namespace
+}  // namespace pickle_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kRdmaPorts;
-namespace {
+namespace rdma_ports_test {
 
 using State = LinkPort::State;
 
@@ -111,5 +111,5 @@ TEST_CASE("Lines that look like a port's belong to nobody without a device") {
   }
 }
 
-}  // namespace
+}  // namespace rdma_ports_test
 }  // namespace inquest

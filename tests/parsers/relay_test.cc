@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace relay_test {
 
 Event At(std::uint64_t line) {
   Event event;
@@ -28,8 +28,6 @@ class Words final : public EventSink {
   }
   std::vector<std::string> said;
 };
-
-}  // namespace
 
 TEST_CASE("relay: events, calls and traces go on in their order", "[relay]") {
   std::deque<Parcel> parcels;
@@ -106,4 +104,5 @@ TEST_CASE("relay: who owns what was told is held until the last of it is taken",
   CHECK(parcels.size() == 3);
 }
 
+}  // namespace relay_test
 }  // namespace inquest

@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace restoration_test {
 
 struct Read {
   std::string text;
@@ -79,8 +79,6 @@ std::string WithoutHeads(std::string_view text) {
     out += (line.starts_with(kRestoredHead) ? line.substr(line.find(kRestoredHead, 1) + 1) : line) + "\n";
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("what stands in front of every line is taken off", "[restoration]") {
   const auto number = [](std::size_t n) { return std::to_string(n); };
@@ -279,4 +277,5 @@ TEST_CASE("escape sequences are taken out whole", "[restoration]") {
   }
 }
 
+}  // namespace restoration_test
 }  // namespace inquest

@@ -13,7 +13,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace scan_test {
 
 const std::string kTelling = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
 const std::string kCallTail =
@@ -488,5 +488,5 @@ TEST_CASE("scan: launchers' prefixes in front of call lines say who calls", "[sc
   }
 }
 
-}  // namespace
+}  // namespace scan_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kStacks;
-namespace {
+namespace stacks_test {
 
 std::string ShowAll(std::string_view text) {
   std::string out;
@@ -69,5 +69,5 @@ TEST_CASE("stacks: gdb", "[stacks]") {
         "gdb 41234: device-wait cuStreamSynchronize () from /lib/x86_64-linux-gnu/libcuda.so.1 at line 6");
 }
 
-}  // namespace
+}  // namespace stacks_test
 }  // namespace inquest

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace structure_test {
 
 /// Everything that a structure says, in words.
 std::string Show(const std::vector<std::string>& pieces, const std::vector<std::size_t>& lines,
@@ -119,5 +119,5 @@ TEST_CASE("structure: fast and portable code read what a plain loop reads", "[bl
   }
 }
 
-}  // namespace
+}  // namespace structure_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kTorchelastic, kTraceback;
-namespace {
+namespace torchelastic_test {
 
 std::string Show(const ProcessExit& what) {
   std::string out = what.reporter + ":";
@@ -158,5 +158,5 @@ TEST_CASE("torchelastic: cut at every byte", "[torchelastic]") {
   for (std::size_t size = 0; size <= text.size(); ++size) ParseLines(kTorchelastic, text.substr(0, size));
 }
 
-}  // namespace
+}  // namespace torchelastic_test
 }  // namespace inquest

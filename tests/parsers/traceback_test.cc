@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kTraceback;
-namespace {
+namespace traceback_test {
 
 std::string Show(const ExceptionRaised& what) {
   return (what.process.empty() ? "" : what.process + ": ") + (what.chained_first ? "*" : "") + what.type + "(" +
@@ -355,5 +355,5 @@ TEST_CASE("traceback: faulthandler tells what a process is at", "[traceback]") {
   });
 }
 
-}  // namespace
+}  // namespace traceback_test
 }  // namespace inquest

@@ -8,7 +8,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace utf16_test {
 
 using namespace std::string_literals;
 
@@ -56,5 +56,5 @@ TEST_CASE("a log in UTF-16 gives the verdict of the same log in UTF-8", "[unit][
   }
 }
 
-}  // namespace
+}  // namespace utf16_test
 }  // namespace inquest

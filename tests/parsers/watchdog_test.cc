@@ -5,7 +5,7 @@
 namespace inquest {
 
 extern const Format kWatchdog, kTraceback;
-namespace {
+namespace watchdog_test {
 
 std::string Text(std::int64_t number) { return std::to_string(number); }
 std::string Text(GroupRank rank) { return Text(rank.value); }
@@ -259,5 +259,5 @@ TEST_CASE("watchdog: cut at every byte", "[watchdog]") {
   }
 }
 
-}  // namespace
+}  // namespace watchdog_test
 }  // namespace inquest

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace writing_test {
 
 const std::string kCpp =
     "#include \"socket.h\"\n"
@@ -93,8 +93,6 @@ std::string FormOf(const std::string& text) {
   return form == nullptr ? "" : std::string(form->name);
 }
 
-}  // namespace
-
 TEST_CASE("source, documents and data are no logs", "[writing]") {
   const std::pair<std::string, std::string> rows[] = {
       {kCpp, "source-code"},
@@ -168,4 +166,5 @@ TEST_CASE("a failure that somebody pasted among his own words is a log", "[writi
   }
 }
 
+}  // namespace writing_test
 }  // namespace inquest

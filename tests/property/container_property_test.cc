@@ -11,7 +11,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace container_property_test {
 
 namespace fs = std::filesystem;
 
@@ -108,5 +108,5 @@ TEST_CASE("property: chunks cut anywhere are read to where they end", "[property
   }
 }
 
-}  // namespace
+}  // namespace container_property_test
 }  // namespace inquest

@@ -7,7 +7,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace host_states_property_test {
 
 namespace fs = std::filesystem;
 
@@ -60,5 +60,5 @@ TEST_CASE("Bad states beside any job change neither its cause nor its culprits",
   }
 }
 
-}  // namespace
+}  // namespace host_states_property_test
 }  // namespace inquest

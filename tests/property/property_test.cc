@@ -10,7 +10,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace property_test {
 
 using namespace std::chrono_literals;
 
@@ -213,5 +213,5 @@ TEST_CASE("property: lines in any order are read to their end", "[property]") {
   }
 }
 
-}  // namespace
+}  // namespace property_test
 }  // namespace inquest

@@ -9,7 +9,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace recorded_property_test {
 
 using Dumps = std::map<int, FlightDump>;
 
@@ -173,5 +173,5 @@ TEST_CASE("property: other numbers for the ranks are other numbers for the culpr
   }
 }
 
-}  // namespace
+}  // namespace recorded_property_test
 }  // namespace inquest

@@ -10,7 +10,7 @@
 using namespace inquest;
 using namespace std::chrono_literals;
 
-namespace {
+namespace at_once_test {
 
 std::vector<RunOutcome> Run(std::vector<Plan> plans, Pace* pace = nullptr) {
   RunSetup setup = TestSetup();
@@ -24,8 +24,6 @@ Plan With(Plan plan, std::string_view faults) {
   plan.faults = *ParseFaults(faults, plan);
   return plan;
 }
-
-}  // namespace
 
 TEST_CASE("at once: each plan has its own end, whatever befalls the others", "[replay][faults]") {
   if (!kHaveGloo) {
@@ -75,3 +73,5 @@ TEST_CASE("at once: where a rank cannot be spawned, all that wait for one behind
     CHECK(run.verdict == RunVerdict::kCouldNotRun);
   }
 }
+
+}  // namespace at_once_test

@@ -12,7 +12,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace channel_test {
 
 std::string Bytes(std::mt19937& random, std::size_t count) {
   std::string bytes(count, '\0');
@@ -50,8 +50,6 @@ struct Greeting {
   Handshake agent{Side::kAgent, kToken, std::string(kDigestBytes, 'a')};
   std::string to_agent = coordinator.Opening(), to_coordinator;
 };
-
-}  // namespace
 
 TEST_CASE("frames survive any chunking", "[unit][replay]") {
   std::mt19937 random(7);
@@ -206,10 +204,10 @@ TEST_CASE("what agents say comes through as it was; what is none of it is refuse
   }
   StartOrder order{.env = {{"A", "1"}}, .ranks = {{.rank = 3, .launcher = {}, .env = {{"B", "2"}}, .work = {}}}};
   order.ranks[0].work.engine = "gloo";
-  for (const ToAgent& message :
-       std::vector<ToAgent>{ProbeOrder{"gloo", {{"interface", "eth0"}}}, Begin{4, order}, Told{1, ToWorker(Proceed{2})},
-                            LookAround{{.id = 1, .threads = true, .backtraces = {1, 2}}}, KillRanks{{1, 2}},
-                            CoordinatorBeat{}, Farewell{3, "why"}}) {
+  for (const ToAgent& message : std::vector<ToAgent>{ProbeOrder{"gloo", {{"interface", "eth0"}}}, Begin{4, order},
+                                                     ToldRank{1, ToWorker(Proceed{2})},
+                                                     LookAround{{.id = 1, .threads = true, .backtraces = {1, 2}}},
+                                                     KillRanks{{1, 2}}, CoordinatorBeat{}, Farewell{3, "why"}}) {
     const auto again = DecodeToAgent(Encode(message));
     REQUIRE(again);
     CHECK(Encode(*again) == Encode(message));
@@ -236,3 +234,5 @@ TEST_CASE("a token is a line of enough letters, and HMAC-SHA256 is that of RFC 4
   CHECK_FALSE(SameBytes("abc", "ab"));
   CHECK(RandomBytes() != RandomBytes());
 }
+
+}  // namespace channel_test

@@ -16,7 +16,7 @@
 using namespace inquest;
 using namespace std::chrono_literals;
 
-namespace {
+namespace crew_test {
 
 const std::string kToken = "a token that only this test knows";
 
@@ -57,8 +57,6 @@ int StatusOf(pid_t pid) {
   ::waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-
-}  // namespace
 
 TEST_CASE("nodes of other versions are named at hello, with both versions", "[replay][leftovers]") {
   struct Row {
@@ -115,3 +113,5 @@ TEST_CASE("two nodes with one number, and one that goes before all are there", "
   CHECK(Has(lost->message, "node 1 (hostb) was lost before all were there"));
   StatusOf(gone);
 }
+
+}  // namespace crew_test

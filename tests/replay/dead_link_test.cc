@@ -12,7 +12,7 @@
 using namespace inquest;
 using namespace std::chrono_literals;
 
-namespace {
+namespace dead_link_test {
 
 int Shell(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()); }
 
@@ -61,8 +61,6 @@ Plan PlanOn(const Bridge& bridge) {
   return plan;
 }
 
-}  // namespace
-
 TEST_CASE("a link that goes dead while ranks work is named", "[replay][faults]") {
   if (!kHaveGloo) {
     WARN("this build has no Gloo");
@@ -106,3 +104,5 @@ TEST_CASE("a link that is dead from the start is named", "[replay][faults]") {
   REQUIRE_FALSE(run.blamed.empty());
   for (const Blamed& blamed : run.blamed) CHECK((blamed.rank == 1 || blamed.to == 1));
 }
+
+}  // namespace dead_link_test

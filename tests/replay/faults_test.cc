@@ -8,7 +8,7 @@
 using namespace inquest;
 using namespace std::chrono_literals;
 
-namespace {
+namespace faults_test {
 
 /// From the death, the error or the deadline to the sentence. The supervisor's own work only: what a busy machine adds
 /// to the worker's is not in it.
@@ -19,8 +19,6 @@ struct Row {
   RunVerdict verdict;
   const char* sentence;  ///< part of it
 };
-
-}  // namespace
 
 TEST_CASE("fault matrix: what goes wrong is named, with its rank, within two seconds", "[replay][faults]") {
   if (!kHaveGloo) {
@@ -157,3 +155,5 @@ TEST_CASE("all operations pass with verified data, and have a bandwidth", "[repl
   in_place.in_place.value = true;
   CHECK(RunWith(in_place).verdict == RunVerdict::kPassed);
 }
+
+}  // namespace faults_test

@@ -10,7 +10,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace host_data_test {
 
 using Bytes = std::vector<std::byte>;
 
@@ -64,8 +64,6 @@ Bytes Summed(const DataShape& shape) {
   }
   return output;
 }
-
-}  // namespace
 
 TEST_CASE("replay data: the right result is accepted, one wrong byte is found", "[unit][replay]") {
   for (const ReplayOp& op : ReplayOps()) {
@@ -131,3 +129,5 @@ TEST_CASE("replay data: an average is what adding in the type itself and dividin
     output[i] = static_cast<std::byte>(FloatBits(small.call.datatype, 0.5));
   CHECK_FALSE(VerifyOutput(small, 3, output));
 }
+
+}  // namespace host_data_test

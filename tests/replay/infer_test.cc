@@ -8,7 +8,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace infer_test {
 
 using namespace std::chrono_literals;
 
@@ -233,5 +233,5 @@ TEST_CASE("replay plan: a rank's number may be the largest there is", "[unit][re
   CHECK(MembersOf(judged.timeline, collective, {}).at_least == 2147483647);
 }
 
-}  // namespace
+}  // namespace infer_test
 }  // namespace inquest

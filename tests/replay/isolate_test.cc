@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace isolate_test {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -423,5 +423,5 @@ TEST_CASE("isolation: a sequence that passes says so of the calls in their order
   CHECK(Has(outcome.finding, "Passes 5 of 5: the machines can do these calls in this order now."));
 }
 
-}  // namespace
+}  // namespace isolate_test
 }  // namespace inquest

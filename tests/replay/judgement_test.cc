@@ -6,7 +6,7 @@
 using namespace inquest;
 using namespace std::chrono_literals;
 
-namespace {
+namespace judgement_test {
 
 Plan ThreeRanks() {
   Plan plan;
@@ -38,8 +38,6 @@ LinkRow Link(int from, int to, std::uint64_t queued) {
   link.since_ack = 3s;
   return link;
 }
-
-}  // namespace
 
 TEST_CASE("judgement: the rank that is behind, by iteration and phase", "[unit][replay]") {
   struct Row {
@@ -298,3 +296,5 @@ TEST_CASE(
   REQUIRE(lost.blamed.size() == 2);
   CHECK(lost.blamed[0].rank == 2);
 }
+
+}  // namespace judgement_test

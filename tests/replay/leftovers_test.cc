@@ -19,7 +19,7 @@ using namespace inquest;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-namespace {
+namespace leftovers_test {
 
 std::set<std::string> Entries(const char* folder) {
   std::set<std::string> names;
@@ -65,8 +65,6 @@ void RunMany(int times) {
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
 }
 
-}  // namespace
-
 TEST_CASE("20 runs in a row leave no process, no shared memory, no descriptor", "[replay][leftovers]") {
   if (!kHaveGloo) {
     WARN("this build has no Gloo");
@@ -103,3 +101,5 @@ TEST_CASE("workers die with a supervisor that is killed", "[replay][leftovers]")
   ::waitpid(supervisor, nullptr, 0);
   CHECK(wait_for([&] { return Workers(supervisor).empty(); }));
 }
+
+}  // namespace leftovers_test

@@ -14,7 +14,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace memory_test {
 
 StartWork Work(Operation operation, std::uint64_t count, int rank, int nranks) {
   StartWork work{.engine = "gloo", .setup = {}, .faults = {}};
@@ -43,8 +43,6 @@ class Kernel {
  private:
   std::string top_ = (std::filesystem::temp_directory_path() / "memory-test-XXXXXX").string();
 };
-
-}  // namespace
 
 TEST_CASE("memory: an order from elsewhere is not counted before it is fit", "[unit][replay]") {
   const MemoryRoom room{.bytes = std::uint64_t{1} << 34U, .of = "this host"};
@@ -154,3 +152,5 @@ TEST_CASE("memory: cgroups as containers and both versions at once show them", "
     CHECK(OomKillsAround(::getpid(), kernel.top()).cgroup == row.kills);
   }
 }
+
+}  // namespace memory_test

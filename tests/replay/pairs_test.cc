@@ -8,7 +8,7 @@
 #include "tests/replay/replay_runs.h"
 
 namespace inquest {
-namespace {
+namespace pairs_test {
 
 using State = PairOutcome::State;
 
@@ -157,5 +157,5 @@ TEST_CASE("pairs: a pair is of its two ranks, and moves 16 MB at most", "[unit][
   CHECK(RanksOf(send) == RankPair{2, 5});
 }
 
-}  // namespace
+}  // namespace pairs_test
 }  // namespace inquest

@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace ras_test {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -147,5 +147,5 @@ TEST_CASE("ras: free ports are free, and differ", "[unit][replay]") {
   for (const int port : ports) CHECK(taken.address() != "127.0.0.1:" + std::to_string(port));
 }
 
-}  // namespace
+}  // namespace ras_test
 }  // namespace inquest

@@ -22,7 +22,7 @@ using namespace inquest;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-namespace {
+namespace remote_node_test {
 
 using Clock = std::chrono::steady_clock;
 const std::string kToken = "a token that only this test knows";
@@ -94,8 +94,6 @@ std::string Content(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace
-
 TEST_CASE("a report that the network held up is dated when it was made", "[unit][replay]") {
   std::array<int, 2> ends = {-1, -1};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
@@ -154,3 +152,5 @@ TEST_CASE("at a deadline each node looks at its own ranks", "[replay][leftovers]
     CHECK_FALSE(rank.threads.empty());
   }
 }
+
+}  // namespace remote_node_test

@@ -19,7 +19,7 @@ using namespace inquest;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-namespace {
+namespace scratch_test {
 
 class Parent {
  public:
@@ -41,8 +41,6 @@ class Parent {
 };
 
 void Touch(const std::string& path) { std::ofstream(path) << "x"; }
-
-}  // namespace
 
 TEST_CASE("a scratch folder goes at its end, and with who is killed", "[replay][leftovers]") {
   const Parent parent;
@@ -111,3 +109,5 @@ TEST_CASE("a scratch folder that cannot be made is an error that names TMPDIR", 
   REQUIRE_FALSE(folder);
   CHECK(folder.error().hint.find("TMPDIR") != std::string::npos);
 }
+
+}  // namespace scratch_test

@@ -10,7 +10,7 @@
 using namespace inquest;
 using namespace std::chrono_literals;
 
-namespace {
+namespace sequence_test {
 
 /// What each rank of `ranks` calls on one communicator of all of them, by number.
 ReadCalls Numbered(std::vector<std::vector<std::int64_t>> numbers) {
@@ -67,8 +67,6 @@ RunOutcome At(const std::vector<StreamProgress>& progress) {
   }
   return run;
 }
-
-}  // namespace
 
 TEST_CASE("sequence: the last calls are the same numbers on all, with what some lack", "[unit][replay]") {
   struct Row {
@@ -219,3 +217,5 @@ TEST_CASE("soak: counts iterations, goes on where it was, and begins anew once i
   plan.iterations = 11;
   CHECK(PlanKey(plan) != kept.plan);
 }
+
+}  // namespace sequence_test

@@ -8,7 +8,7 @@
 #include "tests/replay/replay_runs.h"
 
 namespace inquest {
-namespace {
+namespace speeds_test {
 
 using std::chrono::nanoseconds;
 
@@ -174,5 +174,5 @@ TEST_CASE("speeds: a baseline comes back from its file, and what is none is refu
   }
 }
 
-}  // namespace
+}  // namespace speeds_test
 }  // namespace inquest

@@ -16,7 +16,7 @@ using namespace inquest;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-namespace {
+namespace stopped_test {
 
 /// Three ranks of which rank 1 waits for ever; once it does, `hold` is called with its process.
 RunOutcome RunHolding(const std::function<void(pid_t)>& hold) {
@@ -55,8 +55,6 @@ std::string FreezableGroup() {
   return "";
 }
 
-}  // namespace
-
 TEST_CASE("a rank that a debugger holds is named, with the debugger", "[replay][faults]") {
   if (!kHaveGloo) {
     WARN("this build has no Gloo");
@@ -89,3 +87,5 @@ TEST_CASE("a rank that the cgroup freezer holds is named", "[replay][faults]") {
   CHECK(run.notes.empty());  // a frozen process can be killed
   fs::remove(group);
 }
+
+}  // namespace stopped_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace subsets_test {
 
 TEST_CASE("subsets: ranks keep their GPUs, their places and their parts of the call", "[unit][replay]") {
   Plan plan;
@@ -131,5 +131,5 @@ TEST_CASE("subsets: of a sequence, what the ranks make among themselves", "[unit
   CHECK(SubsetOf(sequence, {1}).size() == 0);
 }
 
-}  // namespace
+}  // namespace subsets_test
 }  // namespace inquest

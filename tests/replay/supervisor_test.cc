@@ -14,7 +14,7 @@
 using namespace inquest;
 using namespace std::chrono_literals;
 
-namespace {
+namespace supervisor_test {
 
 using Clock = std::chrono::steady_clock;
 
@@ -56,8 +56,6 @@ RunOutcome RunOn(Script::Story first, Script::Story second) {
 }
 
 std::vector<NodeEvent> Spawned(int rank) { return {{Clock::now(), RankSpawned{rank, 1000 + rank}}}; }
-
-}  // namespace
 
 TEST_CASE("supervisor: who ends an agent ends its ranks, also where they are heard of first", "[unit][replay]") {
   const auto run = [](int signal) {
@@ -125,3 +123,5 @@ TEST_CASE("supervisor: no deadline passes while this program stands still betwee
   REQUIRE(run.notes.size() == 1);
   CHECK(run.notes[0].starts_with("This program was itself suspended for 1."));
 }
+
+}  // namespace supervisor_test

@@ -8,7 +8,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace evidence_test {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -65,8 +65,6 @@ const CaseFact* FindFact(const std::vector<CaseFact>& facts, std::string_view pr
   const auto fact = std::ranges::find(facts, property, &CaseFact::property);
   return fact == facts.end() ? nullptr : &*fact;
 }
-
-}  // namespace
 
 TEST_CASE("a part by its host, address, number, UUID or serial number", "[unit][evidence]") {
   const JobFolder folder({{"smi-node08.txt", Query("4E", "1650522003820", "GPU-0f1e-4e")},
@@ -262,3 +260,5 @@ TEST_CASE("how the time of a line is known", "[unit][evidence]") {
   }
   CHECK(TimeBasis(devices, {.where = {}, .at = {}, .text = "x"}).empty());
 }
+
+}  // namespace evidence_test

@@ -7,15 +7,13 @@
 
 using namespace inquest;
 
-namespace {
+namespace github_test {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::string Render(const Sample& sample) {
   return RenderGithub(sample.timeline, sample.verdict, {.text = {}, .tool_version = "1.2.3"});
 }
-
-}  // namespace
 
 TEST_CASE("the verdict and the lines that prove it are annotations", "[unit][report]") {
   CHECK(
@@ -65,3 +63,5 @@ TEST_CASE("there are ten at most, and standard input is no file", "[unit][report
   sample.verdict.title = "The job ended well";
   CHECK(Render(sample) == "::notice title=The job ended well::%0ARun: on node00, node07\n");
 }
+
+}  // namespace github_test

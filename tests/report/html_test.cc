@@ -12,7 +12,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace html_test {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -41,8 +41,6 @@ std::vector<std::string> Folds(const Picture& picture) {
   for (const LaneFold& fold : picture.folds) out.push_back(Who(picture, fold));
   return out;
 }
-
-}  // namespace
 
 TEST_CASE("each start of a job has its lanes beside it, bounded", "[unit][html]") {
   const JobFolder folder(
@@ -216,3 +214,5 @@ TEST_CASE("a page of 4,096 ranks stays below 2 MB, however unlike they are", "[u
   CHECK(page.size() < 2'000'000);
   CHECK(DrawPicture(sample.timeline, sample.verdict).folds.size() < 8);
 }
+
+}  // namespace html_test

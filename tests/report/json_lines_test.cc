@@ -10,7 +10,7 @@
 using namespace inquest;
 using Json = nlohmann::json;
 
-namespace {
+namespace json_lines_test {
 
 std::vector<Json> Lines(const Timeline& timeline, const Verdict& verdict, std::optional<std::size_t> most = {}) {
   std::string text;
@@ -28,8 +28,6 @@ Lane LaneOf(std::uint32_t marks) {
     lane.marks.push_back({PictureMark::Kind::kComplaint, std::to_string(i), i, i == 4});
   return lane;
 }
-
-}  // namespace
 
 TEST_CASE("states, marks and the end of a rank are lines, with times where they are known", "[unit][report]") {
   const Judged judged = JudgeText(
@@ -133,3 +131,5 @@ TEST_CASE("hostile text stays in its line", "[unit][report]") {
   CHECK(Lines(sample.timeline, sample.verdict, 0).size() <= lines.size());
   CHECK(Lines({}, {}).size() == 1);
 }
+
+}  // namespace json_lines_test

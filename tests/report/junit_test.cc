@@ -5,15 +5,13 @@
 
 using namespace inquest;
 
-namespace {
+namespace junit_test {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::string Render(const Sample& sample) {
   return RenderJunit(sample.timeline, sample.verdict, {.text = {}, .tool_version = "1.2.3"});
 }
-
-}  // namespace
 
 TEST_CASE("a cause that was found is a failed test", "[unit][report]") {
   Sample sample = MakeSample();
@@ -81,3 +79,5 @@ TEST_CASE("what XML forbids or would obey is shown", "[unit][report]") {
   for (const char c : xml) REQUIRE((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
   CHECK(Has(xml, "&lt;script&gt;alert(1)&lt;/script&gt;"));
 }
+
+}  // namespace junit_test

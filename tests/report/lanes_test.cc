@@ -9,7 +9,7 @@
 #include "tests/support/sample_verdict.h"
 
 namespace inquest {
-namespace {
+namespace lanes_test {
 
 std::string Drawn(const Timeline& timeline, const Verdict& verdict, int width, bool utf8, Color color = Color::kNever) {
   std::string out;
@@ -76,5 +76,5 @@ TEST_CASE("lanes: nobody is known", "[unit][lanes]") {
   CHECK(Drawn(judged.timeline, judged.verdict, 80, true).find("nobody is known") != std::string::npos);
 }
 
-}  // namespace
+}  // namespace lanes_test
 }  // namespace inquest

@@ -6,7 +6,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace markdown_test {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -14,8 +14,6 @@ std::string Render(const Sample& sample) {
   return RenderMarkdown(sample.timeline, sample.verdict,
                         {.text = {}, .tool_version = "1.2.3", .replay_command = "inquest replay --ranks 64"});
 }
-
-}  // namespace
 
 TEST_CASE("running text of a log is text of a comment and nothing else", "[unit][report]") {
   struct Row {
@@ -114,3 +112,5 @@ TEST_CASE("an empty verdict is a comment", "[unit][report]") {
   CHECK(Has(comment, "### UNDECIDED"));
   CHECK_FALSE(Has(comment, "details"));
 }
+
+}  // namespace markdown_test

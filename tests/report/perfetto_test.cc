@@ -16,7 +16,7 @@
 #include "tests/support/sample_verdict.h"
 
 namespace inquest {
-namespace {
+namespace perfetto_test {
 
 using protozero::pbf_reader;
 
@@ -228,8 +228,6 @@ Shown DrawText(const std::string& log) {
   });
 }
 
-}  // namespace
-
 TEST_CASE("perfetto: hosts are processes, ranks are threads, what befell them is drawn", "[unit][report]") {
   SynthJob job({.ranks = 4, .hosts = 2, .launcher = Launcher::kRankTag});
   job.Init(job.NewComm(job.AllRanks()));
@@ -390,4 +388,5 @@ TEST_CASE("perfetto: which numbers two members have", "[unit][report]") {
   CHECK(FlowNumber(FlowOf::kNccl, 1, 2) != FlowNumber(FlowOf::kRecorder, 1, 2));
 }
 
+}  // namespace perfetto_test
 }  // namespace inquest

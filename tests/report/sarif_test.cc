@@ -8,7 +8,7 @@
 using namespace inquest;
 using Json = nlohmann::json;
 
-namespace {
+namespace sarif_test {
 
 Json Render(const Sample& sample) {
   std::string text;
@@ -16,8 +16,6 @@ Json Render(const Sample& sample) {
               [&](std::string_view piece) { text += piece; });
   return Json::parse(text)["runs"][0];
 }
-
-}  // namespace
 
 TEST_CASE("a cause is one result at its line, with the other lines beside it", "[unit][report]") {
   Sample sample = MakeSample();
@@ -85,3 +83,5 @@ TEST_CASE("paths become references, and messages hold no link of a log", "[unit]
         "see [here] (https://evil.example) a\xe2\x90\x8a"
         "b");
 }
+
+}  // namespace sarif_test

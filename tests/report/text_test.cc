@@ -9,7 +9,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace text_test {
 
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -24,8 +24,6 @@ std::vector<std::string> Lines(const std::string& text) {
 constexpr const char* kReplay = "inquest replay --op all-reduce --count 253440000 --ranks 64";
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
 
 TEST_CASE("sanitised text holds nothing that a terminal obeys or hides", "[unit][report]") {
   struct Row {
@@ -300,3 +298,5 @@ TEST_CASE("hundreds of culprits, lines and states still fit one screen", "[unit]
   CAPTURE(text);
   CHECK(Lines(text).size() <= 60);
 }
+
+}  // namespace text_test

@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace absent_rank_test {
 
 using namespace std::chrono_literals;
 
@@ -214,5 +214,5 @@ TEST_CASE("absent rank: who timed out in another operation of the group was not 
   CHECK((finding == nullptr || finding->strength == Strength::kHint));
 }
 
-}  // namespace
+}  // namespace absent_rank_test
 }  // namespace inquest

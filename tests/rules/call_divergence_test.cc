@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace call_divergence_test {
 
 const std::vector<NcclSpelling> kSpellings = {NcclSpelling::k2_4,  NcclSpelling::k2_10, NcclSpelling::k2_16,
                                               NcclSpelling::k2_18, NcclSpelling::k2_21, NcclSpelling::k2_23,
@@ -141,5 +141,5 @@ TEST_CASE("calls behind: a file that is torn off does not show where its rank st
   CHECK(FindFinding(AnalyzePaths({torn.path()}).verdict, "calls-behind") == nullptr);
 }
 
-}  // namespace
+}  // namespace call_divergence_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace collect_test {
 
 using List = std::vector<std::string>;
 
@@ -55,5 +55,5 @@ TEST_CASE("collect: whom an item means", "[collect-next]") {
   CHECK(Still(timeline, {"df -h, df -i and quota -s"}, {culprit}) == List{"df -h, df -i and quota -s"});
 }
 
-}  // namespace
+}  // namespace collect_test
 }  // namespace inquest

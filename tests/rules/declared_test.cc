@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace declared_test {
 
 std::string Host(int number, const std::string& network, const std::string& version = "2.21.5") {
   const std::string head = fmt::format("node{:02}:{}:{} [0] NCCL INFO ", number, 41200 + number, 41300 + number);
@@ -18,8 +18,6 @@ const std::string kFailed =
     "node01:41201:41301 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer "
     "node02<41234>\ntorch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, remote process "
     "exited or there was a network error\n";
-
-}  // namespace
 
 TEST_CASE("declared: one host talks over sockets, the others over RDMA", "[declared]") {
   const std::string all = Host(1, kRdma) + Host(2, kSocket) + Host(3, kRdma);
@@ -63,4 +61,5 @@ TEST_CASE("declared: two versions of NCCL meet", "[declared]") {
   CHECK(FindFinding(JudgeText(Host(1, kRdma) + Host(2, kRdma) + kFailed).verdict, "nccl-versions-differ") == nullptr);
 }
 
+}  // namespace declared_test
 }  // namespace inquest

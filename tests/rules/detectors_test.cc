@@ -7,7 +7,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace detectors_test {
 
 using namespace std::chrono_literals;
 
@@ -412,5 +412,5 @@ TEST_CASE("silence: what looks like it", "[detectors]") {
   CHECK_FALSE(Speaks(closed.Interleaved(), "silence-after-init"));
 }
 
-}  // namespace
+}  // namespace detectors_test
 }  // namespace inquest

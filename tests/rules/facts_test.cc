@@ -7,7 +7,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace facts_test {
 
 /// The first command of the verdict that holds `word`; empty: none does.
 std::string CommandWith(const std::string& text, std::string_view word) {
@@ -178,5 +178,5 @@ TEST_CASE("facts: a step is told as it is done where the job ran", "[facts]") {
   }
 }
 
-}  // namespace
+}  // namespace facts_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace fingerprint_test {
 
 struct Run {
   std::string host = "node07", folder = "/home/ada/run-41", time = "2031-04-05 12:01:05", rank = "3", pid = "2113",
@@ -61,5 +61,5 @@ TEST_CASE("fingerprint: another place, exception or operation is another failure
   CHECK(names.size() == 5);
 }
 
-}  // namespace
+}  // namespace fingerprint_test
 }  // namespace inquest

@@ -6,7 +6,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace gpu_test {
 
 using namespace std::chrono_literals;
 
@@ -233,5 +233,5 @@ TEST_CASE("GPU: drivers of two hosts, told as a hint only where something failed
   CHECK(FindFinding(AnalyzePaths({folder.path()}).verdict, "drivers-differ") == nullptr);
 }
 
-}  // namespace
+}  // namespace gpu_test
 }  // namespace inquest

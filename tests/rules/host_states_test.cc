@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace host_states_test {
 
 Verdict Judge(const std::vector<SynthFile>& files) {
   const JobFolder folder(files);
@@ -152,5 +152,5 @@ TEST_CASE("States of a healthy job are no findings") {
   }
 }
 
-}  // namespace
+}  // namespace host_states_test
 }  // namespace inquest

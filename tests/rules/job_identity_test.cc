@@ -6,7 +6,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace job_identity_test {
 
 const std::string kOom = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n";
 
@@ -137,5 +137,5 @@ TEST_CASE("identity: first and last dated line, of one clock", "[identity]") {
   CHECK(span("06:00:00 step 1 loss 1.1\n" + kOom) == "none");
 }
 
-}  // namespace
+}  // namespace job_identity_test
 }  // namespace inquest

@@ -9,7 +9,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace judge_test {
 
 using namespace std::chrono_literals;
 
@@ -379,5 +379,5 @@ TEST_CASE("Judge: a few lines that complain of the set-up complain of nothing on
   CHECK(verdict.cause == "unknown");
 }
 
-}  // namespace
+}  // namespace judge_test
 }  // namespace inquest

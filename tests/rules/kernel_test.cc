@@ -6,7 +6,7 @@
 #include "tests/support/kernel_job.h"
 
 namespace inquest {
-namespace {
+namespace kernel_test {
 
 namespace fs = std::filesystem;
 
@@ -306,5 +306,5 @@ TEST_CASE("kernel log: one failure in a file, in files, and in bundles gives one
   }
 }
 
-}  // namespace
+}  // namespace kernel_test
 }  // namespace inquest

@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace members_missing_test {
 
 std::string Announced(std::initializer_list<int> ranks, int members) {
   std::string out = "GPU available: True (cuda), used: True\n";
@@ -38,5 +38,5 @@ TEST_CASE("members missing: fewer than all announced themselves, and nothing fol
   }
 }
 
-}  // namespace
+}  // namespace members_missing_test
 }  // namespace inquest

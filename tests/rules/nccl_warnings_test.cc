@@ -13,7 +13,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace nccl_warnings_test {
 
 struct Warning {
   std::string rule;  ///< empty: left out
@@ -39,8 +39,6 @@ std::vector<Warning> ReadTable(const std::string& name) {
 }
 
 std::vector<Warning> Warnings() { return ReadTable("nccl_warnings.txt"); }
-
-}  // namespace
 
 TEST_CASE("every warning of NCCL hits the rule that the table names, and no other cause", "[rules]") {
   const std::vector<Warning> warnings = Warnings();
@@ -84,3 +82,5 @@ TEST_CASE("an information of NCCL that sounds like a failure is no cause", "[rul
     CHECK(causes == (info.rule.empty() ? std::set<std::string>{} : std::set<std::string>{info.rule}));
   }
 }
+
+}  // namespace nccl_warnings_test

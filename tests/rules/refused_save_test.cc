@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace refused_save_test {
 
 std::string Saving(int rank) {
   const std::string r = std::to_string(rank);
@@ -51,5 +51,5 @@ TEST_CASE("p2p test: one that is not over when others give up", "[detectors]") {
   CHECK(JudgeText(gave_up + begun).verdict.cause != "p2p-transport");
 }
 
-}  // namespace
+}  // namespace refused_save_test
 }  // namespace inquest

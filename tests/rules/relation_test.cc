@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace relation_test {
 
 constexpr FindingRow kRows[] = {{"call-divergence", "whole-history", "number first-call"}};
 using Found = FoundIn<kRows>;
@@ -94,5 +94,5 @@ TEST_CASE("a finding of one's own replaces ours", "[rules]") {
   CHECK(GradeOf(BuiltInRules(), "call-divergence", "whole-history").confidence == 0.9);
 }
 
-}  // namespace
+}  // namespace relation_test
 }  // namespace inquest

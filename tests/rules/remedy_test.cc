@@ -17,7 +17,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace remedy_test {
 
 Remedy Shell(std::string command) {
   Remedy out;
@@ -141,5 +141,5 @@ TEST_CASE("remedy: bash takes every command of the rules, filled or not", "[unit
   }
 }
 
-}  // namespace
+}  // namespace remedy_test
 }  // namespace inquest

@@ -12,7 +12,7 @@
 using namespace inquest;
 namespace fs = std::filesystem;
 
-namespace {
+namespace rule_book_test {
 
 constexpr std::string_view kCauses =
     "- code: ib-fault\n  layer: network\n  title: IB\n  meaning: It failed.\n  retry: elsewhere\n"
@@ -83,8 +83,6 @@ std::string Replaced(std::string_view text, std::string_view from, std::string_v
   std::string out(text);
   return out.replace(out.find(from), from.size(), to);
 }
-
-}  // namespace
 
 TEST_CASE("a good folder loads, sorted by kind and id", "[rules]") {
   const RuleFolder folder;
@@ -438,3 +436,5 @@ TEST_CASE("packing and unpacking gives the same book", "[rules]") {
     CHECK(back.sxids.size() == book.sxids.size());
   }
 }
+
+}  // namespace rule_book_test

@@ -15,7 +15,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace rules_samples_test {
 
 const RuleBook& Book() {
   static const RuleBook kBook = [] {
@@ -49,8 +49,6 @@ std::set<std::string> ConfirmedOn(const std::string& line) {
   for (const LineMatch& match : Gather(timeline, Book()).matches) ids.insert(Book().rules[match.rule].id);
   return ids;
 }
-
-}  // namespace
 
 TEST_CASE("samples match their expression after the envelope is peeled, the others do not", "[rules]") {
   for (const Rule& rule : Book().rules) {
@@ -102,3 +100,5 @@ TEST_CASE("the pipeline confirms samples, and only those", "[rules]") {
     }
   }
 }
+
+}  // namespace rules_samples_test

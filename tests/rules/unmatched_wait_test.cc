@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace unmatched_wait_test {
 
 constexpr const char* kSaving = "Saving model checkpoint to /out/checkpoint-500";
 constexpr const char* kStep = "step 500: loss 3.2011, time 251.12ms";
@@ -88,5 +88,5 @@ TEST_CASE("unmatched wait: a death of the awaited rank is the better answer", "[
   CHECK(judged.verdict.cause == "cuda-oom");
 }
 
-}  // namespace
+}  // namespace unmatched_wait_test
 }  // namespace inquest

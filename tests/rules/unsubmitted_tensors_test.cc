@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace unsubmitted_tensors_test {
 
 const std::string kStall =
     "WARNING: One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are "
@@ -53,5 +53,5 @@ TEST_CASE("unsubmitted tensors: who comes late is not absent", "[detectors]") {
   CHECK(JudgeText(kStall + report + steps).verdict.cause == "unknown");
 }
 
-}  // namespace
+}  // namespace unsubmitted_tensors_test
 }  // namespace inquest

@@ -3,7 +3,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace witnesses_test {
 
 using namespace std::chrono_literals;
 
@@ -149,5 +149,5 @@ TEST_CASE("dcgm: the GPU of the absent rank", "[witnesses]") {
   CHECK(judged("Fail", 7).cause == "rank-absent");  // not a GPU of the job
 }
 
-}  // namespace
+}  // namespace witnesses_test
 }  // namespace inquest

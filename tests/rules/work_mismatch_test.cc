@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace work_mismatch_test {
 
 using namespace std::chrono_literals;
 
@@ -142,5 +142,5 @@ TEST_CASE("work mismatch: PyTorch compared the calls before they were made", "[d
   CHECK(CulpritRanks(judged.verdict) == std::set<int>{2});
 }
 
-}  // namespace
+}  // namespace work_mismatch_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 #include "tests/support/kernel_job.h"
 
 namespace inquest {
-namespace {
+namespace xid_test {
 
 TEST_CASE("Xid: the absent rank's GPU, by the host in the file's name", "[detectors]") {
   const Verdict verdict = VerdictWith("[100.000001] " + Xid(79, Address(1), "GPU has fallen off the bus."));
@@ -234,5 +234,5 @@ TEST_CASE("Xid: hours before and after the abort are context, with dates", "[det
   CHECK(after.cause == "rank-absent");
 }
 
-}  // namespace
+}  // namespace xid_test
 }  // namespace inquest

@@ -11,7 +11,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace cover_test {
 
 using Strings = std::vector<std::string>;
 
@@ -90,8 +90,6 @@ class Maker {
   std::mt19937 random_;
 };
 
-}  // namespace
-
 TEST_CASE("covers by example", "[rules]") {
   const struct {
     std::string_view expression;
@@ -150,8 +148,6 @@ TEST_CASE("every sample of a rule holds a literal of the rule's cover", "[rules]
   }
 }
 
-namespace {
-
 /// How many of the expressions of seeds [begin, end) have a cover.
 std::size_t CheckRandomExpressions(unsigned begin, unsigned end) {
   std::size_t covered = 0;
@@ -168,8 +164,6 @@ std::size_t CheckRandomExpressions(unsigned begin, unsigned end) {
   return covered;
 }
 
-}  // namespace
-
 TEST_CASE("what a random expression matches holds a literal of its cover", "[rules]") {
   CHECK(CheckRandomExpressions(0, 200) > 20);
 }
@@ -182,3 +176,5 @@ TEST_CASE("a literal that holds another one need not be looked for", "[rules]") 
   CHECK(WithoutImplied({"nccl error: x", "error: ", "timeout", "timeout"}) == Strings{"error: ", "timeout"});
   CHECK(WithoutImplied({}).empty());
 }
+
+}  // namespace cover_test

@@ -16,7 +16,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace sieve_test {
 
 const RuleBook& Book() {
   static const RuleBook kBook = [] {
@@ -135,10 +135,6 @@ bool IsAscii(const std::string& line) {
   return std::all_of(line.begin(), line.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
 }
 
-}  // namespace
-
-namespace {
-
 /// Every sample of every rule and a mutation of it; of these every `step`-th.
 std::vector<std::string> Lines(std::size_t step) {
   std::vector<std::string> all, lines;
@@ -171,8 +167,6 @@ class Placed {
   bool odd_;
   std::unique_ptr<void, void (*)(void*)> memory_;
 };
-
-}  // namespace
 
 TEST_CASE("no sample and no mutation of one loses a confirmed hit", "[rules][slow]") {
   CheckNothingLost(Ours(), Book(), Lines(1));
@@ -265,3 +259,5 @@ TEST_CASE("bytes that do not load are compiled anew", "[rules]") {
     CHECK(Reported(*loaded.value(), "watchdog gave up\ncall 555-1234\n").size() == 2);
   }
 }
+
+}  // namespace sieve_test

@@ -8,7 +8,7 @@
 
 using namespace inquest;
 
-namespace {
+namespace window_filter_test {
 
 using Lines = std::vector<std::pair<std::size_t, std::size_t>>;
 
@@ -40,8 +40,6 @@ Lines PlainlyFound(const std::vector<std::string>& literals, std::string_view bl
 }
 
 const Code kCodes[] = {BestCode(), Code::kPortable};
-
-}  // namespace
 
 TEST_CASE("a literal is found wherever it stands in a block of any size", "[rules]") {
   const std::vector<std::string> literals = {"zsh: ", "Killed", "Aborted", "bus error", "Floating point exception"};
@@ -99,3 +97,5 @@ TEST_CASE("a block of many chunks", "[rules]") {
   for (int i = 0; i < 30000; ++i) block += i % 997 == 0 ? "srun: a task\n" : "step 12 loss 3.4567\n";
   for (const Code code : kCodes) CHECK(Found(FilterOf(literals, code), block) == PlainlyFound(literals, block));
 }
+
+}  // namespace window_filter_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace word_set_test {
 
 TEST_CASE("a set of words finds each of them wherever it stands", "[word_set]") {
   static constexpr std::array<std::string_view, 7> kWords = {
@@ -28,5 +28,5 @@ TEST_CASE("a set of words finds each of them wherever it stands", "[word_set]") 
   CHECK(set.Of({"timeout", "time"}) == 5);
 }
 
-}  // namespace
+}  // namespace word_set_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace attempts_test {
 
 std::string Steps(int from, int to) {
   std::string out;
@@ -33,8 +33,6 @@ std::vector<std::string> Causes(const Verdict& verdict) {
   for (const AttemptTold& attempt : verdict.attempts) causes.push_back(attempt.cause);
   return causes;
 }
-
-}  // namespace
 
 TEST_CASE("attempts: the last one is judged, the others are told with their own cause", "[attempts]") {
   const Verdict verdict = JudgeText(kBanner + kMissing + kBanner + Steps(1, 5) + kOom).verdict;
@@ -358,8 +356,6 @@ TEST_CASE("unknown: who ended first is named where nothing says why", "[lifeline
 
 // ---- many appended runs ----------------------------------------------------------------------------------------
 
-namespace {
-
 /// Runs that a loop appended to one file.
 std::string Runs(int count, std::string (*run)(int)) {
   std::string out;
@@ -394,8 +390,6 @@ std::string Bars(int run) {
   return out + fmt::format("Test: accuracy=0.8{} f1=0.7000\nDone.\n", run % 10);
 }
 
-}  // namespace
-
 TEST_CASE("attempts: many runs in one file are no failure of the last", "[attempts]") {
   for (const auto run : {&Epochs, &Warned, &Bars})
     for (const int count : {1, 12, 64, 150}) {
@@ -405,4 +399,5 @@ TEST_CASE("attempts: many runs in one file are no failure of the last", "[attemp
     }
 }
 
+}  // namespace attempts_test
 }  // namespace inquest

@@ -9,7 +9,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace builder_test {
 
 using namespace std::chrono_literals;
 
@@ -426,5 +426,5 @@ TEST_CASE("timeline: ranks folded into ranges", "[timeline]") {
   CHECK(FoldRanks({0, 1, 2, 2, 5, 7, 8, 9}) == "0-2, 5, 7-9");
 }
 
-}  // namespace
+}  // namespace builder_test
 }  // namespace inquest

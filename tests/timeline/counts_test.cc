@@ -8,7 +8,7 @@
 #include "timeline/wait_graph.h"
 
 namespace inquest {
-namespace {
+namespace counts_test {
 
 const std::string kReport = "NCCL version 2.28.9 compiled with CUDA 12.9\n";
 
@@ -116,5 +116,5 @@ TEST_CASE("counts: who moved between two reports is nowhere", "[unit][counts]") 
   CHECK(idle(kReport + Mismatch("ab", 3, 20, {{2, 19}})).empty());
 }
 
-}  // namespace
+}  // namespace counts_test
 }  // namespace inquest

@@ -7,7 +7,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace ends_test {
 
 std::string First(const std::string& text) {
   static const std::map<FirstEnd::How, std::string> kWords = {{FirstEnd::How::kTold, "told"},
@@ -61,5 +61,5 @@ TEST_CASE("ends: nobody whom the launcher killed went by himself", "[ends]") {
   CHECK_FALSE(torn_down(killed + kExit));
 }
 
-}  // namespace
+}  // namespace ends_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace goal_test {
 
 std::string Epochs(int from, int to) {
   std::string out;
@@ -27,8 +27,6 @@ bool EndsWell(const std::string& text) { return JudgeText(text).verdict.outcome 
 
 const std::string kTwelve = "Namespace(lr=0.1, epochs=12, warmup_epochs=2)\n";
 const std::string kFromZero = "Namespace(lr=0.1, epochs=12, start_epoch=0)\n";
-
-}  // namespace
 
 TEST_CASE("goal: the last of the epochs that the configuration asks for", "[course]") {
   CHECK(EndsWell(kTwelve + Epochs(1, 12)));
@@ -72,4 +70,5 @@ TEST_CASE("goal: where several ranks write, all that count came there", "[course
   CHECK(AnalyzePaths({cut.path()}).verdict.outcome != Outcome::kHealthy);
 }
 
+}  // namespace goal_test
 }  // namespace inquest

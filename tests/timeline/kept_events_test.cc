@@ -8,7 +8,7 @@
 #include "timeline/identity.h"
 
 namespace inquest {
-namespace {
+namespace kept_events_test {
 
 Event At(std::uint64_t line, What what, std::string text = "text") {
   Event event;
@@ -46,8 +46,6 @@ std::vector<std::uint64_t> LinesOf(const std::vector<Event>& events, std::string
     if (KindOf(event.what) == kind) lines.push_back(event.where.line);
   return lines;
 }
-
-}  // namespace
 
 TEST_CASE("kept events: a flood of one kind leaves its middle out and no other kind", "[kept]") {
   constexpr std::uint64_t kLines = 4000;
@@ -236,4 +234,5 @@ TEST_CASE("kept events: what is kept of an input does not depend on the one in f
   CHECK(lines(true) == lines(false));
 }
 
+}  // namespace kept_events_test
 }  // namespace inquest

@@ -10,7 +10,7 @@
 #include "tests/catch.h"
 
 namespace inquest {
-namespace {
+namespace ledger_test {
 
 constexpr std::uint64_t kId = 0x8f3d2ab4c1e90d77;
 
@@ -429,5 +429,5 @@ TEST_CASE("ledger: names of data types", "[ledger]") {
   CHECK_FALSE(DatatypeName(-1));
 }
 
-}  // namespace
+}  // namespace ledger_test
 }  // namespace inquest

@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace streams_test {
 
 bool ArePair(const char* one, const char* two) {
   std::vector<InputSummary> inputs(2);
@@ -26,8 +26,6 @@ std::string CauseOf(const std::vector<SynthFile>& files) {
   const JobFolder folder(files);
   return AnalyzePaths({folder.path()}).verdict.cause;
 }
-
-}  // namespace
 
 TEST_CASE("streams: names say which files are one program's", "[streams]") {
   CHECK(ArePair("88123.out", "88123.err"));
@@ -54,4 +52,5 @@ TEST_CASE("streams: what is counted in one is closed in the other", "[streams]")
         "python-exception");
 }
 
+}  // namespace streams_test
 }  // namespace inquest

@@ -7,7 +7,7 @@
 #include "tests/support/call_traces.h"
 
 namespace inquest {
-namespace {
+namespace trace_ledger_test {
 
 const std::vector<TracedGroup> kOne = {{"a", {0, 1, 2}}};
 
@@ -185,5 +185,5 @@ TEST_CASE("trace ledger: whether the job hung, or was asked while it ran", "[uni
   CHECK(waited(600).LongestWait() == std::chrono::minutes(10));
 }
 
-}  // namespace
+}  // namespace trace_ledger_test
 }  // namespace inquest

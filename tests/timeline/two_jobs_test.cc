@@ -5,7 +5,7 @@
 #include "tests/support/run_job.h"
 
 namespace inquest {
-namespace {
+namespace two_jobs_test {
 
 std::string Init(const std::string& host, int rank) {
   return fmt::format(
@@ -48,5 +48,5 @@ TEST_CASE("two jobs: names of one host, ranks of one job", "[two-jobs]") {
   CHECK(JudgeText(Init("node07", 0) + Init("node07.cluster.example", 0) + kOom).verdict.warnings.empty());
 }
 
-}  // namespace
+}  // namespace two_jobs_test
 }  // namespace inquest

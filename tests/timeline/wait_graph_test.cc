@@ -5,7 +5,7 @@
 #include "tests/support/call_traces.h"
 
 namespace inquest {
-namespace {
+namespace wait_graph_test {
 
 TEST_CASE("wait graph: where each wait leads", "[unit][wait-graph]") {
   const std::vector<TracedGroup> one = {{"a", {0, 1, 2, 3}}};
@@ -137,5 +137,5 @@ TEST_CASE("wait graph: of those that stand in one call, who had not begun it", "
   CHECK(waits("a#1 all_reduce:4 -") == "a#1 by 0-2; root a#1: 0-2");  // it was never told of any start
 }
 
-}  // namespace
+}  // namespace wait_graph_test
 }  // namespace inquest
