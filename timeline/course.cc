@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/pattern.h"
 #include "timeline/goal.h"
 #include "timeline/shape.h"
@@ -238,8 +239,8 @@ bool Course::ServedAfter(EventIndex event, std::size_t times) const {
 }
 
 bool Course::LoopWentOn(EventIndex event) const {
-  if (died_) return false;
-  if (ServedAfter(event, kStepsThatUndo) || static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows)
+  if (deaths_.empty() &&
+      (ServedAfter(event, kStepsThatUndo) || static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows))
     return true;
   const std::uint32_t input = timeline_->events[event].where.input;
   const auto behind = std::ranges::upper_bound(loops_, event, {}, &Bar::event);
@@ -256,17 +257,38 @@ bool Course::LoopWentOn(EventIndex event) const {
       return other.event > bar.event && other.loop == bar.loop && timeline_->events[other.event].where.input == input;
     });
   };
-  if (std::any_of(loops_.begin(), behind,
-                  [&](const Bar& before) { return went_on(before, behind) && !drawn_later(before); }))
+  if (deaths_.empty() && !OnlyBarsWereClosed(event) && std::any_of(loops_.begin(), behind, [&](const Bar& before) {
+        return went_on(before, behind) && !drawn_later(before);
+      }))
     return true;
-  // A program that was started anew counts from nothing.
+  // A program that was started anew counts from nothing; what had died by then, died earlier.
   return std::any_of(behind, loops_.end(), [&](const Bar& first) {
-    return first.count == 0 && first.elapsed < kLongLoop && went_on(first, behind);
+    return first.count == 0 && first.elapsed < kLongLoop && went_on(first, behind) && !DiedSince(first.event);
   });
 }
 
+bool Course::OnlyBarsWereClosed(EventIndex event) const {
+  constexpr std::ptrdiff_t kLeastLetters = 3;  ///< of a line that says anything: escapes are none
+  const SourcePos where = timeline_->events[event].where;
+  if (std::ranges::none_of(fatal_, [&](const LineSpan& span) { return span.Holds(where); })) return false;
+  for (EventIndex i = event + 1; i < timeline_->events.size(); ++i) {
+    const SourcePos there = timeline_->events[i].where;
+    const bool says_nothing = std::ranges::count_if(timeline_->events[i].text, IsLetter) < kLeastLetters;
+    if (there.input == where.input && there != where && !says_nothing &&
+        !std::ranges::binary_search(loops_, i, {}, &Bar::event))
+      return false;
+  }
+  return true;
+}
+
+bool Course::DiedSince(EventIndex event) const {
+  const std::uint32_t input = timeline_->events[event].where.input;
+  return std::ranges::any_of(
+      deaths_, [&](EventIndex death) { return death > event || timeline_->events[death].where.input != input; });
+}
+
 bool Course::LoopRanBehind(EventIndex event) const {
-  return !died_ &&
+  return deaths_.empty() &&
          std::any_of(std::ranges::upper_bound(loops_, event, {}, &Bar::event), loops_.end(), [&](const Bar& bar) {
            return bar.count >= kStepsThatUndo && bar.elapsed >= kLongLoop &&
                   timeline_->events[bar.event].where.input == timeline_->events[event].where.input;
@@ -422,12 +444,16 @@ void Course::ReadSigns(std::span<const Told> told) {
   for (const Event& event : timeline_->events)
     if (const auto* raised = std::get_if<ExceptionRaised>(&event.what); raised != nullptr) {
       if (raised->ignored) ignored_.push_back(event.where);
+      const bool of_program = !raised->stack.empty() && raised->stack.front().ends_with(" in <module>");
+      if (of_program && !raised->ignored && fatal_.size() < kMostThreads)
+        fatal_.push_back({event.where.input, raised->begin.line, event.where.line});
       if (EndsAThread(*raised) && outlived_.size() < kMostThreads &&
           event.where.line + kLongAfter < timeline_->inputs[event.where.input].lines)
         outlived_.push_back({event.where.input, raised->begin.line, event.where.line});
     }
   std::ranges::sort(ignored_);
-  died_ = std::ranges::any_of(timeline_->events, [](const Event& event) { return IsDeath(event.what); });
+  for (EventIndex i = 0; i < timeline_->events.size(); ++i)
+    if (IsDeath(timeline_->events[i].what)) deaths_.push_back(i);
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);

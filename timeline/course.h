@@ -106,6 +106,10 @@ class Course {
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
   /// a great many rows were counted; and nobody died.
   bool LoopWentOn(EventIndex event) const;
+  /// An exception that left its program, behind which bars were drawn once more, and nothing else.
+  bool OnlyBarsWereClosed(EventIndex event) const;
+  /// Behind it, or in another input: which is earlier, nothing tells.
+  bool DiedSince(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
   bool AreBehind(const std::vector<EventIndex>& lines, EventIndex event, std::size_t many) const;
   std::span<const EventIndex> CountedIn(std::uint32_t input) const;
@@ -139,10 +143,11 @@ class Course {
   /// Of `Train:  20%|##        | 375/1881 [3:40:16<`; nullopt: it does not say of how many, or for how long.
   static std::optional<Bar> ReadBar(EventIndex event, std::string_view text);
   std::vector<Bar> loops_;                  ///< bars that count, in order
-  bool died_ = false;                       ///< some process ended badly, gave up waiting, or was stopped
+  std::vector<EventIndex> deaths_;          ///< some process ended badly, gave up waiting, or was stopped
   std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
   std::vector<SourcePos> ignored_;          ///< lines of exceptions that Python ignored
   std::vector<LineSpan> outlived_;  ///< tracebacks that ended a thread, or were logged, and their process printed on
+  std::vector<LineSpan> fatal_;     ///< exceptions that no frame of their program caught
   std::optional<EventIndex> since_, first_time_out_;
   std::optional<Timestamp> onset_, given_up_;
 };

@@ -108,12 +108,33 @@ bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& kill
     return std::get<ProcessExit>(timeline.events[i].what).reporter;
   };
   const std::string_view launcher = reporter(killed.front());
-  if (std::ranges::find(kLaunchers, launcher) == std::end(kLaunchers)) return false;
   if (!std::ranges::all_of(killed, [&](EventIndex i) { return reporter(i) == launcher; })) return false;
-  return std::ranges::any_of(timeline.events, [&](const Event& event) {
-    const auto* exit = std::get_if<ProcessExit>(&event.what);
+  const auto crashed = [&](EventIndex i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
     return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && !WasTold(*exit);
-  });
+  };
+  if (std::ranges::find(kLaunchers, launcher) != std::end(kLaunchers)) {
+    for (EventIndex i = 0; i < timeline.events.size(); ++i)
+      if (crashed(i)) return true;
+    return false;
+  }
+  // Hydra frames each end, one behind the other; of another launch what it says is not.
+  constexpr std::string_view kHydra = "mpirun";
+  constexpr std::uint64_t kFrame = 8;  ///< lines
+  if (launcher != kHydra) return false;
+  bool with_crash = false;
+  std::optional<SourcePos> last;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
+    if (exit == nullptr || exit->reporter != launcher) continue;
+    const SourcePos where = timeline.events[i].where;
+    const bool goes_on = last && last->input == where.input && where.line <= last->line + kFrame;
+    if (i > killed.back() && !goes_on) return false;
+    with_crash = (goes_on && with_crash) || crashed(i);
+    if (i >= killed.back() && with_crash) return true;
+    last = where;
+  }
+  return false;
 }
 
 /// Whether a launcher's record is of a process that nobody had told to end.
