@@ -223,10 +223,11 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
   if (soon != recovered_.end()) return true;
   // A program that says by its own words that it reached its end, behind work of any kind, is another that went on.
   const std::span<const EventIndex> counted = CountedIn(where.input);
+  const EventIndex closed = LastClosedBar(event);
   for (const EventIndex said : said_) {
     if (said > event && SaysSoItself(timeline_->events[event], timeline_->events[said])) return true;
     if (said <= event || counted.empty() || timeline_->events[said].where.input != where.input) continue;
-    const auto first = std::ranges::upper_bound(counted, event), last = std::ranges::lower_bound(counted, said);
+    const auto first = std::ranges::upper_bound(counted, closed), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
   return SteppedOn(event, steps) || LoopWentOn(event);
@@ -243,7 +244,7 @@ bool Course::LoopWentOn(EventIndex event) const {
       (ServedAfter(event, kStepsThatUndo) || static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows))
     return true;
   const std::uint32_t input = timeline_->events[event].where.input;
-  const auto behind = std::ranges::upper_bound(loops_, event, {}, &Bar::event);
+  const auto behind = std::ranges::upper_bound(loops_, LastClosedBar(event), {}, &Bar::event);
   const auto went_on = [&](const Bar& before, auto later) {
     return timeline_->events[before.event].where.input == input &&
            std::any_of(later, loops_.end(), [&](const Bar& after) {
@@ -257,7 +258,7 @@ bool Course::LoopWentOn(EventIndex event) const {
       return other.event > bar.event && other.loop == bar.loop && timeline_->events[other.event].where.input == input;
     });
   };
-  if (deaths_.empty() && !OnlyBarsWereClosed(event) && std::any_of(loops_.begin(), behind, [&](const Bar& before) {
+  if (deaths_.empty() && std::any_of(loops_.begin(), behind, [&](const Bar& before) {
         return went_on(before, behind) && !drawn_later(before);
       }))
     return true;
@@ -267,18 +268,19 @@ bool Course::LoopWentOn(EventIndex event) const {
   });
 }
 
-bool Course::OnlyBarsWereClosed(EventIndex event) const {
+EventIndex Course::LastClosedBar(EventIndex event) const {
   constexpr std::ptrdiff_t kLeastLetters = 3;  ///< of a line that says anything: escapes are none
   const SourcePos where = timeline_->events[event].where;
-  if (std::ranges::none_of(fatal_, [&](const LineSpan& span) { return span.Holds(where); })) return false;
+  EventIndex last = event;
+  if (std::ranges::none_of(fatal_, [&](const LineSpan& span) { return span.Holds(where); })) return last;
   for (EventIndex i = event + 1; i < timeline_->events.size(); ++i) {
-    const SourcePos there = timeline_->events[i].where;
+    if (timeline_->events[i].where.input != where.input) continue;
+    const bool is_bar = std::ranges::binary_search(loops_, i, {}, &Bar::event);
     const bool says_nothing = std::ranges::count_if(timeline_->events[i].text, IsLetter) < kLeastLetters;
-    if (there.input == where.input && there != where && !says_nothing &&
-        !std::ranges::binary_search(loops_, i, {}, &Bar::event))
-      return false;
+    if (!is_bar && !says_nothing && timeline_->events[i].where != where) break;
+    last = i;
   }
-  return true;
+  return last;
 }
 
 bool Course::DiedSince(EventIndex event) const {

@@ -106,8 +106,8 @@ class Course {
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
   /// a great many rows were counted; and nobody died.
   bool LoopWentOn(EventIndex event) const;
-  /// An exception that left its program, behind which bars were drawn once more, and nothing else.
-  bool OnlyBarsWereClosed(EventIndex event) const;
+  /// Behind an exception that left its program bars are drawn once more: the last line of those that follow it at once.
+  EventIndex LastClosedBar(EventIndex event) const;
   /// Behind it, or in another input: which is earlier, nothing tells.
   bool DiedSince(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
