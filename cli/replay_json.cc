@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// SecondsValue, to the microsecond.
+/// Seconds, to the microsecond.
 Json SecondsValue(std::chrono::nanoseconds time) {
   return std::round(std::chrono::duration<double>(time).count() * 1e6) / 1e6;
 }

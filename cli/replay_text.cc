@@ -9,14 +9,13 @@
 #include "replay/judgement.h"
 #include "replay/links.h"
 #include "replay/ops.h"
+#include "replay/words.h"
 #include "report/terminal.h"
 
 namespace inquest {
 namespace {
 
 constexpr std::size_t kShownRanks = 64, kShownLinks = 24, kShownLines = 12, kShownDumps = 4;
-
-double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 /// Four columns for any time.
 std::string ShortSeconds(std::chrono::nanoseconds time) {

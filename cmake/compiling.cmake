@@ -2,15 +2,14 @@
 
 option(INQUEST_UNITY "Compile several sources of a room at once, in a third less time" ON)
 
-# inquest_unity(TARGET [SIZE]): sources of one folder are compiled about SIZE (6) at a time, those alone that are not checked
-# in. Which go together depends on a source's own name: a new one makes its own unit anew, and others only where their
-# number grows. Two in one unit do not define the same name, in an anonymous namespace either.
+# inquest_unity(TARGET): sources of one folder are compiled about six at a time, those alone that are not checked in. Which
+# go together depends on a source's own name: a new one makes its own unit anew, and others only where their number grows.
+# Two in one unit do not define the same name, in an anonymous namespace either.
 function(inquest_unity target)
   if(NOT INQUEST_UNITY)
     return()
   endif()
-  set(size 6 ${ARGN})
-  list(GET size -1 size)
+  set(size 6)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "^[^/$].*\\.cc$")
   set(folders "")

@@ -9,7 +9,6 @@ namespace inquest {
 namespace {
 
 using Kind = ExpressionPiece::Kind;
-constexpr std::size_t kNone = std::string_view::npos;
 
 class ExpressionReader {
  public:
@@ -77,7 +76,7 @@ class ExpressionReader {
   Kind Member(char c) {
     if (Rest().starts_with("[:")) {
       const std::size_t end = text_.find(":]", at_ + 2);
-      return Take(Kind::kClassName, end == kNone ? kNone : end + 2 - at_);
+      return Take(Kind::kClassName, end == kNowhere ? kNowhere : end + 2 - at_);
     }
     if (c != ']') return Character();
     in_class_ = false;
@@ -89,10 +88,10 @@ class ExpressionReader {
     if (Rest().starts_with("(?P<") || Rest().starts_with("(?<")) {
       const std::size_t close = text_.find('>', at_);
       const bool looks_behind = Rest().starts_with("(?<=") || Rest().starts_with("(?<!");
-      return Take(Kind::kGroupBegin, close == kNone || looks_behind ? kNone : close + 1 - at_);
+      return Take(Kind::kGroupBegin, close == kNowhere || looks_behind ? kNowhere : close + 1 - at_);
     }
     const std::size_t end = text_.find_first_not_of("imsU-", at_ + 2);
-    if (end == kNone || (text_[end] != ')' && text_[end] != ':')) return Take(Kind::kGroupBegin, kNone);
+    if (end == kNowhere || (text_[end] != ')' && text_[end] != ':')) return Take(Kind::kGroupBegin, kNowhere);
     return Take(text_[end] == ')' ? Kind::kFlags : Kind::kGroupBegin, end + 1 - at_);
   }
 
@@ -109,7 +108,7 @@ class ExpressionReader {
   /// `{m}`, `{m,}` or `{m,n}`: its m. Anything else is the character itself.
   std::optional<std::size_t> Counted() const {
     const std::size_t close = text_.find('}', at_);
-    if (close == kNone) return std::nullopt;
+    if (close == kNowhere) return std::nullopt;
     const std::string_view inside = text_.substr(at_ + 1, close - at_ - 1);
     const std::string_view least = inside.substr(0, inside.find(','));
     const std::string_view most = inside.substr(std::min(least.size() + 1, inside.size()));
@@ -135,13 +134,13 @@ std::optional<std::vector<ExpressionPiece>> PiecesOf(std::string_view expression
 
 bool SetsCase(const ExpressionPiece& piece) {
   if (!piece.Is(Kind::kFlags) && !piece.Is(Kind::kGroupBegin)) return false;
-  return piece.text.starts_with("(?") && piece.text.find('<') == kNone && piece.text.find('i') != kNone;
+  return piece.text.starts_with("(?") && piece.text.find('<') == kNowhere && piece.text.find('i') != kNowhere;
 }
 
 std::string QuoteExpression(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (std::string_view("\\^$.|?*+()[]{}").find(c) != kNone) out += '\\';
+    if (std::string_view("\\^$.|?*+()[]{}").find(c) != kNowhere) out += '\\';
     out += c;
   }
   return out;

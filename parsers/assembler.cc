@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "core/ascii.h"
 #include "parsers/envelope.h"
 #include "parsers/fold.h"
 #include "parsers/folder_hosts.h"
@@ -60,9 +61,8 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
   const std::size_t at = name.find("rank");
   if (at == std::string::npos || name.find("rank", at + 4) != std::string::npos) return std::nullopt;
   const std::string_view before = std::string_view(name).substr(0, at);
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  if (!before.empty() && is_letter(before.back())) return std::nullopt;  // some other word
-  for (const std::string_view other : {"local", "node", "group"})        // some other rank
+  if (!before.empty() && IsLetter(before.back())) return std::nullopt;  // some other word
+  for (const std::string_view other : {"local", "node", "group"})       // some other rank
     if (before.substr(0, before.size() - (before.empty() ? 0 : 1)).ends_with(other)) return std::nullopt;
   std::size_t digits = at + 4;
   if (digits < name.size() && (name[digits] == '_' || name[digits] == '-' || name[digits] == '.')) ++digits;
@@ -76,14 +76,13 @@ std::optional<Known<GlobalRank>> RankInName(const std::string& path) {
 /// `trace_3`, `5.json.gz`: the number at the end of a dump's name, which its writer puts there.
 std::optional<Known<GlobalRank>> RankAtEnd(const std::string& path) {
   std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   for (std::size_t dot = name.rfind('.'); dot != std::string_view::npos && dot > 0; dot = name.rfind('.'))
-    if (std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(), is_digit))
+    if (std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(), IsDigit))
       break;
     else
       name = name.substr(0, dot);
   std::size_t first = name.size();
-  while (first > 0 && is_digit(name[first - 1])) --first;
+  while (first > 0 && IsDigit(name[first - 1])) --first;
   int rank = 0;
   if (first == name.size() || std::from_chars(name.data() + first, name.data() + name.size(), rank).ec != std::errc() ||
       !IsRank(rank))

@@ -14,7 +14,6 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kWindow = 1024 * 1024;
-constexpr std::size_t kContainerStep = 256 * 1024;
 constexpr std::size_t kLinesLookedAt = 256;
 constexpr std::size_t kStreams = 4;  ///< stdout and stderr, of either runtime
 
@@ -87,7 +86,7 @@ bool IsContainerLog(std::string_view head) {
   return false;
 }
 
-ContainerReader::ContainerReader(std::string head, bool ended, Read read)
+ContainerReader::ContainerReader(std::string head, bool ended, ReadBytes read)
     : read_(std::move(read)), ended_(ended), raw_(std::move(head)), end_(raw_.size()), too_long_(kStreams) {}
 
 std::size_t ContainerReader::Fill(char* to, std::size_t room) {
@@ -130,10 +129,10 @@ bool ContainerReader::Advance() {
             raw_.begin());
   end_ -= at_;
   at_ = 0;
-  raw_.resize(std::max(raw_.size(), end_ + kContainerStep));
-  const std::size_t got = read_(raw_.data() + end_, kContainerStep);
+  raw_.resize(std::max(raw_.size(), end_ + kReadAtOnce));
+  const std::size_t got = read_(raw_.data() + end_, kReadAtOnce);
   end_ += got;
-  ended_ = got < kContainerStep;
+  ended_ = got < kReadAtOnce;
   return true;
 }
 

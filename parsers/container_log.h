@@ -8,10 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "parsers/byte_source.h"
 
 namespace inquest {
 
@@ -36,10 +37,8 @@ struct Removed {
 // line ends there. All of that is counted in bytes of the input, so that it does not matter how they arrive.
 class ContainerReader {
  public:
-  /// Reads at most so many of the bytes that follow; fewer: there are no more.
-  using Read = std::function<std::size_t(char* to, std::size_t room)>;
   /// `head`: the first bytes of the input; `ended`: there are no others.
-  ContainerReader(std::string head, bool ended, Read read);
+  ContainerReader(std::string head, bool ended, ReadBytes read);
   /// At most `room` bytes of text; fewer: it has ended.
   std::size_t Fill(char* to, std::size_t room);
   /// What was removed since the last call, perhaps in front of text that Fill() has yet to give.
@@ -66,7 +65,7 @@ class ContainerReader {
   /// npos: no line of that stream is open.
   std::size_t OpenOf(std::size_t stream) const;
 
-  Read read_;
+  ReadBytes read_;
   bool ended_;
   std::string raw_;  ///< [at_, end_) of it is read and not taken
   std::size_t at_ = 0, end_ = 0;

@@ -19,9 +19,7 @@ using Shape = LineHead::Shape;
 
 constexpr std::size_t kLongest = 160;
 
-bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_' || c == '-' || c == '/';
-}
+bool IsNameChar(char c) { return IsWordChar(c) || c == '.' || c == '-' || c == '/'; }
 
 std::size_t CountIf(string_view text, bool (*is)(char)) {
   return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is) - text.begin());

@@ -13,7 +13,6 @@ namespace {
 
 using std::string_view;
 
-constexpr std::size_t kNotebookStep = 256 * 1024;
 constexpr std::size_t kDeepestValue = 256;
 constexpr std::size_t kLongestKey = 64;
 constexpr std::size_t kLongestError = 16 * 1024;
@@ -55,7 +54,7 @@ bool IsNotebook(string_view head) {
   return reader.known_;
 }
 
-NotebookReader::NotebookReader(std::string head, bool ended, Read read)
+NotebookReader::NotebookReader(std::string head, bool ended, ReadBytes read)
     : read_(std::move(read)), ended_(ended), raw_(std::move(head)) {}
 
 std::size_t NotebookReader::Fill(char* to, std::size_t room) {
@@ -77,10 +76,10 @@ std::size_t NotebookReader::Fill(char* to, std::size_t room) {
     } else if (ended_) {
       break;
     } else {
-      raw_.resize(kNotebookStep);
-      const std::size_t got = read_(raw_.data(), kNotebookStep);
+      raw_.resize(kReadAtOnce);
+      const std::size_t got = read_(raw_.data(), kReadAtOnce);
       raw_.resize(got);
-      ended_ = got < kNotebookStep;
+      ended_ = got < kReadAtOnce;
       if (raw_.empty()) Finish();
     }
   }

@@ -8,11 +8,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "parsers/byte_source.h"
 #include "parsers/container_log.h"
 
 namespace inquest {
@@ -26,10 +26,8 @@ bool IsNotebook(std::string_view head);
 // itself. From what is no JSON on, a half merge say, the file is given as it is.
 class NotebookReader {
  public:
-  /// Reads at most so many of the bytes that follow; fewer: there are no more.
-  using Read = std::function<std::size_t(char* to, std::size_t room)>;
   /// `head`: the first bytes of the input; `ended`: there are no others.
-  NotebookReader(std::string head, bool ended, Read read);
+  NotebookReader(std::string head, bool ended, ReadBytes read);
   /// At most `room` bytes of text; fewer: it has ended.
   std::size_t Fill(char* to, std::size_t room);
   /// What was removed since the last call, perhaps in front of text that Fill() has yet to give.
@@ -68,7 +66,7 @@ class NotebookReader {
   void Settle(bool tell);
   void Finish();
 
-  Read read_;
+  ReadBytes read_;
   bool ended_;
   std::string raw_;  ///< read, and not taken
   std::vector<Level> levels_;

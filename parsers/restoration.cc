@@ -32,9 +32,7 @@ bool IsExceptionLine(string_view text) {
   const std::size_t end = text.find(": ");
   if (end == kNowhere || end > 96 || end < 5) return false;
   const string_view name = text.substr(0, end);
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || IsDigit(c) || c == '.' || c == '_';
-  });
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return IsWordChar(c) || c == '.'; });
   return plain && (name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt"));
 }
 

@@ -13,12 +13,11 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kRestoredStep = 256 * 1024;
 constexpr std::size_t kMostWriters = 1000;
 
 }  // namespace
 
-RestoredReader::RestoredReader(Restoration restoration, std::string head, bool ended, Read read)
+RestoredReader::RestoredReader(Restoration restoration, std::string head, bool ended, ReadBytes read)
     : restoration_(std::move(restoration)), read_(std::move(read)), ended_(ended), raw_(std::move(head)) {}
 
 std::size_t RestoredReader::Fill(char* to, std::size_t room) {
@@ -66,10 +65,10 @@ bool RestoredReader::Advance() {
   }
   raw_.erase(0, std::exchange(at_, 0));
   const std::size_t before = raw_.size();
-  raw_.resize(before + kRestoredStep);
-  const std::size_t got = read_(raw_.data() + before, kRestoredStep);
+  raw_.resize(before + kReadAtOnce);
+  const std::size_t got = read_(raw_.data() + before, kReadAtOnce);
   raw_.resize(before + got);
-  ended_ = got < kRestoredStep;
+  ended_ = got < kReadAtOnce;
   return true;
 }
 

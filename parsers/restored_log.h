@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 
+#include "parsers/byte_source.h"
 #include "parsers/container_log.h"
 #include "parsers/restoration.h"
 
@@ -18,10 +18,8 @@ inline constexpr char kRestoredHead = '\f';
 
 class RestoredReader {
  public:
-  /// Reads at most so many of the bytes that follow; fewer: there are no more.
-  using Read = std::function<std::size_t(char* to, std::size_t room)>;
   /// `head`: the first bytes of the input; `ended`: there are no others.
-  RestoredReader(Restoration restoration, std::string head, bool ended, Read read);
+  RestoredReader(Restoration restoration, std::string head, bool ended, ReadBytes read);
   /// At most `room` bytes of text; fewer: it has ended.
   std::size_t Fill(char* to, std::size_t room);
   /// What was removed since the last call, perhaps in front of text that Fill() has yet to give.
@@ -36,7 +34,7 @@ class RestoredReader {
   std::string HeadOf(const RestoredHead& head);
 
   Restoration restoration_;
-  Read read_;
+  ReadBytes read_;
   bool ended_;
   std::string raw_;  ///< [at_, end) of it is read and not taken
   std::size_t at_ = 0;

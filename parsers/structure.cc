@@ -13,8 +13,8 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kBytesAtOnce = 64;
-constexpr std::size_t kStretch =
-    64 * kBytesAtOnce;  ///< marked at once: what is looked at twice is in the first cache still
+/// Marked at once: what is looked at twice is in the first cache still.
+constexpr std::size_t kStretch = 64 * kBytesAtOnce;
 constexpr std::uint64_t kEachByte = 0x0101010101010101U;
 
 /// Whether one of eight bytes may be below 0x20, or `first`: no false no.

@@ -57,7 +57,7 @@ std::optional<Order> OrderOf(std::string_view head) {
 
 bool IsUtf16(std::string_view head) { return OrderOf(head).has_value(); }
 
-Utf16Reader::Utf16Reader(std::string head, bool whole, Read read)
+Utf16Reader::Utf16Reader(std::string head, bool whole, ReadBytes read)
     : read_(std::move(read)),
       raw_(std::move(head)),
       at_(HasMark(raw_) ? 2 : 0),

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
+
+#include "parsers/byte_source.h"
 
 namespace inquest {
 
@@ -16,10 +17,8 @@ bool IsUtf16(std::string_view head);
 /// Turns a stream of UTF-16 into UTF-8 without a byte order mark. A half pair becomes U+FFFD, as does an odd last byte.
 class Utf16Reader {
  public:
-  /// Reads at most so many of the bytes that follow; fewer: there are no more.
-  using Read = std::function<std::size_t(char* to, std::size_t room)>;
   /// `head`: the first bytes of the stream, its mark among them where it has one; `whole`: there are no others.
-  Utf16Reader(std::string head, bool whole, Read read);
+  Utf16Reader(std::string head, bool whole, ReadBytes read);
   /// At most `room` bytes of text; fewer: it has ended.
   std::size_t Fill(char* to, std::size_t room);
 
@@ -30,7 +29,7 @@ class Utf16Reader {
   bool Have(std::size_t bytes);
   char32_t Unit() const;
 
-  Read read_;
+  ReadBytes read_;
   std::string raw_;  ///< read, and not turned from at_ on
   std::size_t at_ = 0;
   std::string character_;  ///< the last one turned, in UTF-8: what of it did not fit stays

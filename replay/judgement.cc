@@ -22,8 +22,6 @@ namespace {
 
 using std::string;
 
-double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
 bool Finished(const RankOutcome& rank) { return rank.last.phase == Phase::kFinalized; }
 bool Died(const RankOutcome& rank) { return rank.exit_code || rank.signal; }
 

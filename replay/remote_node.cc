@@ -13,18 +13,17 @@
 #include <fstream>
 
 #include "replay/recipes.h"
+#include "replay/words.h"
 
 namespace inquest {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHostBeat{250};
+constexpr milliseconds kCoordinatorBeat{250};
 /// Without a word from the agent for so long its host is looked at; it is given up at once where that is silent too.
 constexpr milliseconds kNodeSilence{1500}, kHostSilence{1200}, kAgentSilence{6000};
 constexpr std::size_t kLogBytes = 8U << 20U;
-
-double Seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 
@@ -62,7 +61,7 @@ std::vector<NodeEvent> RemoteNode::Take() {
   }
   if (Clock::now() >= next_beat_) {
     Send(CoordinatorBeat{});
-    next_beat_ = Clock::now() + kHostBeat;
+    next_beat_ = Clock::now() + kCoordinatorBeat;
   }
   // Where this process itself stood still, the others' silence is nobody's.
   const Clock::time_point now = Clock::now();

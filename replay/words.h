@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "timeline/timeline.h"
 
 namespace inquest {
+
+inline double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 /// `rank 3`, `ranks 0-2, 5`
 inline std::string Ranks(const std::vector<int>& ranks) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
+
 namespace inquest {
 namespace {
 
@@ -39,7 +41,7 @@ std::string WordsOf(std::string_view line) {
     line.remove_prefix(std::min(end + 1, line.size()));
     while (!word.empty() && std::string_view(",.:;()[]'\"").find(word.back()) != std::string_view::npos)
       word.remove_suffix(1);
-    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto is_letter = [](char c) { return IsLetter(c) || c == '_'; };
     if (word.size() < 2 || !std::ranges::all_of(word, is_letter)) continue;
     out += word;
     out += ' ';

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "core/host_name.h"
 
 namespace inquest {
 namespace {
-
-bool IsWordChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 
 template <class Fits>
 std::optional<EventIndex> FirstMatch(const Evidence& evidence, Fits fits) {

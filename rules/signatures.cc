@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "core/ascii.h"
 #include "core/host_name.h"
 #include "rules/evidence.h"
 #include "rules/thresholds.h"
@@ -305,9 +306,9 @@ class Rows {
     bool number = false, letter = false, apart = true;
     std::size_t columns = 0;
     for (const char c : std::string_view(event.text).substr(0, kCitedBytes)) {
-      const bool digit = c >= '0' && c <= '9';
+      const bool digit = IsDigit(c);
       number = number || digit;
-      letter = letter || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+      letter = letter || IsLetter(c);
       columns += digit && apart ? 1 : 0;
       apart = c == ' ' || c == '\t';
       if (!digit && c != '.' && c != ' ')

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/ascii.h"
 #include "timeline/builder.h"
 #include "timeline/collectives.h"
 #include "timeline/generations.h"
@@ -75,8 +76,7 @@ std::string KnownBy(const Event& event) {
   constexpr std::ptrdiff_t kLeastLetters = 8;
   if (IsOfAnyRank(MessageOf(event))) return {};
   std::string shape = ShapeOf(std::string_view(event.text).substr(0, kLongest));
-  const auto letters =
-      std::ranges::count_if(shape, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  const auto letters = std::ranges::count_if(shape, IsLetter);
   return letters < kLeastLetters ? std::string() : shape;
 }
 

@@ -269,10 +269,15 @@ bool Course::LoopWentOn(EventIndex event) const {
 }
 
 EventIndex Course::LastClosedBar(EventIndex event) const {
+  const SourcePos where = timeline_->events[event].where;
+  const auto fatal = std::ranges::find_if(fatal_, [&](const Fatal& each) { return each.lines.Holds(where); });
+  return fatal == fatal_.end() ? event : std::max(event, fatal->closed);
+}
+
+EventIndex Course::LastBarAtOnceBehind(EventIndex event) const {
   constexpr std::ptrdiff_t kLeastLetters = 3;  ///< of a line that says anything: escapes are none
   const SourcePos where = timeline_->events[event].where;
   EventIndex last = event;
-  if (std::ranges::none_of(fatal_, [&](const LineSpan& span) { return span.Holds(where); })) return last;
   for (EventIndex i = event + 1; i < timeline_->events.size(); ++i) {
     if (timeline_->events[i].where.input != where.input) continue;
     const bool is_bar = std::ranges::binary_search(loops_, i, {}, &Bar::event);
@@ -443,19 +448,21 @@ void Course::ReadWork(std::span<const Told> told) {
 
 void Course::ReadSigns(std::span<const Told> told) {
   outlived_ = LoggedAndOutlived(*timeline_);
-  for (const Event& event : timeline_->events)
-    if (const auto* raised = std::get_if<ExceptionRaised>(&event.what); raised != nullptr) {
-      if (raised->ignored) ignored_.push_back(event.where);
-      const bool of_program = !raised->stack.empty() && raised->stack.front().ends_with(" in <module>");
-      if (of_program && !raised->ignored && fatal_.size() < kMostThreads)
-        fatal_.push_back({event.where.input, raised->begin.line, event.where.line});
-      if (EndsAThread(*raised) && outlived_.size() < kMostThreads &&
-          event.where.line + kLongAfter < timeline_->inputs[event.where.input].lines)
-        outlived_.push_back({event.where.input, raised->begin.line, event.where.line});
-    }
+  for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
+    const Event& event = timeline_->events[i];
+    if (IsDeath(event.what)) deaths_.push_back(i);
+    const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+    if (raised == nullptr) continue;
+    const LineSpan lines{event.where.input, raised->begin.line, event.where.line};
+    if (raised->ignored) ignored_.push_back(event.where);
+    const bool of_program = !raised->stack.empty() && raised->stack.front().ends_with(" in <module>");
+    if (of_program && !raised->ignored && fatal_.size() < kMostThreads)
+      fatal_.push_back({lines, LastBarAtOnceBehind(i)});
+    if (EndsAThread(*raised) && outlived_.size() < kMostThreads &&
+        event.where.line + kLongAfter < timeline_->inputs[event.where.input].lines)
+      outlived_.push_back(lines);
+  }
   std::ranges::sort(ignored_);
-  for (EventIndex i = 0; i < timeline_->events.size(); ++i)
-    if (IsDeath(timeline_->events[i].what)) deaths_.push_back(i);
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);

@@ -106,8 +106,9 @@ class Course {
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
   /// a great many rows were counted; and nobody died.
   bool LoopWentOn(EventIndex event) const;
-  /// Behind an exception that left its program bars are drawn once more: the last line of those that follow it at once.
+  /// Of an exception that left its program, the last of the bars that are drawn once more behind it; else the event.
   EventIndex LastClosedBar(EventIndex event) const;
+  EventIndex LastBarAtOnceBehind(EventIndex event) const;
   /// Behind it, or in another input: which is earlier, nothing tells.
   bool DiedSince(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
@@ -140,6 +141,11 @@ class Course {
     std::uint64_t count = 0, of = 0;
     std::chrono::seconds elapsed{};
   };
+  /// An exception that no frame of its program caught.
+  struct Fatal {
+    LineSpan lines;
+    EventIndex closed = 0;  ///< the last of the bars that stand behind it at once, or itself
+  };
   /// Of `Train:  20%|##        | 375/1881 [3:40:16<`; nullopt: it does not say of how many, or for how long.
   static std::optional<Bar> ReadBar(EventIndex event, std::string_view text);
   std::vector<Bar> loops_;                  ///< bars that count, in order
@@ -147,7 +153,7 @@ class Course {
   std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
   std::vector<SourcePos> ignored_;          ///< lines of exceptions that Python ignored
   std::vector<LineSpan> outlived_;  ///< tracebacks that ended a thread, or were logged, and their process printed on
-  std::vector<LineSpan> fatal_;     ///< exceptions that no frame of their program caught
+  std::vector<Fatal> fatal_;
   std::optional<EventIndex> since_, first_time_out_;
   std::optional<Timestamp> onset_, given_up_;
 };

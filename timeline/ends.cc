@@ -103,38 +103,29 @@ std::vector<Timestamp> FirstFailures(const Timeline& timeline) {
 /// Whether an MPI library's launcher killed these because another rank of its had crashed: in what order it tells of
 /// them says nothing.
 bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& killed) {
-  constexpr std::string_view kLaunchers[] = {"mpd", "mvapich", "aprun", "platform-mpi", "poe", "mpt"};
-  const auto reporter = [&](EventIndex i) -> std::string_view {
-    return std::get<ProcessExit>(timeline.events[i].what).reporter;
-  };
-  const std::string_view launcher = reporter(killed.front());
-  if (!std::ranges::all_of(killed, [&](EventIndex i) { return reporter(i) == launcher; })) return false;
-  const auto crashed = [&](EventIndex i) {
-    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    return exit != nullptr && exit->reporter == launcher && exit->signal && *exit->signal != 9 && !WasTold(*exit);
-  };
-  if (std::ranges::find(kLaunchers, launcher) != std::end(kLaunchers)) {
-    for (EventIndex i = 0; i < timeline.events.size(); ++i)
-      if (crashed(i)) return true;
-    return false;
-  }
-  // Hydra frames each end, one behind the other; of another launch what it says is not.
   constexpr std::string_view kHydra = "mpirun";
+  constexpr std::string_view kLaunchers[] = {"mpd", "mvapich", "aprun", "platform-mpi", "poe", "mpt", kHydra};
   constexpr std::uint64_t kFrame = 8;  ///< lines
-  if (launcher != kHydra) return false;
-  bool with_crash = false;
-  std::optional<SourcePos> last;
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (exit == nullptr || exit->reporter != launcher) continue;
-    const SourcePos where = timeline.events[i].where;
-    const bool goes_on = last && last->input == where.input && where.line <= last->line + kFrame;
-    if (i > killed.back() && !goes_on) return false;
-    with_crash = (goes_on && with_crash) || crashed(i);
-    if (i >= killed.back() && with_crash) return true;
-    last = where;
-  }
-  return false;
+  const auto exit_of = [&](EventIndex i) { return std::get_if<ProcessExit>(&timeline.events[i].what); };
+  const std::string_view launcher = exit_of(killed.front())->reporter;
+  if (std::ranges::find(kLaunchers, launcher) == std::end(kLaunchers)) return false;
+  if (!std::ranges::all_of(killed, [&](EventIndex i) { return exit_of(i)->reporter == launcher; })) return false;
+  std::vector<EventIndex> told;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i)
+    if (const auto* exit = exit_of(i); exit != nullptr && exit->reporter == launcher) told.push_back(i);
+  // Hydra frames each end, one behind the other; what it says farther away is of another launch.
+  const auto are_apart = [&](EventIndex earlier, EventIndex later) {
+    const SourcePos a = timeline.events[earlier].where, b = timeline.events[later].where;
+    return launcher == kHydra && (a.input != b.input || b.line > a.line + kFrame);
+  };
+  const auto crashed = [&](EventIndex i) {
+    const ProcessExit& exit = *exit_of(i);
+    return exit.signal && *exit.signal != 9 && !WasTold(exit);
+  };
+  auto begin = std::ranges::lower_bound(told, killed.back()), end = std::next(begin);
+  while (begin != told.begin() && !are_apart(*std::prev(begin), *begin)) --begin;
+  while (end != told.end() && !are_apart(*std::prev(end), *end)) ++end;
+  return std::any_of(begin, end, crashed);
 }
 
 /// Whether a launcher's record is of a process that nobody had told to end.

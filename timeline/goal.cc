@@ -20,7 +20,7 @@ struct Counter {
   std::optional<std::uint64_t> of;
 };
 
-/// CountedRows of one value: of every rank one, where all print.
+/// Rows of one value: of every rank one, where all print.
 struct CountedRows {
   std::uint64_t at = 0, first_line = 0, last_line = 0, count = 0;
   EventIndex last = 0;
@@ -88,7 +88,7 @@ bool SpeaksOf(std::string_view text, Unit unit, std::uint64_t at) {
          std::ranges::all_of(counters, [&](const Counter& counter) { return !is_unit(counter) || counter.at == at; });
 }
 
-/// CountedRows of the unit at the end of the counted lines, by value, the last three values; none, if something else
+/// Rows of the unit at the end of the counted lines, by value, the last three values; none, if something else
 /// was counted behind them. `full`: bars that are.
 std::vector<CountedRows> LastRows(const Timeline& timeline, std::span<const EventIndex> counted,
                                   const std::set<EventIndex>& full, Unit unit) {

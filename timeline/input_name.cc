@@ -122,7 +122,7 @@ std::optional<std::string_view> RaySubmissionOf(std::string_view path) {
   constexpr std::size_t kLeast = 8;
   const std::size_t at = path.rfind(kWord);
   if (at == std::string_view::npos) return std::nullopt;
-  const auto is_of_id = [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_of_id = [](char c) { return IsDigit(c) || IsLetter(c); };
   std::size_t end = at + kWord.size();
   while (end < path.size() && is_of_id(path[end])) ++end;
   return end - at >= kWord.size() + kLeast ? std::optional(path.substr(at, end - at)) : std::nullopt;

@@ -4,13 +4,15 @@
 #include <string>
 #include <string_view>
 
+#include "core/ascii.h"
+
 namespace inquest {
 
 /// Every run of digits is one `0`.
 inline std::string ShapeOf(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool digit = c >= '0' && c <= '9';
+    const bool digit = IsDigit(c);
     if (!digit || out.empty() || out.back() != '0') out += digit ? '0' : c;
   }
   return out;

@@ -83,13 +83,9 @@ inline bool ReadInt(const char*& p, std::int32_t& value) {
   return true;
 }
 
-inline bool IsHostByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-}
+inline bool IsHostByte(char c) { return IsWordChar(c) || c == '-' || c == '.'; }
 
-inline bool IsName(const char* text, std::size_t size) {
-  return std::all_of(text, text + size, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); });
-}
+inline bool IsName(const char* text, std::size_t size) { return std::all_of(text, text + size, IsLetter); }
 
 #if defined(__x86_64__)
 inline __m128i Load128(const char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }

@@ -51,7 +51,7 @@ constexpr std::string_view kC10dErrorsMarks[] = {
     "Successfully processed ranks: ",
     "waitForInput: ",
 };
-constexpr std::span kStoreWarnings = std::span(kC10dErrorsMarks).subspan(6);
+constexpr std::span kC10dClaimed = std::span(kC10dErrorsMarks).subspan(6);
 
 /// An abort prints them by the thousand.
 constexpr std::string_view kSilent[] = {"frame #", "Exception raised from "};
@@ -67,7 +67,7 @@ const WordSet& C10dWords() {
                                            "Timed out waiting ",
                                            "Error: Socket Timeout",
                                            "as device"};
-    words.insert(words.end(), kStoreWarnings.begin(), kStoreWarnings.end());
+    words.insert(words.end(), kC10dClaimed.begin(), kC10dClaimed.end());
     return WordSet(words);
   }();
   return kWords;
@@ -191,7 +191,7 @@ std::vector<What> ReadC10d(std::string_view text, std::uint64_t words) {
 
 class C10dErrorsParser final : public Parser {
   bool Consume(const Record& record, EventSink& out) override {
-    static const std::uint64_t kClaimedWords = C10dWords().Of(kStoreWarnings);
+    static const std::uint64_t kClaimedWords = C10dWords().Of(kC10dClaimed);
     if (ReadExceptionLine(record.text)) return false;
     const std::uint64_t words = C10dWords().In(record.text);
     std::vector<What> found = ReadC10d(record.text, words);

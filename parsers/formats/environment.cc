@@ -6,6 +6,7 @@
 // in.
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "parsers/formats.h"
 #include "parsers/formats/host_tools.h"
 
@@ -18,10 +19,7 @@ constexpr string_view kJob[] = {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "CUD
                                 "GLOO_SOCKET_IFNAME"};
 
 bool IsName(string_view name) {
-  const auto is_name_char = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_name_char);
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), IsWordChar);
 }
 
 string_view Unquoted(string_view value) {

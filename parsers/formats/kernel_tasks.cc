@@ -16,7 +16,6 @@
 #include "parsers/formats/kernel.h"
 
 namespace inquest {
-namespace {}  // namespace
 
 bool OomReader::Add(const Record& record, const KernelHead& head, KernelKill kill, EventSink& out) {
   kill.uptime = head.uptime;

@@ -9,6 +9,7 @@
 // Not read: rows without a header (noheader), one column alone, accounted applications, what has ended.
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "parsers/formats.h"
 #include "parsers/formats/nccl.h"
 #include "parsers/formats/nvidia_gpu.h"
@@ -32,9 +33,7 @@ std::vector<string_view> Cells(string_view line) {
 }
 
 bool IsPropertyName(string_view name) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  };
+  const auto fits = [](char c) { return IsWordChar(c) || c == '.'; };
   return !name.empty() && name.size() <= kLongestName && name.front() >= 'a' && name.front() <= 'z' &&
          std::all_of(name.begin(), name.end(), fits);
 }

@@ -38,9 +38,7 @@ std::string WithoutEntities(string_view text) {
 }
 
 bool IsTitle(string_view text) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == ' ' || c == '/';
-  };
+  const auto fits = [](char c) { return IsLetter(c) || IsDigit(c) || c == ' ' || c == '/'; };
   return !text.empty() && text.size() <= kLongestTitle && text.front() >= 'A' && text.front() <= 'Z' &&
          std::all_of(text.begin(), text.end(), fits);
 }

@@ -624,20 +624,17 @@ static bool IsExceptionName(std::string_view name) {
 
 // By hand: it is asked of every line that any of PyTorch's formats is offered.
 std::optional<ExceptionLine> ReadExceptionLine(std::string_view text) {
-  const auto is_word = [](char c) {
-    return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
   const auto indent = SizeOfIndent(text);
   if (!indent) return std::nullopt;
   text.remove_prefix(*indent);
   auto size = static_cast<std::size_t>(
-      std::find_if_not(text.begin(), text.end(), [&](char c) { return is_word(c) || c == '.'; }) - text.begin());
+      std::find_if_not(text.begin(), text.end(), [&](char c) { return IsWordChar(c) || c == '.'; }) - text.begin());
   if (size == 0 || (size < text.size() && text[size] != ':' && text[size] != '(') ||
       !IsExceptionName(text.substr(0, size)))
     return std::nullopt;
   if (text.substr(size).starts_with('(')) {
     const auto close = static_cast<std::size_t>(
-        std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(size) + 1, text.end(), is_word) - text.begin());
+        std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(size) + 1, text.end(), IsWordChar) - text.begin());
     if (close == size + 1 || !text.substr(close).starts_with(')')) return std::nullopt;
     size = close + 1;
   }

@@ -17,8 +17,6 @@
 namespace inquest {
 namespace {
 
-bool IsWord(char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-
 /// What of a name's value is `in`, where one of `delimiters` follows: a line cut inside a number must not yield a
 /// smaller one.
 template <class In>
@@ -47,7 +45,7 @@ std::optional<std::int64_t> NumberField(std::string_view text, std::string_view 
 WorkFields ReadWork(std::string_view text) {
   WorkFields work;
   if (const auto seq = NumberField(text, "SeqNum=")) work.seq = SeqId{*seq};
-  if (const auto op = Field(text, "OpType=", ",)", IsWord)) work.op = std::string(*op);
+  if (const auto op = Field(text, "OpType=", ",)", IsWordChar)) work.op = std::string(*op);
   work.numel_in = NumberField(text, "NumelIn=");
   work.numel_out = NumberField(text, "NumelOut=");
   if (const auto shape = Field(

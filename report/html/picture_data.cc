@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/ascii.h"
 #include "report/html/parts.h"
 #include "report/json_value.h"
 #include "report/terminal.h"
@@ -184,7 +185,7 @@ class Data {
       std::string form, numbers;
       bool in_number = false;
       for (const char c : Shortened(event.text, kShortened)) {
-        const bool digit = c >= '0' && c <= '9';
+        const bool digit = IsDigit(c);
         if (digit && !in_number) {
           form += '\x01';
           if (!numbers.empty()) numbers += ' ';

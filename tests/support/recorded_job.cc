@@ -154,8 +154,8 @@ std::map<int, FlightDump> RecordedJob::Run() {
 
 namespace {
 
-RecordedStep StepRecord(const std::string& op, std::int64_t in, std::int64_t out, int line,
-                        const std::string& group = "0") {
+RecordedStep MakeStep(const std::string& op, std::int64_t in, std::int64_t out, int line,
+                      const std::string& group = "0") {
   RecordedStep step;
   step.group = group;
   step.op = op;
@@ -172,9 +172,9 @@ void Iterate(RecordedJob& job, int ranks, int times, int line = 120, int nested 
     job.All(step);
   };
   for (int i = 0; i < times; ++i) {
-    all(StepRecord("_all_gather_base", 2097152, 2097152 * ranks, line));
-    all(StepRecord("_reduce_scatter_base", 4194304 * ranks, 4194304, line + 27));
-    all(StepRecord("all_reduce", 1, 1, line + 43));
+    all(MakeStep("_all_gather_base", 2097152, 2097152 * ranks, line));
+    all(MakeStep("_reduce_scatter_base", 4194304 * ranks, 4194304, line + 27));
+    all(MakeStep("all_reduce", 1, 1, line + 43));
   }
 }
 
@@ -188,7 +188,7 @@ RecordedJob Pipeline() {
 }
 
 RecordedStep Exchange(int lane, const std::string& op, int peer, int line) {
-  RecordedStep step = StepRecord(op, 8388608, 8388608, line, std::to_string(3 + lane));
+  RecordedStep step = MakeStep(op, 8388608, 8388608, line, std::to_string(3 + lane));
   if (op == "send")
     step.outputs.clear();
   else
@@ -200,15 +200,15 @@ RecordedStep Exchange(int lane, const std::string& op, int peer, int line) {
 }
 
 void Forward(RecordedJob& job, int lane) {
-  job.On(lane, StepRecord("all_reduce", 16777216, 16777216, 212, "1"));
+  job.On(lane, MakeStep("all_reduce", 16777216, 16777216, 212, "1"));
   job.On(lane, Exchange(lane, "send", lane + 4, 57));
   job.On(lane + 4, Exchange(lane, "recv", lane, 41));
-  job.On(lane + 4, StepRecord("all_reduce", 16777216, 16777216, 212, "2"));
+  job.On(lane + 4, MakeStep("all_reduce", 16777216, 16777216, 212, "2"));
 }
 
 /// Sends and receives of one rank that are launched as one.
 RecordedStep Batch(std::vector<RecordedStep> parts) {
-  RecordedStep block = StepRecord("coalesced", 0, 0, 66, parts.front().group);
+  RecordedStep block = MakeStep("coalesced", 0, 0, 66, parts.front().group);
   block.inputs.clear();
   block.outputs.clear();
   block.function = "batch_isend_irecv";
@@ -245,10 +245,10 @@ struct Grid {
       job.On(rank, step);
     };
     if (rank >= 8) pass("recv", 41);
-    job.On(rank, StepRecord("all_reduce", 16777216, 16777216, 212, Tensor(rank)));
+    job.On(rank, MakeStep("all_reduce", 16777216, 16777216, 212, Tensor(rank)));
     if (rank < 8) pass("send", 57);
-    job.On(rank, StepRecord("_reduce_scatter_base", 33554432, 8388608, 147, Data(rank)));
-    job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+    job.On(rank, MakeStep("_reduce_scatter_base", 33554432, 8388608, 147, Data(rank)));
+    job.On(rank, MakeStep("all_reduce", 1, 1, 163));
   }
 };
 
@@ -285,7 +285,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
-           if (rank != 5) job.On(rank, StepRecord("_all_gather_base", 2097152, 2097152 * 8, 120));
+           if (rank != 5) job.On(rank, MakeStep("_all_gather_base", 2097152, 2097152 * 8, 120));
          return job.Run();
        }},
       {"asked-while-running",
@@ -293,7 +293,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
-           if (rank % 3 != 0) job.On(rank, StepRecord("_all_gather_base", 2097152, 2097152 * 8, 120));
+           if (rank % 3 != 0) job.On(rank, MakeStep("_all_gather_base", 2097152, 2097152 * 8, 120));
          job.running();
          return job.Run();
        }},
@@ -302,7 +302,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 7);
          for (int rank = 0; rank < 8; ++rank)
-           job.On(rank, StepRecord("all_reduce", rank == 2 ? 1048064 : 1048576, rank == 2 ? 1048064 : 1048576, 171));
+           job.On(rank, MakeStep("all_reduce", rank == 2 ? 1048064 : 1048576, rank == 2 ? 1048064 : 1048576, 171));
          return job.Run();
        }},
       {"uneven-all-to-all",
@@ -310,9 +310,9 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 7);
          for (int rank = 0; rank < 8; ++rank)
-           job.On(rank, StepRecord("all_to_all", 65536 + 512 * rank, 65536 + 1024 * rank, 233));
+           job.On(rank, MakeStep("all_to_all", 65536 + 512 * rank, 65536 + 1024 * rank, 233));
          for (int rank = 0; rank < 8; ++rank)
-           if (rank != 6) job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+           if (rank != 6) job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          return job.Run();
        }},
       {"operation-differs",
@@ -320,7 +320,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(4);
          Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank)
-           job.On(rank, rank == 0 ? StepRecord("broadcast", 262144, 262144, 301) : StepRecord("all_reduce", 1, 1, 163));
+           job.On(rank, rank == 0 ? MakeStep("broadcast", 262144, 262144, 301) : MakeStep("all_reduce", 1, 1, 163));
          return job.Run();
        }},
       {"order-swapped",
@@ -328,8 +328,8 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(4);
          Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank) {
-           const RecordedStep a = StepRecord("all_reduce", 524288, 524288, 171),
-                              b = StepRecord("all_reduce", 786432, 786432, 171);
+           const RecordedStep a = MakeStep("all_reduce", 524288, 524288, 171),
+                              b = MakeStep("all_reduce", 786432, 786432, 171);
            job.On(rank, rank == 3 ? b : a);
            job.On(rank, rank == 3 ? a : b);
          }
@@ -340,7 +340,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
-           if (rank != 6) job.On(rank, StepRecord("_all_gather_base", 2097152, 2097152 * 8, 120));
+           if (rank != 6) job.On(rank, MakeStep("_all_gather_base", 2097152, 2097152 * 8, 120));
          auto dumps = job.Run();
          dumps.erase(6);
          return dumps;
@@ -350,7 +350,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 9);
          for (int rank = 0; rank < 8; ++rank)
-           if (rank != 1) job.On(rank, StepRecord("_all_gather_base", 2097152, 2097152 * 8, 120));
+           if (rank != 1) job.On(rank, MakeStep("_all_gather_base", 2097152, 2097152 * 8, 120));
          auto dumps = job.Run();
          dumps.erase(6);
          return dumps;
@@ -361,11 +361,11 @@ const std::map<std::string, Maker>& Makers() {
          job.ring(24);
          for (int i = 0; i < 40; ++i) {
            for (int lane = 0; lane < 4; ++lane) Forward(job, lane);
-           if (i % 8 == 7) job.All(StepRecord("all_reduce", 1, 1, 163));
+           if (i % 8 == 7) job.All(MakeStep("all_reduce", 1, 1, 163));
          }
-         for (int lane = 0; lane < 4; ++lane) job.On(lane, StepRecord("all_reduce", 16777216, 16777216, 212, "1"));
+         for (int lane = 0; lane < 4; ++lane) job.On(lane, MakeStep("all_reduce", 16777216, 16777216, 212, "1"));
          for (int rank = 0; rank < 8; ++rank)
-           if (rank != 4) job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+           if (rank != 4) job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          return job.Run();
        }},
       {"pipeline-chain",
@@ -373,17 +373,17 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job = Pipeline();
          for (int i = 0; i < 10; ++i) {
            for (int lane = 0; lane < 4; ++lane) Forward(job, lane);
-           job.All(StepRecord("all_reduce", 1, 1, 163));
+           job.All(MakeStep("all_reduce", 1, 1, 163));
          }
          // Rank 6 leaves its stage alone: its tensor group waits for it, the stage before for that, and all for those.
          for (int lane = 0; lane < 4; ++lane) {
-           job.On(lane, StepRecord("all_reduce", 16777216, 16777216, 212, "1"));
+           job.On(lane, MakeStep("all_reduce", 16777216, 16777216, 212, "1"));
            job.On(lane, Exchange(lane, "send", lane + 4, 57));
-           job.On(lane, StepRecord("all_reduce", 1, 1, 163));
+           job.On(lane, MakeStep("all_reduce", 1, 1, 163));
            if (lane == 2) continue;
-           job.On(lane + 4, StepRecord("all_reduce", 16777216, 16777216, 212, "2"));
+           job.On(lane + 4, MakeStep("all_reduce", 16777216, 16777216, 212, "2"));
            job.On(lane + 4, Exchange(lane, "recv", lane, 41));
-           job.On(lane + 4, StepRecord("all_reduce", 1, 1, 163));
+           job.On(lane + 4, MakeStep("all_reduce", 1, 1, 163));
          }
          return job.Run();
        }},
@@ -394,8 +394,8 @@ const std::map<std::string, Maker>& Makers() {
          job.ahead(1);
          Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank) {
-           const RecordedStep data = StepRecord("all_reduce", 4194304, 4194304, 171),
-                              tensor = StepRecord("all_reduce", 65536, 65536, 212, "1");
+           const RecordedStep data = MakeStep("all_reduce", 4194304, 4194304, 171),
+                              tensor = MakeStep("all_reduce", 65536, 65536, 212, "1");
            job.On(rank, rank < 2 ? data : tensor);
            job.On(rank, rank < 2 ? tensor : data);
          }
@@ -409,8 +409,8 @@ const std::map<std::string, Maker>& Makers() {
          Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank) {
            if (rank == 3) continue;
-           job.On(rank, StepRecord("all_reduce", 65536, 65536, 212, "1"));
-           job.On(rank, StepRecord("all_reduce", 4194304, 4194304, 171));
+           job.On(rank, MakeStep("all_reduce", 65536, 65536, 212, "1"));
+           job.On(rank, MakeStep("all_reduce", 4194304, 4194304, 171));
          }
          return job.Run();
        }},
@@ -418,19 +418,18 @@ const std::map<std::string, Maker>& Makers() {
        [] {
          RecordedJob job(4);
          for (int i = 0; i < 8; ++i) {
-           RecordedStep block = StepRecord("coalesced", 0, 0, 190);
+           RecordedStep block = MakeStep("coalesced", 0, 0, 190);
            block.inputs.clear();
            block.outputs.clear();
-           block.batch = {StepRecord("_all_gather_base", 1024, 4096, 188),
-                          StepRecord("_all_gather_base", 2048, 8192, 188)};
+           block.batch = {MakeStep("_all_gather_base", 1024, 4096, 188), MakeStep("_all_gather_base", 2048, 8192, 188)};
            job.All(block);
          }
          for (int rank = 0; rank < 4; ++rank) {
-           RecordedStep block = StepRecord("coalesced", 0, 0, 190);
+           RecordedStep block = MakeStep("coalesced", 0, 0, 190);
            block.inputs.clear();
            block.outputs.clear();
-           block.batch = {StepRecord("_all_gather_base", 1024, 4096, 188)};
-           if (rank != 1) block.batch.push_back(StepRecord("_all_gather_base", 2048, 8192, 188));
+           block.batch = {MakeStep("_all_gather_base", 1024, 4096, 188)};
+           if (rank != 1) block.batch.push_back(MakeStep("_all_gather_base", 2048, 8192, 188));
            block.inputs = {{static_cast<std::int64_t>(block.batch.size())}};  // so that it does not end
            job.On(rank, block);
          }
@@ -444,11 +443,10 @@ const std::map<std::string, Maker>& Makers() {
        [] {
          RecordedJob job(4);
          for (int i = 0; i < 9; ++i) {
-           RecordedStep block = StepRecord("coalesced", 0, 0, 190);
+           RecordedStep block = MakeStep("coalesced", 0, 0, 190);
            block.inputs.clear();
            block.outputs.clear();
-           block.batch = {StepRecord("_all_gather_base", 1024, 4096, 188),
-                          StepRecord("_all_gather_base", 2048, 8192, 188)};
+           block.batch = {MakeStep("_all_gather_base", 1024, 4096, 188), MakeStep("_all_gather_base", 2048, 8192, 188)};
            for (int rank = 0; rank < 4; ++rank)
              if (i < 8 || rank != 2) job.On(rank, block);
          }
@@ -490,10 +488,10 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job = Pipeline();
          for (int i = 0; i < 10; ++i) {
            for (int lane = 0; lane < 4; ++lane) Forward(job, lane);
-           job.All(StepRecord("all_reduce", 1, 1, 163));
+           job.All(MakeStep("all_reduce", 1, 1, 163));
          }
          for (int lane = 0; lane < 4; ++lane) {
-           job.On(lane, StepRecord("all_reduce", 16777216, 16777216, 212, "1"));
+           job.On(lane, MakeStep("all_reduce", 16777216, 16777216, 212, "1"));
            job.On(lane, Exchange(lane, "send", lane + 4, 57));
            if (lane < 2) job.On(lane + 4, Exchange(lane, "recv", lane, 41));
          }
@@ -505,12 +503,12 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 7);
          for (int rank = 0; rank < 8; ++rank) {
-           RecordedStep gather = StepRecord("gather", 4096, 32768, 251);
+           RecordedStep gather = MakeStep("gather", 4096, 32768, 251);
            if (rank != 0) gather.outputs.clear();
            job.On(rank, gather);
          }
          for (int rank = 0; rank < 8; ++rank)
-           if (rank != 3) job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+           if (rank != 3) job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          return job.Run();
        }},
       {"two-buckets-and-one-is-behind",
@@ -518,8 +516,8 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(4);
          Iterate(job, 4, 10);
          for (int rank = 0; rank < 4; ++rank) {
-           job.On(rank, StepRecord("all_reduce", 524288, 524288, 171));
-           if (rank != 3) job.On(rank, StepRecord("all_reduce", 786432, 786432, 171));
+           job.On(rank, MakeStep("all_reduce", 524288, 524288, 171));
+           if (rank != 3) job.On(rank, MakeStep("all_reduce", 786432, 786432, 171));
          }
          return job.Run();
        }},
@@ -529,14 +527,14 @@ const std::map<std::string, Maker>& Makers() {
          job.AddGroup("1", "mesh_tp", {0, 1});
          job.AddGroup("2", "mesh_tp", {2, 3});
          for (int i = 0; i < 12; ++i) {
-           job.All(StepRecord("all_reduce", 65536, 65536, 212, "1"));
-           job.All(StepRecord("broadcast", 4096, 4096, 216, "2"));
-           job.All(StepRecord("all_reduce", 1, 1, 163));
+           job.All(MakeStep("all_reduce", 65536, 65536, 212, "1"));
+           job.All(MakeStep("broadcast", 4096, 4096, 216, "2"));
+           job.All(MakeStep("all_reduce", 1, 1, 163));
          }
          for (const int rank : {0, 1, 2}) {
-           job.On(rank, rank < 2 ? StepRecord("all_reduce", 65536, 65536, 212, "1")
-                                 : StepRecord("broadcast", 4096, 4096, 216, "2"));
-           job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+           job.On(rank, rank < 2 ? MakeStep("all_reduce", 65536, 65536, 212, "1")
+                                 : MakeStep("broadcast", 4096, 4096, 216, "2"));
+           job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          }
          auto dumps = job.Run();
          for (auto& [rank, dump] : dumps) {
@@ -595,7 +593,7 @@ const std::map<std::string, Maker>& Makers() {
          RecordedJob job(8);
          Iterate(job, 8, 10);
          for (int rank = 0; rank < 8; ++rank)
-           job.On(rank, StepRecord("all_reduce", rank == 2 ? 1048064 : 1048576, rank == 2 ? 1048064 : 1048576, 171));
+           job.On(rank, MakeStep("all_reduce", rank == 2 ? 1048064 : 1048576, rank == 2 ? 1048064 : 1048576, 171));
          auto dumps = job.Run();
          for (int rank = 0; rank < 4; ++rank) {
            FlightDump& dump = dumps[rank];
@@ -625,7 +623,7 @@ const std::map<std::string, Maker>& Makers() {
            RecordedJob job(4);
            job.ring(24);
            Iterate(job, 4, times);
-           for (const int rank : {0, 2}) job.On(rank, StepRecord("_all_gather_base", 2097152, 2097152 * 4, 120));
+           for (const int rank : {0, 2}) job.On(rank, MakeStep("_all_gather_base", 2097152, 2097152 * 4, 120));
            return job.Run();
          };
          auto dumps = run(40);
@@ -649,7 +647,7 @@ const std::map<std::string, Maker>& Makers() {
          Iterate(job, 4, 8);
          for (int rank = 0; rank < 4; ++rank) {
            job.On(rank, Batch({Pass("send", (rank + 1) % 4, 57), Pass("recv", (rank + 3) % 4, 61)}));
-           if (rank != 2) job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+           if (rank != 2) job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          }
          return job.Run();
        }},
@@ -661,7 +659,7 @@ const std::map<std::string, Maker>& Makers() {
            job.On(rank, Pass("send", 1 - rank, 57));
            job.On(rank, Pass("recv", 1 - rank, 61));
          }
-         for (int rank = 0; rank < 4; ++rank) job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+         for (int rank = 0; rank < 4; ++rank) job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          return job.Run();
        }},
       {"blocks-take-numbers",
@@ -671,7 +669,7 @@ const std::map<std::string, Maker>& Makers() {
          job.blocks_take_numbers();
          for (int i = 0; i < 8; ++i) {
            ExchangeInARow(job);
-           job.All(StepRecord("all_reduce", 1, 1, 163));
+           job.All(MakeStep("all_reduce", 1, 1, 163));
          }
          for (const int rank : {0, 1, 2}) {
            if (rank == 0) job.On(rank, Batch({Pass("send", 1, 57), Pass("recv", 1, 61)}));
@@ -679,7 +677,7 @@ const std::map<std::string, Maker>& Makers() {
            if (rank == 2) job.On(rank, Batch({Pass("send", 3, 57), Pass("recv", 3, 61)}));
            if (rank == 1) job.On(rank, Batch({Pass("send", 2, 57), Pass("recv", 2, 61)}));
            if (rank == 2) job.On(rank, Batch({Pass("recv", 1, 61), Pass("send", 1, 57)}));
-           job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+           job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          }
          return job.Run();
        }},
@@ -690,7 +688,7 @@ const std::map<std::string, Maker>& Makers() {
          for (int i = 0; i < 9; ++i) {
            ExchangeInARow(job);
            for (int rank = 0; rank < 4; ++rank)
-             if (i < 8 || rank != 1) job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+             if (i < 8 || rank != 1) job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          }
          return job.Run();
        }},
@@ -704,8 +702,8 @@ const std::map<std::string, Maker>& Makers() {
          for (int i = 0; i < 13; ++i)
            for (int rank = 0; rank < 4; ++rank) {
              if (i == 12 && rank == 1) continue;
-             job.On(rank, StepRecord("all_reduce", 65536, 65536, 212, rank < 2 ? "1" : "2"));
-             job.On(rank, StepRecord("all_reduce", 4194304, 4194304, 171));
+             job.On(rank, MakeStep("all_reduce", 65536, 65536, 212, rank < 2 ? "1" : "2"));
+             job.On(rank, MakeStep("all_reduce", 4194304, 4194304, 171));
            }
          return job.Run();
        }},
@@ -715,11 +713,11 @@ const std::map<std::string, Maker>& Makers() {
          job.ring(20);
          for (int i = 0; i < 12; ++i) {
            for (int rank = 0; rank < 4; ++rank) {
-             RecordedStep block = StepRecord("coalesced", 0, 0, 190);
+             RecordedStep block = MakeStep("coalesced", 0, 0, 190);
              block.inputs.clear();
              block.outputs.clear();
-             block.batch = {StepRecord("_all_gather_base", 1024, 4096, 188),
-                            StepRecord("_all_gather_base", 2048, 8192, 188)};
+             block.batch = {MakeStep("_all_gather_base", 1024, 4096, 188),
+                            MakeStep("_all_gather_base", 2048, 8192, 188)};
              job.On(rank, block);
              // So that rings of ranks begin at other places.
              if (rank % 2 == 0 && i > 7) job.On(rank, Pass("send", rank + 1, 57));
@@ -729,7 +727,7 @@ const std::map<std::string, Maker>& Makers() {
          for (int rank = 0; rank < 4; ++rank) {
            if (rank == 0) job.On(rank, Pass("send", 1, 57));
            if (rank == 1) job.On(rank, Pass("recv", 0, 61));
-           if (rank != 3) job.On(rank, StepRecord("all_reduce", 1, 1, 163));
+           if (rank != 3) job.On(rank, MakeStep("all_reduce", 1, 1, 163));
          }
          return job.Run();
        }},
@@ -747,7 +745,7 @@ std::map<int, FlightDump> RecordedScenario(const std::string& name) {
     job.ring(static_cast<std::size_t>(entries));
     for (int i = 0; i <= entries / 3; ++i) Iterate(job, ranks, 1, 512 + i % 96, 12);
     for (int rank = 0; rank < ranks; ++rank)
-      if (rank != ranks / 2) job.On(rank, StepRecord("_all_gather_base", 2097152, 2097152 * ranks, 120));
+      if (rank != ranks / 2) job.On(rank, MakeStep("_all_gather_base", 2097152, 2097152 * ranks, 120));
     return job.Run();
   }
   const auto it = Makers().find(name);
