@@ -118,6 +118,9 @@ std::optional<Timestamp> OwnTime(std::string_view text) {
   if (text.empty()) return std::nullopt;
   if (text[0] == '[') {
     if (const auto time = BracketTime(text.substr(1))) return time;
+    const std::size_t level = LevelSize(text.substr(1)), begin = text.find_first_not_of(" ]:", level + 1);
+    if (const auto time = level > 0 && begin != kNowhere ? TimeOf(ParseTime(text.substr(begin))) : std::nullopt)
+      return time;
   } else if (IsSeverity(text[0]) && CountDigits(text.substr(1)) == 4) {
     if (const auto time = TimeOf(ParseGlogTime(text.substr(1)))) return time;
   } else if (const std::size_t level = LevelSize(text)) {
