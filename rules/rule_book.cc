@@ -42,10 +42,10 @@ constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kCatalogues[] = {"causes.yaml", "steps.yaml", "sxids.yaml", "xids.yaml"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
-constexpr std::string_view kPhaseKinds[] = {"bar",        "data-preparation", "checkpoint", "compile", "done",
-                                            "evaluation", "gave-up",          "goal",       "grumble", "heading",
-                                            "identity",   "joining",          "loading",    "names",   "progress",
-                                            "recovered",  "restart",          "serving",    "start",   "training"};
+constexpr std::string_view kPhaseKinds[] = {
+    "bar",     "begins",   "data-preparation", "checkpoint", "compile",  "done",    "evaluation",
+    "gave-up", "goal",     "grumble",          "heading",    "identity", "joining", "loading",
+    "names",   "progress", "recovered",        "restart",    "serving",  "start",   "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer", "raised",
                                         "set-up",  "stop",      "transport", "wrong-path"};

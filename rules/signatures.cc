@@ -252,6 +252,7 @@ Told ToldBy(const Rule& rule, EventIndex event) {
   if (rule.kind == Rule::Kind::kPhase) {
     if (rule.phase_kind == "start") return {.event = event, .what = Told::What::kStart, .kind = rule.id};
     if (IsOfTrouble(rule.phase_kind)) return {.event = event, .what = Told::What::kGrumble, .kind = rule.id};
+    if (rule.phase_kind == "begins") return {.event = event, .what = Told::What::kBegins, .kind = rule.id};
     if (rule.phase_kind == "restart") return {.event = event, .what = Told::What::kRestart, .kind = rule.id};
     return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
   }

@@ -8,6 +8,7 @@
 
 #include "core/ascii.h"
 #include "core/pattern.h"
+#include "timeline/closing.h"
 #include "timeline/goal.h"
 #include "timeline/shape.h"
 #include "timeline/streams.h"
@@ -29,6 +30,7 @@ constexpr std::uint64_t kLinesOfAJob = 12;
 
 constexpr std::string_view kInFront = "heading";  ///< an ending: a scheduler's report on what follows it
 constexpr std::string_view kAtGoal = "goal";      ///< an ending: a counter came to where it was to end
+constexpr std::string_view kClosing = "closing";  ///< an ending: figures behind loops that are through
 
 bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
 
@@ -275,14 +277,12 @@ EventIndex Course::LastClosedBar(EventIndex event) const {
 }
 
 EventIndex Course::LastBarAtOnceBehind(EventIndex event) const {
-  constexpr std::ptrdiff_t kLeastLetters = 3;  ///< of a line that says anything: escapes are none
   const SourcePos where = timeline_->events[event].where;
   EventIndex last = event;
   for (EventIndex i = event + 1; i < timeline_->events.size(); ++i) {
     if (timeline_->events[i].where.input != where.input) continue;
     const bool is_bar = std::ranges::binary_search(loops_, i, {}, &Bar::event);
-    const bool says_nothing = std::ranges::count_if(timeline_->events[i].text, IsLetter) < kLeastLetters;
-    if (!is_bar && !says_nothing && timeline_->events[i].where != where) break;
+    if (!is_bar && SaysAnything(timeline_->events[i].text) && timeline_->events[i].where != where) break;
     last = i;
   }
   return last;
@@ -400,20 +400,6 @@ void Course::DateTrouble() {
   if (!given_up_) given_up_ = raised_at;
 }
 
-std::optional<Course::Bar> Course::ReadBar(EventIndex event, std::string_view text) {
-  static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[(?:(\d{1,4}):)?(\d{1,4}):(\d\d)<)");
-  const auto match = kBar.Search(text);
-  if (!match || !match->number(2) || !match->number(5) || !match->number(6)) return std::nullopt;
-  std::string_view front = text.substr(0, static_cast<std::size_t>(match->text(0).data() - text.data()));
-  front = front.substr(0, front.find_last_not_of(' ') + 1);  // the percentage is padded
-  return Bar{.event = event,
-             .loop = ShapeOf(front) + "/" + std::string(match->text(3)),
-             .count = static_cast<std::uint64_t>(*match->number(2)),
-             .of = static_cast<std::uint64_t>(match->number(3).value_or(0)),
-             .elapsed = std::chrono::hours(match->has(4) ? match->number(4).value_or(0) : 0) +
-                        std::chrono::minutes(*match->number(5)) + std::chrono::seconds(*match->number(6))};
-}
-
 void Course::ReadWork(std::span<const Told> told) {
   Counters counters;
   struct Counted {
@@ -466,8 +452,10 @@ void Course::ReadSigns(std::span<const Told> told) {
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);
-    // A task of an earlier step of the script may fail, and the job is not ended by it.
-    const bool of_earlier = std::holds_alternative<ProcessExit>(what) && LongOutlived(i);
+    // A task of an earlier step of the script may fail, or be stopped by hand, and the job is not ended by it.
+    const auto* stopped = std::get_if<JobStopped>(&what);
+    const bool of_one = std::holds_alternative<ProcessExit>(what) || (stopped != nullptr && stopped->by == "keyboard");
+    const bool of_earlier = (of_one && LongOutlived(i)) || (IsSchedulersStop(what) && OutlivedStop(i));
     if ((IsDeath(what) && !of_earlier) || (Raises(what) && !WentOn(i))) First(since_, i);
   }
   for (const Told& line : told) {
@@ -514,6 +502,14 @@ bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex en
   return behind.size() < kLastWords;
 }
 
+bool Course::EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const {
+  if (!begins || timeline_->events[*begins].where <= timeline_->events[ending].where) return false;
+  const Event& last = timeline_->events[*begins];
+  return std::none_of(timeline_->events.begin() + *begins + 1, timeline_->events.end(), [&](const Event& other) {
+    return other.where.input == last.where.input && other.where != last.where && SaysAnything(other.text);
+  });
+}
+
 bool Course::IsLastWordOfOne(EventIndex event) const {
   constexpr std::size_t kWordsBehind = 2;
   const Event& last = timeline_->events[event];
@@ -540,6 +536,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     std::optional<EventIndex> at_work;     ///< the first line that shows a job at work
     std::vector<EventIndex> grumbles;      ///< what nobody knows but sounds like trouble
     std::optional<EventIndex> saved;       ///< the first time
+    std::optional<EventIndex> begins;      ///< the last time
     std::uint64_t leaving = 0;             ///< lines
     bool sets_up = false, set_up = false;  ///< a communicator
   };
@@ -556,13 +553,14 @@ void Course::ReadEndings(std::span<const Told> told) {
   // Who counts what failed in the line that closes, or says in the line itself that it goes on, does not grumble.
   std::set<EventIndex> settled(recovered_.begin(), recovered_.end());
   for (const Told& line : told)
-    if (line.what == Told::What::kEnding) settled.insert(line.event);
+    if (line.what == Told::What::kEnding && line.kind != kClosing) settled.insert(line.event);
   for (const Told& line : told) {
     Writer& writer = writers[timeline_->events[line.event].where.input];
     if (line.kind == "bar" && line.percent == 100) full.insert(line.event);
     if (line.what == Told::What::kEnding && line.kind == "leaving") ++writer.leaving;
     if (line.what == Told::What::kWork && line.kind != "joining") First(writer.at_work, line.event);
     if (line.what == Told::What::kWork && line.kind == "done") First(writer.saved, line.event);
+    if (line.what == Told::What::kBegins) writer.begins = line.event;
     if (line.what == Told::What::kGrumble && !settled.contains(line.event)) writer.grumbles.push_back(line.event);
   }
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
@@ -585,7 +583,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool stepped = stepped_there || (!counted.empty() && counted.front() < line.event);
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
-    const bool only_last = line.kind == "scores" || line.kind == kAtGoal || line.kind == "saved-once";
+    const bool only_last =
+        line.kind == "scores" || line.kind == kAtGoal || line.kind == kClosing || line.kind == "saved-once";
     const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
     if (line.kind == "figures" && IsOneOfMany(line.event)) continue;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
@@ -600,8 +599,10 @@ void Course::ReadEndings(std::span<const Told> told) {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
-      if (line.kind == kAtGoal && last != own.end()) continue;
-      if (line.kind != kAtGoal && std::ranges::any_of(counted, [&](EventIndex step) {
+      const bool counts = line.kind == kAtGoal || line.kind == kClosing;
+      if (counts && last != own.end()) continue;
+      if (line.kind == kClosing && std::ranges::binary_search(own, line.event)) continue;
+      if (!counts && std::ranges::any_of(counted, [&](EventIndex step) {
             return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
           }))
         continue;
@@ -611,7 +612,9 @@ void Course::ReadEndings(std::span<const Told> told) {
     }
     if (line.kind != kInFront && AreBehind(trained_, line.event, kStepsThatUndo)) continue;
     if (line.kind == "leaving" && StoppedShort(where.input)) continue;
-    if (line.kind != kInFront && line.kind != "scheduler" && EndsInComplaint(writer.grumbles, line.event)) continue;
+    if (line.kind != kInFront && line.kind != "scheduler" &&
+        (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
+      continue;
     endings_.push_back(line.event);
     only_scores_ = only_scores_ && (only_last || last_word);
   }
@@ -630,6 +633,9 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     all = all && (at.row || !at.counts);
   }
   if (!all) ends.resize(told.size());
+  for (const auto& [input, counted] : counted_)
+    if (const auto line = ClosingLine(timeline, counted, loops_))
+      ends.push_back({.event = *line, .what = Told::What::kEnding, .kind = kClosing});
   ReadEndings(ends);
 }
 

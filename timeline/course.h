@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "timeline/bars.h"
 #include "timeline/logged.h"
 #include "timeline/timeline.h"
 
@@ -26,8 +27,10 @@ struct Told {
     kGrumble,
     kStart,
     kRestart,
-    kGoal
-  };  ///< a grumble: words of trouble that no rule knows; a goal: a number at which the program is to end
+    kGoal,
+    kBegins
+  };  ///< a grumble: words of trouble that no rule knows; a goal: a number at which the program is to end; begins: it
+      ///< says what it does next
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
@@ -123,6 +126,8 @@ class Course {
   bool StoppedShort(std::uint32_t input) const;
   /// The last words of its input, behind the ending, complain: whatever ended well was not all.
   bool EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const;
+  /// The last words of its input, behind the ending, say what is done next.
+  bool EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const;
   /// It stands last in a log of some length, and its program had nobody to wait for: nothing can hang behind it.
   bool IsLastWordOfOne(EventIndex event) const;
   void ReadEndings(std::span<const Told> told);
@@ -135,19 +140,11 @@ class Course {
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
   std::vector<EventIndex> recovered_, served_;                ///< served: a server came up
-  struct Bar {
-    EventIndex event = 0;
-    std::string loop;  ///< what stands in front of it, and of how many
-    std::uint64_t count = 0, of = 0;
-    std::chrono::seconds elapsed{};
-  };
   /// An exception that no frame of its program caught.
   struct Fatal {
     LineSpan lines;
     EventIndex closed = 0;  ///< the last of the bars that stand behind it at once, or itself
   };
-  /// Of `Train:  20%|##        | 375/1881 [3:40:16<`; nullopt: it does not say of how many, or for how long.
-  static std::optional<Bar> ReadBar(EventIndex event, std::string_view text);
   std::vector<Bar> loops_;                  ///< bars that count, in order
   std::vector<EventIndex> deaths_;          ///< some process ended badly, gave up waiting, or was stopped
   std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words

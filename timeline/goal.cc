@@ -11,38 +11,13 @@
 namespace inquest {
 namespace {
 
-enum class Unit : std::uint8_t { kEpoch, kStep };
-
-/// A counter in a row, and the number that stands behind its slash.
-struct Counter {
-  Unit unit = Unit::kEpoch;
-  std::uint64_t at = 0;
-  std::optional<std::uint64_t> of;
-};
+using Unit = Counter::Unit;
 
 /// Rows of one value: of every rank one, where all print.
 struct CountedRows {
   std::uint64_t at = 0, first_line = 0, last_line = 0, count = 0;
   EventIndex last = 0;
 };
-
-std::vector<Counter> CountersIn(std::string_view text) {
-  static const Pattern kCounter(
-      R"re((?i)\b(epoch|(?:global.?)?step|iter(?:ation)?|update)s?\b['"]?[\s:=#\[(]{0,12}(\d{1,12})(\.\d+)?(?:\s*(?:/|\bof\b)\s*(\d{1,12}))?)re");
-  constexpr std::size_t kRead = 240;
-  std::vector<Counter> out;
-  std::string_view rest = text.substr(0, kRead);
-  for (auto match = kCounter.Search(rest); match; match = kCounter.Search(rest)) {
-    const char unit = match->text(1).front();
-    if (!match->has(3))  // a share of an epoch, rounded
-      out.push_back(Counter{
-          unit == 'e' || unit == 'E' ? Unit::kEpoch : Unit::kStep,
-          static_cast<std::uint64_t>(match->number(2).value_or(0)),
-          match->has(4) ? std::optional(static_cast<std::uint64_t>(match->number(4).value_or(0))) : std::nullopt});
-    rest.remove_prefix(static_cast<std::size_t>(match->text(2).data() - rest.data()) + match->text(2).size());
-  }
-  return out;
-}
 
 /// What the row counts in the unit; nullopt: nothing, or a part of it that is not full, or it tells no result.
 std::optional<std::uint64_t> CountOf(std::string_view text, Unit unit) {
@@ -127,6 +102,24 @@ std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const C
 }
 
 }  // namespace
+
+std::vector<Counter> CountersIn(std::string_view text) {
+  static const Pattern kCounter(
+      R"re((?i)(\bbest[^\d.;]{0,30})?\b(epoch|(?:global.?)?step|iter(?:ation)?|update)s?\b['"]?[\s:=#\[(]{0,12}(\d{1,12})(\.\d+)?(?:\s*(?:/|\bof\b)\s*(\d{1,12}))?)re");
+  constexpr std::size_t kRead = 240;
+  std::vector<Counter> out;
+  std::string_view rest = text.substr(0, kRead);
+  for (auto match = kCounter.Search(rest); match; match = kCounter.Search(rest)) {
+    const char unit = match->text(2).front();
+    if (!match->has(1) && !match->has(4))  // nor a share of an epoch, rounded
+      out.push_back(Counter{
+          unit == 'e' || unit == 'E' ? Unit::kEpoch : Unit::kStep,
+          static_cast<std::uint64_t>(match->number(3).value_or(0)),
+          match->has(5) ? std::optional(static_cast<std::uint64_t>(match->number(5).value_or(0))) : std::nullopt});
+    rest.remove_prefix(static_cast<std::size_t>(match->text(3).data() - rest.data()) + match->text(3).size());
+  }
+  return out;
+}
 
 // The last three values are as far apart from each other, as many rows tell the last as the one before, and as much
 // follows it (a test, a checkpoint) as followed that one: so the program was through with it. A counter that begins at

@@ -1,12 +1,26 @@
 // Whether what a program counted came to the number at which its configuration says that it ends.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "timeline/course.h"
 
 namespace inquest {
+
+/// What a row counts, and the number that stands behind its slash.
+struct Counter {
+  enum class Unit : std::uint8_t { kEpoch, kStep };
+  Unit unit = Unit::kEpoch;
+  std::uint64_t at = 0;
+  std::optional<std::uint64_t> of;
+};
+
+/// In the order in which the row gives them; shares of an epoch are none, nor is the epoch that was best.
+std::vector<Counter> CountersIn(std::string_view text);
 
 /// What the counted lines of one input say of the goal that the job's configuration gives.
 struct AtGoal {

@@ -1,6 +1,8 @@
-// A line or a path without its numbers: what stays alike from one step, rank or start to the next.
+// A line or a path without its numbers: what stays alike from one step, rank or start to the next; and whether there is
+// more in it.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,12 @@ inline std::string ShapeOf(std::string_view text) {
     if (!digit || out.empty() || out.back() != '0') out += digit ? '0' : c;
   }
   return out;
+}
+
+/// Escapes, rulers and numbers alone say nothing.
+inline bool SaysAnything(std::string_view text) {
+  constexpr std::ptrdiff_t kLeastLetters = 3;
+  return std::count_if(text.begin(), text.end(), IsLetter) >= kLeastLetters;
 }
 
 }  // namespace inquest

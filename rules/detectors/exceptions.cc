@@ -150,7 +150,7 @@ class Repeated {
 /// The same writer went on working, or the job did and nothing in it failed: somebody caught it and logged it.
 bool Caught(const Evidence& evidence, EventIndex index) {
   const Timeline& timeline = evidence.timeline;
-  if (!evidence.course.failed() && evidence.course.WentOn(index)) return true;
+  if (evidence.course.failed() ? evidence.course.LongOutlived(index) : evidence.course.WentOn(index)) return true;
   int later = 0;
   for (const PhaseSeen& phase : evidence.phases)
     later += phase.event > index && SameWriter(timeline.events[phase.event], timeline.events[index]) &&
