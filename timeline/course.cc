@@ -18,7 +18,7 @@ namespace {
 
 /// Lines behind a complaint within which its writer says that it got over it.
 constexpr std::uint64_t kSoon = 4;
-/// Lines behind the end of a thread after which its process lived on.
+/// Lines behind the end of a thread, or a grumble, after which its process lived on.
 constexpr std::uint64_t kLongAfter = 100;
 /// Behind what can have been no end: steps, and rows of numbers of any kind.
 constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
@@ -590,7 +590,9 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
-    const bool last_word = of_anyone && !stepped && IsLastWordOfOne(line.event) && writer.grumbles.empty();
+    const bool quiet = writer.grumbles.empty() ||
+                       timeline_->events[writer.grumbles.back()].where.line + kLongAfter < where.line;
+    const bool last_word = of_anyone && !stepped && quiet && IsLastWordOfOne(line.event);
     if (of_anyone ? !stepped && !last_word : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving)
       continue;
     // Who was last seen setting up a communicator did not come to its work.
