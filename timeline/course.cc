@@ -22,7 +22,8 @@ constexpr std::uint64_t kSoon = 4;
 constexpr std::uint64_t kLongAfter = 100;
 /// Behind what can have been no end: steps, and rows of numbers of any kind.
 constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
-constexpr std::chrono::minutes kLongLoop(2);  ///< what another process draws ends soon after
+constexpr std::chrono::minutes kLongLoop(2);     ///< what another process draws ends soon after
+constexpr std::chrono::minutes kUndisturbed(30);  ///< a launcher kills within seconds, and watchdogs within 10 minutes
 constexpr std::size_t kMostBars = 4096;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
@@ -247,11 +248,11 @@ bool Course::LoopWentOn(EventIndex event) const {
     return true;
   const std::uint32_t input = timeline_->events[event].where.input;
   const auto behind = std::ranges::upper_bound(loops_, LastClosedBar(event), {}, &Bar::event);
-  const auto went_on = [&](const Bar& before, auto later) {
+  const auto went_on = [&](const Bar& before, auto later, std::chrono::minutes least = kLongLoop) {
     return timeline_->events[before.event].where.input == input &&
            std::any_of(later, loops_.end(), [&](const Bar& after) {
              return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
-                    after.elapsed >= before.elapsed + kLongLoop && timeline_->events[after.event].where.input == input;
+                    after.elapsed >= before.elapsed + least && timeline_->events[after.event].where.input == input;
            });
   };
   // A bar is drawn once more where it is closed.
@@ -263,6 +264,13 @@ bool Course::LoopWentOn(EventIndex event) const {
   if (deaths_.empty() && std::any_of(loops_.begin(), behind, [&](const Bar& before) {
         return went_on(before, behind) && !drawn_later(before);
       }))
+    return true;
+  // Who counts on for long behind all that died had no part in it: another launch died that wrote into the same log.
+  const EventIndex last_death = deaths_.empty() ? event : std::max(event, deaths_.back());
+  const auto behind_all = std::ranges::upper_bound(loops_, LastClosedBar(last_death), {}, &Bar::event);
+  if (!deaths_.empty() && timeline_->events[last_death].where.input == input && !DiedSince(last_death) &&
+      std::any_of(loops_.begin(), std::ranges::upper_bound(loops_, event, {}, &Bar::event),
+                  [&](const Bar& before) { return went_on(before, behind_all, kUndisturbed); }))
     return true;
   // A program that was started anew counts from nothing; what had died by then, died earlier.
   return std::any_of(behind, loops_.end(), [&](const Bar& first) {
@@ -281,11 +289,22 @@ EventIndex Course::LastBarAtOnceBehind(EventIndex event) const {
   EventIndex last = event;
   for (EventIndex i = event + 1; i < timeline_->events.size(); ++i) {
     if (timeline_->events[i].where.input != where.input) continue;
-    const bool is_bar = std::ranges::binary_search(loops_, i, {}, &Bar::event);
+    const auto bar = std::ranges::lower_bound(loops_, i, {}, &Bar::event);
+    const bool is_bar = bar != loops_.end() && bar->event == i;
+    if (is_bar && MovedFor(*bar, event)) return event;  // one that is closed is not drawn for minutes
     if (!is_bar && SaysAnything(timeline_->events[i].text) && timeline_->events[i].where != where) break;
     last = i;
   }
   return last;
+}
+
+bool Course::MovedFor(const Bar& bar, EventIndex since) const {
+  const std::uint32_t input = timeline_->events[bar.event].where.input;
+  const auto first = std::ranges::find_if(loops_, [&](const Bar& other) {
+    return other.event > since && other.loop == bar.loop && timeline_->events[other.event].where.input == input;
+  });
+  return first != loops_.end() && bar.count >= first->count + kStepsThatUndo &&
+         bar.elapsed >= first->elapsed + kLongLoop;
 }
 
 bool Course::DiedSince(EventIndex event) const {

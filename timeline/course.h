@@ -112,6 +112,8 @@ class Course {
   /// Of an exception that left its program, the last of the bars that are drawn once more behind it; else the event.
   EventIndex LastClosedBar(EventIndex event) const;
   EventIndex LastBarAtOnceBehind(EventIndex event) const;
+  /// The bar had counted for minutes since it was first drawn behind the event.
+  bool MovedFor(const Bar& bar, EventIndex since) const;
   /// Behind it, or in another input: which is earlier, nothing tells.
   bool DiedSince(EventIndex event) const;
   bool SteppedOn(EventIndex event, std::size_t steps) const { return AreBehind(work_, event, steps); }
