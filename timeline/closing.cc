@@ -72,6 +72,25 @@ bool HasOpenShare(std::string_view text) {
   return false;
 }
 
+/// The last line of the input that says anything; Python's warnings, of two lines each, do not.
+std::optional<EventIndex> LastWord(const Timeline& timeline, std::uint32_t input) {
+  static const Pattern kWarning(R"(\.py:\d+: \w*Warning: )");
+  std::optional<EventIndex> behind;  // what may be the line that a warning shows
+  for (auto i = static_cast<EventIndex>(timeline.events.size()); i-- > 0;) {
+    const Event& event = timeline.events[i];
+    if (event.where.input != input || !SaysAnything(event.text)) continue;
+    if (kWarning.Matches(event.text))
+      behind.reset();
+    else if (behind)
+      break;
+    else if (event.text.starts_with("  "))
+      behind = i;
+    else
+      return i;
+  }
+  return behind;
+}
+
 bool TellsResult(std::string_view text) {
   static const Pattern kFigure(R"((?i)[a-z%)\]'"][^a-z\d]{1,12}\d{1,9}\.\d)");
   static const Pattern kOfAStep(R"((?i)\bwarning\b|\bversions?\b|\b(?:it|iter|step|batch)/s\b|\beta\b|[^/\s]\.py:\d)");
@@ -88,11 +107,7 @@ std::optional<EventIndex> ClosingLine(const Timeline& timeline, std::span<const 
   AddBars(input, timeline, bars, loops);
   AddCounters(timeline, counted.last(std::min(counted.size(), kLastCounted)), loops);
   if (!loops.any || !loops.through || HasOpenShare(MessageOf(timeline.events[counted.back()]))) return std::nullopt;
-  std::optional<EventIndex> last;
-  for (auto i = static_cast<EventIndex>(timeline.events.size()); i-- > 0 && !last;) {
-    const Event& event = timeline.events[i];
-    if (event.where.input == input && SaysAnything(event.text)) last = i;
-  }
+  const std::optional<EventIndex> last = LastWord(timeline, input);
   if (!last) return std::nullopt;
   const Event& closing = timeline.events[*last];
   if (loops.last_bar != nullptr && closing.where == timeline.events[loops.last_bar->event].where)

@@ -22,7 +22,7 @@ constexpr std::uint64_t kSoon = 4;
 constexpr std::uint64_t kLongAfter = 100;
 /// Behind what can have been no end: steps, and rows of numbers of any kind.
 constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
-constexpr std::chrono::minutes kLongLoop(2);     ///< what another process draws ends soon after
+constexpr std::chrono::minutes kLongLoop(2);      ///< what another process draws ends soon after
 constexpr std::chrono::minutes kUndisturbed(30);  ///< a launcher kills within seconds, and watchdogs within 10 minutes
 constexpr std::size_t kMostBars = 4096;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
@@ -34,6 +34,11 @@ constexpr std::string_view kAtGoal = "goal";      ///< an ending: a counter came
 constexpr std::string_view kClosing = "closing";  ///< an ending: figures behind loops that are through
 
 bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
+
+/// What comes before the work, and is no end of it.
+bool IsPreparation(std::string_view kind) {
+  return kind == "loading" || kind == "data-preparation" || kind == "compile" || kind == "joining";
+}
 
 /// A process of the job wrote it, or spoke of itself: not a tool that shows a host's state, nor a plain line.
 bool ShowsAJob(const Event& event) {
@@ -599,7 +604,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const std::vector<EventIndex>& grumbles_there = writers[other].grumbles;
     const bool stepped_there = counted.empty() && !counted_there.empty() &&
                                (grumbles_there.empty() || grumbles_there.back() < counted_there.back());
-    const bool stepped = stepped_there || (!counted.empty() && counted.front() < line.event);
+    const bool closes = line.kind == kClosing;  // the last bar, which may be the only line that counts
+    const bool stepped = stepped_there || closes || (!counted.empty() && counted.front() < line.event);
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
     const bool only_last =
@@ -609,8 +615,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
-    const bool quiet = writer.grumbles.empty() ||
-                       timeline_->events[writer.grumbles.back()].where.line + kLongAfter < where.line;
+    const bool quiet =
+        writer.grumbles.empty() || timeline_->events[writer.grumbles.back()].where.line + kLongAfter < where.line;
     const bool last_word = of_anyone && !stepped && quiet && IsLastWordOfOne(line.event);
     if (of_anyone ? !stepped && !last_word : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving)
       continue;
@@ -620,9 +626,9 @@ void Course::ReadEndings(std::span<const Told> told) {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
-      const bool counts = line.kind == kAtGoal || line.kind == kClosing;
+      const bool counts = line.kind == kAtGoal || closes;
       if (counts && last != own.end()) continue;
-      if (line.kind == kClosing && std::ranges::binary_search(own, line.event)) continue;
+      if (closes && std::ranges::binary_search(own, line.event)) continue;
       if (!counts && std::ranges::any_of(counted, [&](EventIndex step) {
             return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
           }))
@@ -654,9 +660,12 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     all = all && (at.row || !at.counts);
   }
   if (!all) ends.resize(told.size());
-  for (const auto& [input, counted] : counted_)
-    if (const auto line = ClosingLine(timeline, counted, loops_))
+  for (const auto& [input, counted] : counted_) {
+    const auto line = ClosingLine(timeline, counted, loops_);
+    const auto only_prepares = [&](const Told& other) { return other.event == line && IsPreparation(other.kind); };
+    if (line && std::ranges::none_of(told, only_prepares))
       ends.push_back({.event = *line, .what = Told::What::kEnding, .kind = kClosing});
+  }
   ReadEndings(ends);
 }
 

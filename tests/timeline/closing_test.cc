@@ -1,21 +1,29 @@
 // Figures behind loops that are through, and last words that begin something.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tests/catch.h"
 #include "tests/support/run_job.h"
 
 namespace inquest {
 namespace closing_test {
 
-std::string Bar(int at, int of, int seconds) {
-  return fmt::format("fit: {:3}%|###       | {}/{} [{:02}:{:02}<01:00, 1.25s/it, loss=0.3]\n", at * 100 / of, at, of,
+std::string Bar(int at, int of, int seconds, const std::string& front) {
+  return fmt::format("{}: {:3}%|###       | {}/{} [{:02}:{:02}<01:00, 1.25s/it]\n", front, at * 100 / of, at, of,
                      seconds / 60, seconds % 60);
 }
 
-std::string Bars(int to, int seconds_each = 2) {
+std::string Bars(int to, int seconds_each = 2, const std::string& front = "fit") {
   std::string out;
-  for (int at = 10; at <= to; at += 10) out += Bar(at, 100, at * seconds_each);
+  for (int at = 10; at <= to; at += 10) out += Bar(at, 100, at * seconds_each, front);
   return out;
+}
+
+/// As a terminal gets them: one line, drawn again and again.
+std::string Overwritten(std::string bars) {
+  std::replace(bars.begin(), bars.end() - 1, '\n', '\r');
+  return bars;
 }
 
 std::string Rows(int to, int of) {
@@ -37,8 +45,15 @@ TEST_CASE("closing: figures behind the only bar, which is full", "[course]") {
 
 TEST_CASE("closing: a full bar that took minutes, and nothing behind it", "[course]") {
   CHECK(EndsWell(Bars(100)));
+  CHECK(EndsWell(Overwritten(Bars(100))));
   CHECK_FALSE(EndsWell(Bars(100, 1)));
+  const std::string warning = "/srv/a.py:192: FutureWarning: choose a method, as of 1.17\n  result = anderson(dev)\n";
+  CHECK(EndsWell(Bars(100) + warning + warning));
+  CHECK_FALSE(EndsWell(Bars(90) + warning));
+  CHECK_FALSE(EndsWell(Bars(100) + "  result = anderson(dev)\n"));
   CHECK_FALSE(EndsWell(Bars(100) + Bars(100)));
+  CHECK_FALSE(EndsWell(Bars(100, 2, "Loading checkpoint shards")));
+  CHECK_FALSE(EndsWell(Bars(100, 2, "Tokenizing")));
 }
 
 TEST_CASE("closing: rows that came to the number they count up to", "[course]") {
