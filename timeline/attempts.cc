@@ -171,8 +171,8 @@ class Reader {
   void Started(EventIndex event, std::string_view key, bool by_launcher = false) {
     Settle(event);
     const bool again = seen_.contains(key);
-    if (over_ == Over::kJob || ((over_ == Over::kProcess || (rank_ended_ && by_launcher)) && again))
-      Open({timeline_.events[event].where, event, over_ == Over::kJob});
+    const bool was_over = over_ == Over::kProcess || (by_launcher && (rank_ended_ || ended_well_));
+    if (over_ == Over::kJob || (was_over && again)) Open({timeline_.events[event].where, event, over_ == Over::kJob});
     seen_.insert(key);
   }
 
@@ -229,6 +229,8 @@ class Reader {
   }
 
   void RankEnded() { rank_ended_ = true; }
+
+  void EndedWell() { ended_well_ = true; }
 
   void Lived(EventIndex event) {
     Settle(event);
@@ -289,7 +291,7 @@ class Reader {
     boundaries_.push_back(boundary);
     opened_at_ = boundary.at.line;
     over_ = Over::kNo;
-    rank_ended_ = false;
+    rank_ended_ = ended_well_ = false;
     by_first_lines_.reset();
     seen_.clear();
     lived_since_boundary_ = false;
@@ -303,6 +305,7 @@ class Reader {
   std::set<std::string_view> seen_;
   Over over_ = Over::kNo;
   bool rank_ended_ = false;  ///< by its watchdog
+  bool ended_well_ = false;  ///< in its own words
   struct Head {
     std::string shape;
     std::uint64_t line = 0;
@@ -406,6 +409,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kStart) reader.Started(i, next->kind, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
         if (next->what == Told::What::kEnding && next->kind == "scheduler") reader.Ended(i, true);
+        if (next->what == Told::What::kEnding && (next->kind == "worker" || next->kind == "launcher"))
+          reader.EndedWell();
         if (next->what == Told::What::kWork) reader.Worked();
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
