@@ -238,7 +238,7 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     const auto first = std::ranges::upper_bound(counted, closed), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
-  return SteppedOn(event, steps) || LoopWentOn(event);
+  return SteppedOn(closed, steps) || LoopWentOn(event);
 }
 
 bool Course::ServedAfter(EventIndex event, std::size_t times) const {
