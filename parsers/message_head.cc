@@ -31,12 +31,18 @@ std::optional<Timestamp> C10Time(string_view text) {
                                                                     : std::nullopt;
 }
 
+std::optional<Timestamp> TimeBehind(string_view text, string_view separators) {
+  const std::size_t begin = text.find_first_not_of(separators);
+  return begin != kNowhere ? TimeOf(ParseTime(text.substr(begin))) : std::nullopt;
+}
+
 std::optional<Timestamp> BracketTime(string_view text) {
   if (const auto time = C10Time(text)) return time;
   if (const auto time = TimeOf(ParseTime(text))) return time;
   const std::size_t level = LevelSize(text);
-  if (level == 0 || text.substr(level, 1) != "|") return std::nullopt;
-  if (const auto time = TimeOf(ParseTime(text.substr(level + 1)))) return time;  // [INFO|2031-04-05 06:07:08]
+  if (level == 0) return std::nullopt;
+  if (text.substr(level, 1) != "|") return TimeBehind(text.substr(level), " ]:");  // [INFO] 2031-04-05 06:07:08
+  if (const auto time = TimeOf(ParseTime(text.substr(level + 1)))) return time;    // [INFO|2031-04-05 06:07:08]
   const std::size_t close = text.find("] ");  // [INFO|trainer.py:2078] 2031-04-05 ...
   return close != kNowhere ? TimeOf(ParseTime(text.substr(close + 2))) : std::nullopt;
 }
@@ -118,14 +124,10 @@ std::optional<Timestamp> OwnTime(std::string_view text) {
   if (text.empty()) return std::nullopt;
   if (text[0] == '[') {
     if (const auto time = BracketTime(text.substr(1))) return time;
-    const std::size_t level = LevelSize(text.substr(1)), begin = text.find_first_not_of(" ]:", level + 1);
-    if (const auto time = level > 0 && begin != kNowhere ? TimeOf(ParseTime(text.substr(begin))) : std::nullopt)
-      return time;
   } else if (IsSeverity(text[0]) && CountDigits(text.substr(1)) == 4) {
     if (const auto time = TimeOf(ParseGlogTime(text.substr(1)))) return time;
   } else if (const std::size_t level = LevelSize(text)) {
-    const std::size_t begin = text.find_first_not_of(" :", level);
-    if (const auto time = begin != kNowhere ? TimeOf(ParseTime(text.substr(begin))) : std::nullopt) return time;
+    if (const auto time = TimeBehind(text.substr(level), " :")) return time;
   } else if (const auto time = TimeOf(ParseTime(text)); time && time->date != Timestamp::Date::kNone) {
     return time;  // a bare clock at the head is as likely a duration
   }

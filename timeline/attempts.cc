@@ -408,9 +408,9 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       for (; next != told.end() && next->event == i; ++next) {
         if (next->what == Told::What::kStart) reader.Started(i, next->kind, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
-        if (next->what == Told::What::kEnding && next->kind == "scheduler") reader.Ended(i, true);
-        if (next->what == Told::What::kEnding && (next->kind == "worker" || next->kind == "launcher"))
-          reader.EndedWell();
+        const bool ends = next->what == Told::What::kEnding;
+        if (ends && next->kind == "scheduler") reader.Ended(i, true);
+        if (ends && (next->kind == "worker" || next->kind == "launcher")) reader.EndedWell();
         if (next->what == Told::What::kWork) reader.Worked();
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);

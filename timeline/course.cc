@@ -247,39 +247,52 @@ bool Course::ServedAfter(EventIndex event, std::size_t times) const {
          })) >= times;
 }
 
+bool Course::IsFurther(const Bar& after, const Bar& before, std::chrono::minutes least) const {
+  return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
+         after.elapsed >= before.elapsed + least &&
+         timeline_->events[after.event].where.input == timeline_->events[before.event].where.input;
+}
+
+std::span<const Bar> Course::BarsBehind(EventIndex event) const {
+  return {std::ranges::upper_bound(loops_, event, {}, &Bar::event), loops_.end()};
+}
+
 bool Course::LoopWentOn(EventIndex event) const {
-  if (deaths_.empty() &&
-      (ServedAfter(event, kStepsThatUndo) || static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows))
-    return true;
   const std::uint32_t input = timeline_->events[event].where.input;
-  const auto behind = std::ranges::upper_bound(loops_, LastClosedBar(event), {}, &Bar::event);
-  const auto went_on = [&](const Bar& before, auto later, std::chrono::minutes least = kLongLoop) {
-    return timeline_->events[before.event].where.input == input &&
-           std::any_of(later, loops_.end(), [&](const Bar& after) {
-             return after.loop == before.loop && after.count >= before.count + kStepsThatUndo &&
-                    after.elapsed >= before.elapsed + least && timeline_->events[after.event].where.input == input;
-           });
+  const std::span<const Bar> behind = BarsBehind(LastClosedBar(event));
+  const std::span<const Bar> front = std::span(loops_).first(loops_.size() - behind.size());
+  const auto is_here = [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; };
+  const auto went_on = [&](const Bar& before) {
+    return is_here(before) &&
+           std::ranges::any_of(behind, [&](const Bar& after) { return IsFurther(after, before, kLongLoop); });
   };
   // A bar is drawn once more where it is closed.
   const auto drawn_later = [&](const Bar& bar) {
-    return std::any_of(loops_.begin(), behind, [&](const Bar& other) {
-      return other.event > bar.event && other.loop == bar.loop && timeline_->events[other.event].where.input == input;
-    });
+    return std::ranges::any_of(
+        front, [&](const Bar& other) { return other.event > bar.event && other.loop == bar.loop && is_here(other); });
   };
-  if (deaths_.empty() && std::any_of(loops_.begin(), behind, [&](const Bar& before) {
-        return went_on(before, behind) && !drawn_later(before);
-      }))
+  if (!deaths_.empty()) {
+    if (CountedOnBehindDeaths(event)) return true;
+  } else if (ServedAfter(event, kStepsThatUndo) ||
+             static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows ||
+             std::ranges::any_of(front, [&](const Bar& before) { return went_on(before) && !drawn_later(before); })) {
     return true;
-  // Who counts on for long behind all that died had no part in it: another launch died that wrote into the same log.
-  const EventIndex last_death = deaths_.empty() ? event : std::max(event, deaths_.back());
-  const auto behind_all = std::ranges::upper_bound(loops_, LastClosedBar(last_death), {}, &Bar::event);
-  if (!deaths_.empty() && timeline_->events[last_death].where.input == input && !DiedSince(last_death) &&
-      std::any_of(loops_.begin(), std::ranges::upper_bound(loops_, event, {}, &Bar::event),
-                  [&](const Bar& before) { return went_on(before, behind_all, kUndisturbed); }))
-    return true;
+  }
   // A program that was started anew counts from nothing; what had died by then, died earlier.
-  return std::any_of(behind, loops_.end(), [&](const Bar& first) {
-    return first.count == 0 && first.elapsed < kLongLoop && went_on(first, behind) && !DiedSince(first.event);
+  return std::ranges::any_of(behind, [&](const Bar& first) {
+    return first.count == 0 && first.elapsed < kLongLoop && went_on(first) && !DiedSince(first.event);
+  });
+}
+
+// Who counts on for long behind all that died had no part in it: another launch died that wrote into the same log.
+bool Course::CountedOnBehindDeaths(EventIndex event) const {
+  const std::uint32_t input = timeline_->events[event].where.input;
+  const EventIndex last_death = std::max(event, deaths_.back());
+  if (timeline_->events[last_death].where.input != input || DiedSince(last_death)) return false;
+  const std::span<const Bar> front = std::span(loops_).first(loops_.size() - BarsBehind(event).size());
+  return std::ranges::any_of(BarsBehind(LastClosedBar(last_death)), [&](const Bar& after) {
+    return timeline_->events[after.event].where.input == input &&
+           std::ranges::any_of(front, [&](const Bar& before) { return IsFurther(after, before, kUndisturbed); });
   });
 }
 
@@ -304,12 +317,12 @@ EventIndex Course::LastBarAtOnceBehind(EventIndex event) const {
 }
 
 bool Course::MovedFor(const Bar& bar, EventIndex since) const {
-  const std::uint32_t input = timeline_->events[bar.event].where.input;
-  const auto first = std::ranges::find_if(loops_, [&](const Bar& other) {
-    return other.event > since && other.loop == bar.loop && timeline_->events[other.event].where.input == input;
+  const std::span<const Bar> behind = BarsBehind(since);
+  const auto first = std::ranges::find_if(behind, [&](const Bar& other) {
+    return other.loop == bar.loop &&
+           timeline_->events[other.event].where.input == timeline_->events[bar.event].where.input;
   });
-  return first != loops_.end() && bar.count >= first->count + kStepsThatUndo &&
-         bar.elapsed >= first->elapsed + kLongLoop;
+  return first != behind.end() && IsFurther(bar, *first, kLongLoop);
 }
 
 bool Course::DiedSince(EventIndex event) const {
@@ -319,8 +332,7 @@ bool Course::DiedSince(EventIndex event) const {
 }
 
 bool Course::LoopRanBehind(EventIndex event) const {
-  return deaths_.empty() &&
-         std::any_of(std::ranges::upper_bound(loops_, event, {}, &Bar::event), loops_.end(), [&](const Bar& bar) {
+  return deaths_.empty() && std::ranges::any_of(BarsBehind(event), [&](const Bar& bar) {
            return bar.count >= kStepsThatUndo && bar.elapsed >= kLongLoop &&
                   timeline_->events[bar.event].where.input == timeline_->events[event].where.input;
          });
@@ -608,8 +620,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool stepped = stepped_there || closes || (!counted.empty() && counted.front() < line.event);
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
-    const bool only_last =
-        line.kind == "scores" || line.kind == kAtGoal || line.kind == kClosing || line.kind == "saved-once";
+    const bool counts = line.kind == kAtGoal || closes;
+    const bool only_last = line.kind == "scores" || counts || line.kind == "saved-once";
     const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
     if (line.kind == "figures" && IsOneOfMany(line.event)) continue;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
@@ -626,9 +638,7 @@ void Course::ReadEndings(std::span<const Told> told) {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
-      const bool counts = line.kind == kAtGoal || closes;
-      if (counts && last != own.end()) continue;
-      if (closes && std::ranges::binary_search(own, line.event)) continue;
+      if (counts && !own.empty() && own.back() >= line.event) continue;
       if (!counts && std::ranges::any_of(counted, [&](EventIndex step) {
             return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
           }))

@@ -49,7 +49,7 @@ struct Told {
 // the input it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`,
 // proves the shell, and counts only behind counted work, where nobody grumbled since, or as the last of all that a
 // program says which works alone and never grumbled, and is less sure there. So does a last row that counts what the
-// configuration gave as the end.
+// configuration gave as the end, and what closes a log behind loops that are through (closing.h).
 class Course {
  public:
   Course(const Timeline& timeline, std::span<const Told> told);
@@ -107,11 +107,16 @@ class Course {
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
-  /// a great many rows were counted; and nobody died.
+  /// a great many rows were counted; and nobody died, or who did had no part in it.
   bool LoopWentOn(EventIndex event) const;
   /// Of an exception that left its program, the last of the bars that are drawn once more behind it; else the event.
   EventIndex LastClosedBar(EventIndex event) const;
   EventIndex LastBarAtOnceBehind(EventIndex event) const;
+  /// Of one loop and input, it counts more, by steps and by its own clock.
+  bool IsFurther(const Bar& after, const Bar& before, std::chrono::minutes least) const;
+  std::span<const Bar> BarsBehind(EventIndex event) const;  ///< of all inputs
+  /// A bar that stood in front of it, in the one input in which somebody died, counted on for long behind all who did.
+  bool CountedOnBehindDeaths(EventIndex event) const;
   /// The bar had counted for minutes since it was first drawn behind the event.
   bool MovedFor(const Bar& bar, EventIndex since) const;
   /// Behind it, or in another input: which is earlier, nothing tells.

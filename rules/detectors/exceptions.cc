@@ -147,7 +147,8 @@ class Repeated {
   std::map<Key, int> times_;
 };
 
-/// The same writer went on working, or the job did and nothing in it failed: somebody caught it and logged it.
+/// The same writer went on working, or the job did, for long if anything in it failed: somebody caught it and logged
+/// it.
 bool Caught(const Evidence& evidence, EventIndex index) {
   const Timeline& timeline = evidence.timeline;
   if (evidence.course.failed() ? evidence.course.LongOutlived(index) : evidence.course.WentOn(index)) return true;
