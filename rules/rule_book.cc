@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/pattern.h"
+#include "rules/farewell.h"
 #include "rules/finding_files.h"
 #include "rules/yaml_mapping.h"
 
@@ -39,7 +40,7 @@ constexpr Word<ErrorCode::Role> kRoles[] = {
 constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu",  "reset-switch",
                                        "reboot-node", "drain-node", "return-part"};
 constexpr std::string_view kFindingsFolder = "findings";
-constexpr std::string_view kCatalogues[] = {"causes.yaml", "steps.yaml", "sxids.yaml", "xids.yaml"};
+constexpr std::string_view kCatalogues[] = {"causes.yaml", "farewell.yaml", "steps.yaml", "sxids.yaml", "xids.yaml"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
 constexpr std::string_view kPhaseKinds[] = {
@@ -122,6 +123,7 @@ class Loader {
     if (errors_.empty()) book_.xids = ReadCodes("xids.yaml", base != nullptr ? base->xids : std::vector<ErrorCode>());
     if (errors_.empty())
       book_.sxids = ReadCodes("sxids.yaml", base != nullptr ? base->sxids : std::vector<ErrorCode>());
+    if (errors_.empty()) ReadFarewell(base);
     for (const fs::path& file : files) {
       if (std::ranges::find(kCatalogues, file.string()) != std::end(kCatalogues)) continue;
       *file.begin() == kFindingsFolder ? ReadFindingOf(file) : ReadRule(file);
@@ -309,6 +311,46 @@ class Loader {
     }
     std::ranges::sort(codes, {}, &ErrorCode::number);
     return codes;
+  }
+
+  /// The signs of a good end. Absent: those of `base`. Weights are fitted together, so a table of one's own replaces
+  /// all.
+  void ReadFarewell(const RuleBook* base) {
+    static constexpr char kFile[] = "farewell.yaml";
+    if (base != nullptr) book_.farewell = base->farewell;
+    std::error_code error;
+    if (!fs::exists(dir_ / kFile, error)) return;
+    const YAML::Node list = ReadYaml(kFile);
+    if (!list.IsDefined()) return;
+    const std::string path = (dir_ / kFile).string();
+    if (!list.IsSequence()) {
+      errors_.push_back({"not a list of signs", "write '- sign: ...' for every one", At(path, 1)});
+      return;
+    }
+    book_.farewell.clear();
+    for (const YAML::Node& item : list) {
+      const Mapping row(item, path, item.Mark().line + 1, {"sign", "text", "unless", "last", "before"}, &errors_);
+      FarewellSign sign;
+      sign.name = row.Text("sign", Need::kRequired);
+      sign.text = row.Text("text", Need::kOptional);
+      sign.unless = row.Text("unless", Need::kOptional);
+      sign.last = row.Weight("last").value_or(0);
+      sign.before = row.Weight("before").value_or(0);
+      if (std::ranges::find(book_.farewell, sign.name, &FarewellSign::name) != book_.farewell.end())
+        row.Complain("sign", "the sign '" + sign.name + "' stands twice", "keep one row");
+      if (sign.text.empty() != IsFarewellRelation(sign.name))
+        row.Complain("sign",
+                     sign.text.empty() ? "no text, and '" + sign.name + "' is no relation between lines"
+                                       : "'" + sign.name + "' is a relation between lines, and has a text",
+                     "rules/farewell.cc knows the relations");
+      for (const char* const key : {"unless", "before"})
+        if (sign.text.empty() && row.Has(key))
+          row.Complain(key, "'" + std::string(key) + "' of a relation", "a relation has one weight, 'last'");
+      for (const auto& [key, text] : {std::pair("text", &sign.text), std::pair("unless", &sign.unless)})
+        if (const auto compiled = Pattern::Compile(*text); !compiled)
+          row.Complain(key, "bad expression: " + compiled.error().message, "RE2's syntax");
+      book_.farewell.push_back(std::move(sign));
+    }
   }
 
   /// Kind and cause, by the folder.

@@ -145,12 +145,33 @@ std::string_view Name(ErrorCode::Class origin);
 /// How much a finding of this number weighs by itself.
 Strength StrengthOf(const ErrorCode& code);
 
+/// A row of rules/farewell.yaml: how much it tells of a good end that the last lines of a log show it.
+struct FarewellSign {
+  std::string name;
+  std::string text;             ///< RE2; empty: a relation between lines, which rules/farewell.cc knows by its name
+  std::string unless;           ///< RE2: a line that holds this as well does not show it
+  double last = 0, before = 0;  ///< log odds, where the last line shows it, and where one shortly before does
+
+  /// Compiled when first asked, as a rule's are.
+  bool ShowsIn(std::string_view line) const {
+    if (!expression_) expression_ = std::make_shared<const Pattern>(text.c_str());
+    if (!expression_->Matches(line)) return false;
+    if (unless.empty()) return true;
+    if (!unless_) unless_ = std::make_shared<const Pattern>(unless.c_str());
+    return !unless_->Matches(line);
+  }
+
+ private:
+  mutable std::shared_ptr<const Pattern> expression_, unless_;
+};
+
 struct RuleBook {
   std::vector<Rule> rules;             ///< by kind, then id; an index into it is the rule's number
   std::vector<FindingRule> findings;   ///< of detectors, by id
   std::vector<Cause> causes;           ///< in the order of causes.yaml
   std::vector<AdvisedStep> steps;      ///< in the order of steps.yaml
   std::vector<ErrorCode> xids, sxids;  ///< by number
+  std::vector<FarewellSign> farewell;  ///< in the order of farewell.yaml
   const ErrorCode* FindXid(int number) const;
   const ErrorCode* FindSxid(int number) const;
   const Rule* FindRule(std::string_view id) const;  ///< no finding of a detector

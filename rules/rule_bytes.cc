@@ -8,7 +8,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kMagic = "inquest-rules-3\n";
+constexpr std::string_view kMagic = "inquest-rules-4\n";
 
 class Writer {
  public:
@@ -144,6 +144,12 @@ void Fields(Archive& archive, Cause& cause) {
   archive.Value(cause.traits);
 }
 template <class Archive>
+void Fields(Archive& archive, FarewellSign& sign) {
+  for (std::string* text : {&sign.name, &sign.text, &sign.unless}) archive.Value(*text);
+  archive.Value(sign.last);
+  archive.Value(sign.before);
+}
+template <class Archive>
 void Fields(Archive& archive, ErrorCode& code) {
   archive.Value(code.number);
   archive.Value(code.origin);
@@ -175,6 +181,7 @@ std::string Serialize(const RuleBook& book) {
   writer.Value(copy.steps);
   writer.Value(copy.xids);
   writer.Value(copy.sxids);
+  writer.Value(copy.farewell);
   return writer.Take();
 }
 
@@ -187,6 +194,7 @@ RuleBook Deserialize(std::string_view bytes) {
   reader.Value(book.steps);
   reader.Value(book.xids);
   reader.Value(book.sxids);
+  reader.Value(book.farewell);
   INQUEST_CHECK(reader.done());
   return book;
 }

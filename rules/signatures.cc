@@ -11,6 +11,7 @@
 #include "core/ascii.h"
 #include "core/host_name.h"
 #include "rules/evidence.h"
+#include "rules/farewell.h"
 #include "rules/thresholds.h"
 
 namespace inquest {
@@ -333,6 +334,25 @@ class Rows {
   std::map<std::string, Seen> seen_;
 };
 
+/// How the job went by what is told; where nobody tells how it ended, the last lines of its logs are weighed, and none
+/// of them may look cut off.
+Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told>& told) {
+  constexpr std::size_t kMostInputs = 16;  ///< a larger job has somebody who tells
+  Course course(timeline, told);
+  if (course.failed() || !course.endings().empty() || timeline.inputs.size() > kMostInputs) return course;
+  std::vector<Told> farewells;
+  for (std::uint32_t input = 0; input < timeline.inputs.size(); ++input) {
+    const std::optional<Farewell> end = FarewellOf(timeline, book, course, input);
+    if (end && end->well < thresholds::kCutOffByItsEnd) return course;
+    if (end && end->well >= thresholds::kWellByItsEnd)
+      farewells.push_back({.event = end->last, .what = Told::What::kEnding, .kind = "farewell"});
+  }
+  if (farewells.empty()) return course;
+  told.insert(told.end(), farewells.begin(), farewells.end());
+  std::ranges::stable_sort(told, {}, &Told::event);
+  return Course(timeline, told);
+}
+
 }  // namespace
 
 Evidence Gather(const Timeline& timeline, const RuleBook& book) {
@@ -411,7 +431,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
     }
     if (plain && rows.Take(timeline.events[i])) told.push_back({.event = i, .what = Told::What::kWork, .kind = "rows"});
   }
-  Course course(timeline, told);
+  Course course = CourseOf(timeline, book, told);
   // Which lines of a kernel log count is known once it is known when the job had its trouble.
   KernelScope scope(timeline, book, course);
   const auto is_outside = [&](const auto& line) {

@@ -192,6 +192,19 @@ class Mapping {
     return value;
   }
 
+  /// A log odds, of a size that no single sign outgrows. nullopt: the key is not there.
+  std::optional<double> Weight(std::string_view key) const {
+    constexpr double kMost = 10;
+    if (!Has(key)) return std::nullopt;
+    const std::string text = Text(key, Need::kRequired, "a number from -10 to 10");
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (!text.empty() && (!whole || !(value >= -kMost && value <= kMost)))
+      Complain(key, "bad " + std::string(key) + " '" + text + "'", "a number from -10 to 10");
+    return value;
+  }
+
   bool Flag(std::string_view key) const {
     const std::string text = Has(key) ? Text(key, Need::kRequired, "true, or leave the key out") : std::string();
     if (!text.empty() && text != "true")

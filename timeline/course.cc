@@ -8,7 +8,6 @@
 
 #include "core/ascii.h"
 #include "core/pattern.h"
-#include "timeline/closing.h"
 #include "timeline/goal.h"
 #include "timeline/shape.h"
 #include "timeline/streams.h"
@@ -28,10 +27,12 @@ constexpr std::size_t kMostBars = 4096;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
 constexpr std::uint64_t kLinesOfAJob = 12;
+/// The end of a log, as it is looked at.
+constexpr std::uint64_t kLastLines = 24;
 
-constexpr std::string_view kInFront = "heading";  ///< an ending: a scheduler's report on what follows it
-constexpr std::string_view kAtGoal = "goal";      ///< an ending: a counter came to where it was to end
-constexpr std::string_view kClosing = "closing";  ///< an ending: figures behind loops that are through
+constexpr std::string_view kInFront = "heading";    ///< an ending: a scheduler's report on what follows it
+constexpr std::string_view kAtGoal = "goal";        ///< an ending: a counter came to where it was to end
+constexpr std::string_view kFarewell = "farewell";  ///< an ending: last lines that are weighed
 
 bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
 
@@ -546,25 +547,32 @@ bool Course::EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending
   });
 }
 
-bool Course::IsLastWordOfOne(EventIndex event) const {
-  constexpr std::size_t kWordsBehind = 2;
-  const Event& last = timeline_->events[event];
-  const bool with_others = timeline_->KnownRanks() > 1 || !timeline_->communicators.empty() ||
-                           (timeline_->world_size && timeline_->world_size->value > 1);
-  if (with_others) return false;
-  const std::string shape = ShapeOf(last.text);
-  std::set<SourcePos> before, behind;  // how long lines are, and how they were cut, does not count
-  for (const Event& other : timeline_->events) {
-    if (other.where.input != last.where.input || other.where == last.where) continue;
-    if (other.where < last.where && ShapeOf(other.text) == shape) return false;  // it says so again and again
-    // A ruler, a date, a prompt are none.
-    const auto letters = std::ranges::count_if(other.text, [](char c) { return (c >= 'a' && c <= 'z'); });
-    if (other.where < last.where)
-      before.insert(other.where);
-    else if (letters > 8)
-      behind.insert(other.where);
-  }
-  return before.size() + 1 >= kLinesOfAJob && behind.size() <= kWordsBehind;
+bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const {
+  const Event& event = timeline_->events[last];
+  const auto* message = std::get_if<LogMessage>(&event.what);
+  if (message == nullptr || message->component != Component::kAny) return false;
+  // Who waits for others is told by what each was at.
+  if (!timeline_->groups.empty() || !timeline_->collectives.empty() || !timeline_->communicators.empty()) return false;
+  const auto near = [&](EventIndex other) {
+    constexpr std::uint64_t kNear = 3;
+    const SourcePos where = timeline_->events[other].where;
+    return where.input == event.where.input && where.line + kNear > event.where.line;
+  };
+  // A server that is up waits for its next request; who prepares or says what he does next has not done it.
+  if (std::ranges::any_of(served_, near) || short_of_goal_) return false;
+  const auto comes_first = [&](const Told& line) {
+    return line.event == last &&
+           (line.what == Told::What::kBegins || (line.what == Told::What::kWork && IsPreparation(line.kind)));
+  };
+  // What a rule complains of, however little it weighs, may be what ended it; a hint long before was none.
+  const auto complains = [&](const Told& line) {
+    const SourcePos where = timeline_->events[line.event].where;
+    const bool long_before =
+        !line.heavy && where.input == event.where.input && where.line + kLastLines < event.where.line;
+    return line.what == Told::What::kComplaint && !long_before && !WentOn(line.event) && !IsBehindEnd(line.event);
+  };
+  return std::ranges::none_of(told, [&](const Told& line) { return comes_first(line) || complains(line); }) &&
+         (grumbles.empty() || !near(grumbles.back()));
 }
 
 void Course::ReadEndings(std::span<const Told> told) {
@@ -575,6 +583,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     std::optional<EventIndex> begins;      ///< the last time
     std::uint64_t leaving = 0;             ///< lines
     bool sets_up = false, set_up = false;  ///< a communicator
+    std::uint64_t plain = 0;               ///< lines that nothing is known of
+    bool witness = false;                  ///< some are of a host or a kernel
   };
   std::map<std::uint32_t, Writer> writers;  // by input
   std::set<EventIndex> full;                // bars that are full, drawn once more when they are closed
@@ -582,6 +592,9 @@ void Course::ReadEndings(std::span<const Told> told) {
     const Event& event = timeline_->events[i];
     Writer& writer = writers[event.where.input];
     if (ShowsAJob(event)) First(writer.at_work, i);
+    writer.witness = writer.witness || IsOfHost(event.what) || IsOfKernel(event.what);
+    if (const auto* message = std::get_if<LogMessage>(&event.what))
+      writer.plain += message->component == Component::kAny && message->hits.empty() ? 1 : 0;
     writer.sets_up = writer.sets_up || std::holds_alternative<NetworkUsed>(event.what) ||
                      std::holds_alternative<ChannelsVia>(event.what);
     if (const auto* init = std::get_if<CommInit>(&event.what)) (init->complete ? writer.set_up : writer.sets_up) = true;
@@ -589,7 +602,7 @@ void Course::ReadEndings(std::span<const Told> told) {
   // Who counts what failed in the line that closes, or says in the line itself that it goes on, does not grumble.
   std::set<EventIndex> settled(recovered_.begin(), recovered_.end());
   for (const Told& line : told)
-    if (line.what == Told::What::kEnding && line.kind != kClosing) settled.insert(line.event);
+    if (line.what == Told::What::kEnding && line.kind != kFarewell) settled.insert(line.event);
   for (const Told& line : told) {
     Writer& writer = writers[timeline_->events[line.event].where.input];
     if (line.kind == "bar" && line.percent == 100) full.insert(line.event);
@@ -616,25 +629,26 @@ void Course::ReadEndings(std::span<const Told> told) {
     const std::vector<EventIndex>& grumbles_there = writers[other].grumbles;
     const bool stepped_there = counted.empty() && !counted_there.empty() &&
                                (grumbles_there.empty() || grumbles_there.back() < counted_there.back());
-    const bool closes = line.kind == kClosing;  // the last bar, which may be the only line that counts
-    const bool stepped = stepped_there || closes || (!counted.empty() && counted.front() < line.event);
+    const bool stepped = stepped_there || (!counted.empty() && counted.front() < line.event);
     const bool worked =
         writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
-    const bool counts = line.kind == kAtGoal || closes;
+    const bool counts = line.kind == kAtGoal;
     const bool only_last = line.kind == "scores" || counts || line.kind == "saved-once";
     const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
+    if (line.kind == kFarewell) {
+      const bool joins = writer.sets_up && !writer.set_up && (work_.empty() || work_.front() >= line.event);
+      const bool of_others = writer.witness && writer.plain < kLinesOfAJob;
+      if (!joins && !of_others && MayBeFarewell(line.event, told, writer.grumbles)) endings_.push_back(line.event);
+      continue;
+    }
     if (line.kind == "figures" && IsOneOfMany(line.event)) continue;
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
-    const bool quiet =
-        writer.grumbles.empty() || timeline_->events[writer.grumbles.back()].where.line + kLongAfter < where.line;
-    const bool last_word = of_anyone && !stepped && quiet && IsLastWordOfOne(line.event);
-    if (of_anyone ? !stepped && !last_word : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving)
-      continue;
+    if (of_anyone ? !stepped : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
     // Who was last seen setting up a communicator did not come to its work.
     if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;
-    if (of_anyone && !last_word) {
+    if (of_anyone) {
       // Whatever was grumbled of, the work that followed got over it.
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
@@ -653,7 +667,7 @@ void Course::ReadEndings(std::span<const Told> told) {
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
       continue;
     endings_.push_back(line.event);
-    only_scores_ = only_scores_ && (only_last || last_word);
+    only_scores_ = only_scores_ && only_last;
   }
 }
 
@@ -668,14 +682,9 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     const AtGoal at = RowAtGoal(timeline, told, counted);
     if (at.row) ends.push_back({.event = *at.row, .what = Told::What::kEnding, .kind = kAtGoal});
     all = all && (at.row || !at.counts);
+    short_of_goal_ = short_of_goal_ || (at.counts && !at.row);
   }
   if (!all) ends.resize(told.size());
-  for (const auto& [input, counted] : counted_) {
-    const auto line = ClosingLine(timeline, counted, loops_);
-    const auto only_prepares = [&](const Told& other) { return other.event == line && IsPreparation(other.kind); };
-    if (line && std::ranges::none_of(told, only_prepares))
-      ends.push_back({.event = *line, .what = Told::What::kEnding, .kind = kClosing});
-  }
   ReadEndings(ends);
 }
 

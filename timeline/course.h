@@ -47,9 +47,10 @@ struct Told {
 // or more, after a complaint did not die of it, whoever complained, since ranks that train together stop together. An
 // ending is the word of one process about itself. It acquits the job where nothing is left that was not undone, where
 // the input it stands in shows that a job was at work there, and where no work follows it; a shell's echo, `all done`,
-// proves the shell, and counts only behind counted work, where nobody grumbled since, or as the last of all that a
-// program says which works alone and never grumbled, and is less sure there. So does a last row that counts what the
-// configuration gave as the end, and what closes a log behind loops that are through (closing.h).
+// proves the shell, and counts only behind counted work, where nobody grumbled since, and is less sure there. So does a
+// last row that counts what the configuration gave as the end. Where nobody tells how it ended, the last lines of its
+// logs are weighed by whoever tells (rules/farewell.h): such a farewell is an ending where nothing known speaks
+// against.
 class Course {
  public:
   Course(const Timeline& timeline, std::span<const Told> told);
@@ -92,6 +93,8 @@ class Course {
   bool IsBehindEnd(EventIndex event) const;
   /// The line tells of a step or an evaluation, and its numbers are those of a counter.
   bool CountsSteps(EventIndex event) const;
+  /// A line of the same words stood in front of steps that were counted before this.
+  bool IsOneOfMany(EventIndex event) const;
   /// Steps were counted before this.
   bool WorkedBefore(EventIndex event) const;
   /// Steps were counted in another input, and no clock says whether before this.
@@ -104,8 +107,6 @@ class Course {
   /// minute later or where sites give more time; so only work long after it is another job's.
   bool StandsWithAStop(EventIndex event) const;
   bool OutlivedStop(EventIndex event) const;
-  /// A line of the same words stood in front of steps that were counted before this.
-  bool IsOneOfMany(EventIndex event) const;
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
   /// a great many rows were counted; and nobody died, or who did had no part in it.
   bool LoopWentOn(EventIndex event) const;
@@ -135,15 +136,16 @@ class Course {
   bool EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const;
   /// The last words of its input, behind the ending, say what is done next.
   bool EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const;
-  /// It stands last in a log of some length, and its program had nobody to wait for: nothing can hang behind it.
-  bool IsLastWordOfOne(EventIndex event) const;
+  /// Nothing that is known of the job speaks against its last line, as it is weighed, being that of a good end.
+  bool MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const;
   void ReadEndings(std::span<const Told> told);
 
   const Timeline* timeline_;
   std::vector<EventIndex> work_;     ///< lines that tell of steps or evaluation, in order
   std::vector<EventIndex> trained_;  ///< those of steps: what was trained is evaluated behind its end
   bool only_scores_ = true;
-  bool bars_ = false;                                         ///< some progress bar moved, of a download perhaps
+  bool short_of_goal_ = false;  ///< what is counted did not come to where the configuration says that it ends
+  bool bars_ = false;           ///< some progress bar moved, of a download perhaps
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
   std::vector<EventIndex> recovered_, served_;                ///< served: a server came up

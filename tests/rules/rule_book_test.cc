@@ -162,6 +162,18 @@ TEST_CASE("every mistake of a rule file is named with its line", "[rules]") {
        "causes.yaml:1: no 'code'"},
       {"cause twice", "causes.yaml", std::string(kCauses) + std::string(kCauses),
        "causes.yaml:10: cause 'ib-fault' stands twice"},
+      {"signs no list", "farewell.yaml", "sign: finished\n", "farewell.yaml:1: not a list of signs"},
+      {"sign twice", "farewell.yaml", "- {sign: x, text: a, last: 1}\n- {sign: x, text: b, last: 1}\n",
+       "farewell.yaml:2: the sign 'x' stands twice"},
+      {"sign without text", "farewell.yaml", "- {sign: finished, last: 1}\n",
+       "farewell.yaml:1: no text, and 'finished' is no relation between lines"},
+      {"relation with text", "farewell.yaml", "- {sign: any-log, text: a, last: 1}\n",
+       "farewell.yaml:1: 'any-log' is a relation between lines, and has a text"},
+      {"relation before", "farewell.yaml", "- sign: any-log\n  last: 1\n  before: 1\n",
+       "farewell.yaml:3: 'before' of a relation"},
+      {"weight no number", "farewell.yaml", "- sign: x\n  text: a\n  last: much\n", "farewell.yaml:3: bad last 'much'"},
+      {"sign of a bad expression", "farewell.yaml", "- sign: x\n  text: '('\n  last: 1\n",
+       "farewell.yaml:2: bad expression: "},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);

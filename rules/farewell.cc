@@ -1,0 +1,301 @@
+// How the last lines of a log weigh.
+#include "rules/farewell.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/ascii.h"
+#include "core/pattern.h"
+#include "timeline/bars.h"
+#include "timeline/shape.h"
+
+namespace inquest {
+namespace {
+
+/// Lines that are looked at, at both ends: what a reader sees of a log at a glance.
+constexpr std::size_t kFirst = 8, kLast = 24;
+constexpr std::size_t kLeast = 8;        ///< fewer are an echo, a title, an excerpt
+constexpr std::size_t kNear = 6;         ///< the last line and those shortly before it
+constexpr std::size_t kWhole = 3;        ///< within which a share or the time that is left is that of the end
+constexpr std::size_t kWords = 14;       ///< of a line, that tell it from others
+constexpr std::size_t kOften = 3;        ///< so many lines of one kind are rows
+constexpr std::size_t kElsewhere = 512;  ///< lines from all over the log, beside those
+constexpr std::uint64_t kUnseen = 6;     ///< rulers and blank lines at the end say nothing
+
+constexpr std::array<std::string_view, 18> kRelations = {
+    "any-log",  "of-a-round",    "worked",       "elsewhere",       "said-before", "said-often",
+    "at-once",  "alternates",    "often-before", "uniform",         "periodic",    "new-words",
+    "bar-full", "bar-full-near", "share-open",   "share-open-near", "share-full",  "time-left"};
+
+/// The sign of lines that are left out of sight: a batch system's or a tool's behind the program's last, and warnings
+/// of Python's, which come when their buffer does.
+constexpr std::string_view kOfOthers = "of-others";
+
+/// Letters of any script, but no signs, boxes or pictures.
+bool IsWordByte(unsigned char lead) {
+  return IsLetter(static_cast<char>(lead)) || (lead >= 0xc3 && lead <= 0xcb) || (lead >= 0xcd && lead <= 0xe1) ||
+         (lead >= 0xe3 && lead <= 0xed);
+}
+
+/// A name, a number, a path are none.
+bool IsPlainWord(std::string_view token) {
+  if (!token.empty() && (token.back() == '.' || token.back() == '!' || token.back() == '?')) token.remove_suffix(1);
+  if (token.empty() || !IsWordByte(static_cast<unsigned char>(token.front()))) return false;
+  for (std::size_t i = 0; i < token.size();) {
+    const auto lead = static_cast<unsigned char>(token[i]);
+    if (lead != '-' && lead != '\'' && !IsWordByte(lead)) return false;
+    i += lead < 0x80 ? 1 : lead < 0xe0 ? 2 : 3;
+  }
+  return true;
+}
+
+std::vector<std::string> PlainWords(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty() && out.size() < kWords) {
+    const std::size_t end = std::min(text.find_first_of(" \t=:,;()[]{}|<>\""), text.size());
+    if (const std::string_view token = text.substr(0, end); IsPlainWord(token)) {
+      out.emplace_back(token);
+      for (char& c : out.back()) c = IsUpper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+/// Dates and times of day are a digit, and no figures.
+std::string WithoutTimes(std::string_view text) {
+  static const Pattern kTime(
+      R"(\d{4}[-/]\d\d[-/]\d\d(?:[T ]?\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?)");
+  std::string out;
+  for (auto match = kTime.Search(text); match; match = kTime.Search(text)) {
+    const std::string_view time = match->text(0);
+    const auto at = static_cast<std::size_t>(time.data() - text.data());
+    out.append(text.substr(0, at)).append("0");
+    text.remove_prefix(at + time.size());
+  }
+  return out += text;
+}
+
+/// One line as it is weighed.
+struct Line {
+  EventIndex event = 0;
+  std::string text, words;  ///< `words`: what is alike in lines of one kind
+};
+
+Line LineOf(const Event& event, EventIndex index) {
+  Line out{.event = index, .text = WithoutTimes(MessageOf(event)), .words = {}};
+  for (const std::string& word : PlainWords(out.text)) out.words += word + ' ';
+  if (out.words.empty()) out.words = ShapeOf(out.text);
+  return out;
+}
+
+bool Says(const Event& event) {
+  constexpr auto kLeadOfThree = 0xe3;  // scripts without letters of ASCII
+  return SaysAnything(event.text) ||
+         std::ranges::any_of(event.text, [](char c) { return static_cast<unsigned char>(c) >= kLeadOfThree; });
+}
+
+/// Of a traceback that is cut off nothing is made; then what is seen last is not the end.
+bool SeesTheEnd(const Timeline& timeline, std::uint32_t input) {
+  const auto last = std::find_if(timeline.events.rbegin(), timeline.events.rend(),
+                                 [&](const Event& event) { return event.where.input == input; });
+  return last != timeline.events.rend() && last->where.InputLine() + kUnseen >= timeline.inputs[input].lines;
+}
+
+/// The line of its own source that a warning of Python's shows.
+bool IsShownByWarning(const Timeline& timeline, EventIndex index) {
+  static const Pattern kWarning(R"(\.py:\d+: \w*Warning: )");
+  const Event& event = timeline.events[index];
+  if (!event.text.starts_with("  ")) return false;
+  while (index-- > 0)
+    if (timeline.events[index].where.input == event.where.input && timeline.events[index].where != event.where)
+      return kWarning.Matches(timeline.events[index].text);
+  return false;
+}
+
+/// What is seen of one input.
+struct View {
+  std::vector<Line> lines;               ///< that say anything: the first ones, then the last ones
+  std::size_t first = 0;                 ///< how many are first ones
+  std::multiset<std::string> elsewhere;  ///< the words of others, which are kept for whatever reason
+
+  std::span<const Line> tail() const { return std::span(lines).subspan(first); }
+  /// Those shortly before the last.
+  std::span<const Line> near() const {
+    const std::size_t from = lines.size() > kNear ? lines.size() - kNear : 0;
+    return std::span(lines).subspan(from, lines.size() - from - 1);
+  }
+};
+
+View ViewOf(const Timeline& timeline, const RuleBook& book, std::uint32_t input) {
+  const auto others = std::ranges::find(book.farewell, kOfOthers, &FarewellSign::name);
+  std::vector<EventIndex> own;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    const bool again = !own.empty() && timeline.events[own.back()].where == event.where;  // one line, several events
+    if (event.where.input == input && !again && Says(event)) own.push_back(i);
+  }
+  View out;
+  std::vector<Line> last;
+  const auto take = [&](EventIndex i, std::vector<Line>& lines) {
+    if (others != book.farewell.end() && (others->ShowsIn(timeline.events[i].text) || IsShownByWarning(timeline, i)))
+      return;
+    Line line = LineOf(timeline.events[i], i);
+    if (lines.empty() || lines.back().text != line.text) lines.push_back(std::move(line));  // ranks say it together
+  };
+  std::size_t begin = 0, end = own.size();
+  for (; begin < end && out.lines.size() < kFirst; ++begin) take(own[begin], out.lines);
+  while (end > begin && last.size() < kLast) take(own[--end], last);
+  const std::size_t step = (end - begin) / kElsewhere + 1;
+  for (std::size_t i = begin; i < end; i += step) out.elsewhere.insert(LineOf(timeline.events[own[i]], own[i]).words);
+  out.first = last.empty() ? 0 : out.lines.size();
+  out.lines.insert(out.lines.end(), std::make_move_iterator(last.rbegin()), std::make_move_iterator(last.rend()));
+  return out;
+}
+
+/// The first `12/50` of a line, in whatever words.
+std::optional<std::pair<std::int64_t, std::int64_t>> ShareIn(std::string_view text) {
+  static const Pattern kShare(R"((?:^|[^\d/.])(\d{1,9}) ?(?:/|of) ?(\d{1,9})(?:$|[^\d/.]))");
+  for (auto match = kShare.Search(text); match; match = kShare.Search(text)) {
+    const std::int64_t at = match->number(1).value_or(0), of = match->number(2).value_or(0);
+    if (of > 1) return std::pair(at, of);
+    text.remove_prefix(static_cast<std::size_t>(match->text(2).data() - text.data()));
+  }
+  return std::nullopt;
+}
+
+bool LeavesTime(std::string_view text) {
+  static const Pattern kLeft(R"((?i)\b(?:eta|left time|remaining|time left)\b\W{0,8}(?:[0:]*[1-9]|\d+ days))");
+  return kLeft.Matches(text);
+}
+
+std::set<std::string> LongWords(const Line& line) {
+  std::set<std::string> out;
+  for (std::string& word : PlainWords(line.words))
+    if (word.size() > 2) out.insert(std::move(word));
+  return out;
+}
+
+double Share(std::ptrdiff_t some, std::size_t all) {
+  return all == 0 ? 0 : static_cast<double>(some) / static_cast<double>(all);
+}
+
+class Weighing {
+ public:
+  Weighing(const View& view, const RuleBook& book, const Course& course) : view_(view), book_(book) {
+    Relation("any-log", true);
+    for (const FarewellSign& sign : book.farewell) {
+      if (sign.text.empty() || sign.name == kOfOthers) continue;
+      const auto shows = [&](const Line& line) { return sign.ShowsIn(line.text); };
+      Show(sign.name, sign.last, shows(view.lines.back()) ? 1 : 0);
+      Show(sign.name + "-before", sign.before, std::ranges::any_of(view.near(), shows) ? 1 : 0);
+    }
+    Relation("worked", course.worked());
+    Relation("of-a-round", course.IsOneOfMany(view.lines.back().event));
+    Rows();
+    NewWords();
+    Bars();
+    Shares();
+  }
+  std::vector<std::pair<std::string, double>> signs;
+  double Well() const { return 1 / (1 + std::exp(-sum_)); }
+
+ private:
+  void Show(const std::string& name, double weight, double value) {
+    if (value <= 0) return;
+    sum_ += weight * value;
+    signs.emplace_back(name, value);
+  }
+  void Relation(std::string_view name, double value) {
+    const auto sign = std::ranges::find(book_.farewell, name, &FarewellSign::name);
+    if (sign != book_.farewell.end()) Show(sign->name, sign->last, value);
+  }
+  void Relation(std::string_view name, bool holds) { Relation(name, holds ? 1.0 : 0.0); }
+
+  /// Rows of a loop are alike, and alike the last one; or they take turns.
+  void Rows() {
+    std::map<std::string_view, std::size_t> times, in_tail, in_near;
+    for (const Line& line : view_.lines) ++times[line.words];
+    for (const Line& line : view_.tail()) ++in_tail[line.words];
+    for (const Line& line : view_.near()) ++in_near[line.words];
+    const std::string& last = view_.lines.back().words;
+    const auto other =
+        std::find_if(view_.lines.rbegin(), view_.lines.rend(), [&](const Line& line) { return line.words != last; });
+    const auto at_once = static_cast<std::size_t>(other - view_.lines.rbegin());
+    const std::size_t earlier = times[last] - at_once;
+    Relation("said-before", earlier > 0 && earlier < kOften);
+    Relation("said-often", earlier >= kOften);
+    Relation("at-once", at_once > kOften);
+    Relation("elsewhere", view_.elsewhere.contains(last));
+    const auto often = [&](const Line& line) { return times[line.words] >= in_near[line.words] + 2; };
+    Relation("often-before", Share(std::ranges::count_if(view_.near(), often), view_.near().size()));
+    const auto alike = static_cast<std::ptrdiff_t>(in_tail[last]);
+    const bool rows = in_tail[last] >= kOften;
+    Relation("uniform", rows ? Share(alike, view_.tail().size()) : 0);
+    Relation("alternates", rows && at_once == 1);
+    const auto twice = [&](const Line& line) { return in_tail[line.words] > 1; };
+    Relation("periodic", Share(std::ranges::count_if(view_.tail(), twice), view_.tail().size()));
+  }
+
+  void NewWords() {
+    std::set<std::string> known;
+    for (const Line& line : std::span(view_.lines).first(view_.lines.size() - 1)) known.merge(LongWords(line));
+    const std::set<std::string> own = LongWords(view_.lines.back());
+    const auto is_new = [&](const std::string& word) { return !known.contains(word); };
+    Relation("new-words", Share(std::ranges::count_if(own, is_new), own.size()));
+  }
+
+  void Bars() {
+    std::optional<Bar> last;
+    bool full = false;
+    for (const Line& line : view_.lines) {
+      full = full || (last && last->count == last->of);
+      last = ReadBar(line.event, line.text);
+    }
+    Relation("bar-full", last && last->count == last->of);
+    Relation("bar-full-near", full && !(last && last->count < last->of));
+  }
+
+  void Shares() {
+    std::optional<std::pair<std::int64_t, std::int64_t>> last, at_the_end;
+    bool left = false;
+    for (std::size_t i = 0; i < view_.lines.size(); ++i) {
+      const auto share = ShareIn(view_.lines[i].text);
+      if (share) last = share;
+      if (i + kWhole < view_.lines.size()) continue;
+      if (share) at_the_end = share;
+      left = left || LeavesTime(view_.lines[i].text);
+    }
+    // What counts from 0 ends one below.
+    Relation("share-open", at_the_end && at_the_end->first < at_the_end->second);
+    Relation("share-open-near", last && last->first + 1 < last->second);
+    Relation("share-full", last && last->first + 1 >= last->second && last->first <= last->second);
+    Relation("time-left", left);
+  }
+
+  const View& view_;
+  const RuleBook& book_;
+  double sum_ = 0;
+};
+
+}  // namespace
+
+bool IsFarewellRelation(std::string_view name) { return std::ranges::find(kRelations, name) != kRelations.end(); }
+
+std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& book, const Course& course,
+                                   std::uint32_t input) {
+  if (book.farewell.empty() || !SeesTheEnd(timeline, input)) return std::nullopt;
+  const View view = ViewOf(timeline, book, input);
+  if (view.lines.size() < kLeast) return std::nullopt;
+  Weighing weighing(view, book, course);
+  return Farewell{.last = view.lines.back().event, .signs = std::move(weighing.signs), .well = weighing.Well()};
+}
+
+}  // namespace inquest
