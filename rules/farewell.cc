@@ -266,12 +266,13 @@ class Weighing {
   void Shares() {
     std::optional<std::pair<std::int64_t, std::int64_t>> last, at_the_end;
     bool left = false;
-    for (std::size_t i = 0; i < view_.lines.size(); ++i) {
-      const auto share = ShareIn(view_.lines[i].text);
+    const std::span<const Line> tail = view_.tail();
+    for (std::size_t i = 0; i < tail.size(); ++i) {
+      const auto share = ShareIn(tail[i].text);
       if (share) last = share;
-      if (i + kWhole < view_.lines.size()) continue;
+      if (i + kWhole < tail.size()) continue;
       if (share) at_the_end = share;
-      left = left || LeavesTime(view_.lines[i].text);
+      left = left || LeavesTime(tail[i].text);
     }
     // What counts from 0 ends one below.
     Relation("share-open", at_the_end && at_the_end->first < at_the_end->second);
@@ -294,6 +295,9 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
   if (book.farewell.empty() || !SeesTheEnd(timeline, input)) return std::nullopt;
   const View view = ViewOf(timeline, book, input);
   if (view.lines.size() < kLeast) return std::nullopt;
+  // What libraries say as they are torn down is no last word of the program's.
+  const auto* message = std::get_if<LogMessage>(&timeline.events[view.lines.back().event].what);
+  if (message == nullptr || message->component != Component::kAny) return std::nullopt;
   Weighing weighing(view, book, course);
   return Farewell{.last = view.lines.back().event, .signs = std::move(weighing.signs), .well = weighing.Well()};
 }

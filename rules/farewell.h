@@ -26,7 +26,8 @@ struct Farewell {
   double well = 0;                                    ///< 0..1: how often such an end is a good one
 };
 
-/// nullopt: no line of the input says anything, or the book weighs no signs.
+/// nullopt: few lines of the input say anything, its last ones are not seen or are a library's, or the book weighs no
+/// signs.
 std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& book, const Course& course,
                                    std::uint32_t input);
 

@@ -254,6 +254,7 @@ Told ToldBy(const Rule& rule, EventIndex event) {
     if (rule.phase_kind == "start") return {.event = event, .what = Told::What::kStart, .kind = rule.id};
     if (IsOfTrouble(rule.phase_kind)) return {.event = event, .what = Told::What::kGrumble, .kind = rule.id};
     if (rule.phase_kind == "begins") return {.event = event, .what = Told::What::kBegins, .kind = rule.id};
+    if (rule.phase_kind == "over") return {.event = event, .what = Told::What::kOver, .kind = rule.id};
     if (rule.phase_kind == "restart") return {.event = event, .what = Told::What::kRestart, .kind = rule.id};
     return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
   }
@@ -334,22 +335,38 @@ class Rows {
   std::map<std::string, Seen> seen_;
 };
 
-/// How the job went by what is told; where nobody tells how it ended, the last lines of its logs are weighed, and none
-/// of them may look cut off.
+/// What any program may print, in the middle too.
+bool IsWeakEnding(const Told& told) {
+  static constexpr std::string_view kWeak[] = {"figures", "saved-once", "scores", "shell"};
+  return told.what == Told::What::kEnding && std::ranges::find(kWeak, told.kind) != std::end(kWeak);
+}
+
+/// How the job went by what is told. Where nobody tells how it ended, the last lines of its logs are weighed, and none
+/// of them may look cut off; and what looks like that had no end of which words alone tell that anybody may print.
 Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told>& told) {
   constexpr std::size_t kMostInputs = 16;  ///< a larger job has somebody who tells
   Course course(timeline, told);
-  if (course.failed() || !course.endings().empty() || timeline.inputs.size() > kMostInputs) return course;
+  if (course.failed() || timeline.inputs.size() > kMostInputs) return course;
   std::vector<Told> farewells;
+  const auto ended = [&](std::uint32_t input) {
+    return course.endings().empty() || std::ranges::any_of(course.endings(), [&](EventIndex ending) {
+             return timeline.events[ending].where.input == input;
+           });
+  };
+  bool cut_off = false;
   for (std::uint32_t input = 0; input < timeline.inputs.size(); ++input) {
     const std::optional<Farewell> end = FarewellOf(timeline, book, course, input);
-    if (end && end->well < thresholds::kCutOffByItsEnd) return course;
+    cut_off = cut_off || (end && end->well < thresholds::kCutOffByItsEnd && ended(input));
     if (end && end->well >= thresholds::kWellByItsEnd)
       farewells.push_back({.event = end->last, .what = Told::What::kEnding, .kind = "farewell"});
   }
-  if (farewells.empty()) return course;
-  told.insert(told.end(), farewells.begin(), farewells.end());
-  std::ranges::stable_sort(told, {}, &Told::event);
+  if (cut_off) {
+    if (course.endings().empty() || std::erase_if(told, IsWeakEnding) == 0) return course;
+  } else {
+    if (!course.endings().empty() || farewells.empty()) return course;
+    told.insert(told.end(), farewells.begin(), farewells.end());
+    std::ranges::stable_sort(told, {}, &Told::event);
+  }
   return Course(timeline, told);
 }
 

@@ -381,6 +381,29 @@ void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vec
 
 }  // namespace
 
+/// A program refused its command line, and nobody reports that it left: what is printed behind it is of another run.
+/// `left`: the last such line; `end`: of the input's events.
+std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::optional<EventIndex> left,
+                                              EventIndex end) {
+  constexpr std::size_t kFewest = 4;  ///< lines; a script says less about what it gave up
+  if (!left) return std::nullopt;
+  std::optional<EventIndex> first;
+  std::size_t lines = 0;
+  bool broke = false;
+  for (EventIndex i = *left + 1; i < end; ++i) {
+    const Event& event = timeline.events[i];
+    if (event.where.line == timeline.events[*left].where.line) continue;
+    const auto* stopped = std::get_if<JobStopped>(&event.what);
+    const bool by_hand = stopped != nullptr && stopped->by == "keyboard";
+    if ((IsDeath(event.what) && !by_hand) || !IsOfJob(event)) return std::nullopt;
+    if (!first) first = i;
+    lines += SaysAnything(event.text) ? 1 : 0;
+    broke = broke || by_hand || std::holds_alternative<ExceptionRaised>(event.what);
+  }
+  if (!first || (lines < kFewest && !broke)) return std::nullopt;
+  return Boundary{.at = timeline.events[*first].where, .event = *first, .told = true};
+}
+
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
   const std::size_t inputs = timeline.inputs.size();
   std::vector<std::vector<Boundary>> by_input(inputs);
@@ -394,6 +417,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       return EndsAProcess(event) || (raised != nullptr && !raised->ignored && of_several.contains(raised->process));
     };
     bool snapshot_open = false;
+    std::optional<EventIndex> left;
     EventIndex i = begin;
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
       const Event& event = timeline.events[i];
@@ -408,6 +432,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       for (; next != told.end() && next->event == i; ++next) {
         if (next->what == Told::What::kStart) reader.Started(i, next->kind, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
+        if (next->what == Told::What::kOver) left = i;
         const bool ends = next->what == Told::What::kEnding;
         if (ends && next->kind == "scheduler") reader.Ended(i, true);
         if (ends && (next->kind == "worker" || next->kind == "launcher")) reader.EndedWell();
@@ -420,6 +445,10 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       if (IsOfJob(event) && !std::holds_alternative<LogMessage>(event.what)) reader.Lived(i);
     }
     by_input[input] = reader.Take();
+    if (const auto next_run = BehindTheLastThatLeft(timeline, left, i);
+        next_run &&
+        std::ranges::none_of(by_input[input], [&](const Boundary& known) { return known.at > next_run->at; }))
+      by_input[input].push_back(*next_run);
     begin = i;
   }
   DropLifeless(timeline, told, by_input);

@@ -158,6 +158,29 @@ void First(std::optional<EventIndex>& known, EventIndex event) {
   if (!known || event < *known) known = event;
 }
 
+/// Endings behind which the same begins as behind one of the same words: each closes a round, and another was begun.
+std::set<EventIndex> EndsOfRounds(const Timeline& timeline, std::span<const Told> told) {
+  constexpr std::size_t kSame = 12;  ///< bytes; names of what is begun stand behind
+  std::map<std::pair<std::string, std::string>, std::vector<EventIndex>> rounds;
+  for (const Told& line : told) {
+    if (line.what != Told::What::kEnding) continue;
+    const Event& ending = timeline.events[line.event];
+    EventIndex next = line.event + 1;
+    const auto is_next = [&](const Event& event) {
+      return event.where.input == ending.where.input && event.where != ending.where && SaysAnything(event.text);
+    };
+    while (next < timeline.events.size() && !is_next(timeline.events[next])) ++next;
+    if (next == timeline.events.size()) continue;
+    std::vector<EventIndex>& same =
+        rounds[{ShapeOf(ending.text), ShapeOf(timeline.events[next].text).substr(0, kSame)}];
+    if (same.empty() || same.back() != line.event) same.push_back(line.event);
+  }
+  std::set<EventIndex> out;
+  for (const auto& [words, endings] : rounds)
+    if (endings.size() > 1) out.insert(endings.begin(), endings.end());
+  return out;
+}
+
 }  // namespace
 
 bool TellsApart(std::int64_t pid) {
@@ -549,8 +572,6 @@ bool Course::EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending
 
 bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const {
   const Event& event = timeline_->events[last];
-  const auto* message = std::get_if<LogMessage>(&event.what);
-  if (message == nullptr || message->component != Component::kAny) return false;
   // Who waits for others is told by what each was at.
   if (!timeline_->groups.empty() || !timeline_->collectives.empty() || !timeline_->communicators.empty()) return false;
   const auto near = [&](EventIndex other) {
@@ -612,6 +633,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.what == Told::What::kBegins) writer.begins = line.event;
     if (line.what == Told::What::kGrumble && !settled.contains(line.event)) writer.grumbles.push_back(line.event);
   }
+  const std::set<EventIndex> of_rounds = EndsOfRounds(*timeline_, told);
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;
@@ -635,6 +657,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool counts = line.kind == kAtGoal;
     const bool only_last = line.kind == "scores" || counts || line.kind == "saved-once";
     const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
+    if (of_anyone && of_rounds.contains(line.event)) continue;
     if (line.kind == kFarewell) {
       const bool joins = writer.sets_up && !writer.set_up && (work_.empty() || work_.front() >= line.event);
       const bool of_others = writer.witness && writer.plain < kLinesOfAJob;

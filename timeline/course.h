@@ -28,9 +28,10 @@ struct Told {
     kStart,
     kRestart,
     kGoal,
-    kBegins
+    kBegins,
+    kOver
   };  ///< a grumble: words of trouble that no rule knows; a goal: a number at which the program is to end; begins: it
-      ///< says what it does next
+      ///< says what it does next; over: its program left with this line
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
