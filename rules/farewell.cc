@@ -124,6 +124,7 @@ bool IsShownByWarning(const Timeline& timeline, EventIndex index) {
 struct View {
   std::vector<Line> lines;               ///< that say anything: the first ones, then the last ones
   std::size_t first = 0;                 ///< how many are first ones
+  bool whole = true;                     ///< none of them was left out of sight
   std::multiset<std::string> elsewhere;  ///< the words of others, which are kept for whatever reason
 
   std::span<const Line> tail() const { return std::span(lines).subspan(first); }
@@ -145,8 +146,10 @@ View ViewOf(const Timeline& timeline, const RuleBook& book, std::uint32_t input)
   View out;
   std::vector<Line> last;
   const auto take = [&](EventIndex i, std::vector<Line>& lines) {
-    if (others != book.farewell.end() && (others->ShowsIn(timeline.events[i].text) || IsShownByWarning(timeline, i)))
+    if (others != book.farewell.end() && (others->ShowsIn(timeline.events[i].text) || IsShownByWarning(timeline, i))) {
+      out.whole = false;
       return;
+    }
     Line line = LineOf(timeline.events[i], i);
     if (lines.empty() || lines.back().text != line.text) lines.push_back(std::move(line));  // ranks say it together
   };
@@ -294,7 +297,9 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
                                    std::uint32_t input) {
   if (book.farewell.empty() || !SeesTheEnd(timeline, input)) return std::nullopt;
   const View view = ViewOf(timeline, book, input);
-  if (view.lines.size() < kLeast) return std::nullopt;
+  // Rows of bare numbers say nothing, and are work.
+  const bool rows = view.whole && timeline.inputs[input].lines >= kFirst + kLast;
+  if (view.lines.empty() || (view.lines.size() < kLeast && !rows)) return std::nullopt;
   // What libraries say as they are torn down is no last word of the program's.
   const auto* message = std::get_if<LogMessage>(&timeline.events[view.lines.back().event].what);
   if (message == nullptr || message->component != Component::kAny) return std::nullopt;
