@@ -347,6 +347,7 @@ Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told
   constexpr std::size_t kMostInputs = 16;  ///< a larger job has somebody who tells
   Course course(timeline, told);
   if (course.failed() || timeline.inputs.size() > kMostInputs) return course;
+  if (!course.endings().empty() && std::ranges::none_of(told, IsWeakEnding)) return course;  // who knows has told
   std::vector<Told> farewells;
   const auto ended = [&](std::uint32_t input) {
     return course.endings().empty() || std::ranges::any_of(course.endings(), [&](EventIndex ending) {
@@ -361,7 +362,8 @@ Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told
       farewells.push_back({.event = end->last, .what = Told::What::kEnding, .kind = "farewell"});
   }
   if (cut_off) {
-    if (course.endings().empty() || std::erase_if(told, IsWeakEnding) == 0) return course;
+    if (course.endings().empty()) return course;
+    std::erase_if(told, IsWeakEnding);
   } else {
     if (!course.endings().empty() || farewells.empty()) return course;
     told.insert(told.end(), farewells.begin(), farewells.end());

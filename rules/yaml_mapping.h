@@ -181,29 +181,10 @@ class Mapping {
   }
 
   /// A number from 0 to 1. nullopt: the key is not there.
-  std::optional<double> Fraction(std::string_view key) const {
-    if (!Has(key)) return std::nullopt;
-    const std::string text = Text(key, Need::kRequired, "a number from 0 to 1");
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (!text.empty() && (!whole || !(value >= 0 && value <= 1)))
-      Complain(key, "bad " + std::string(key) + " '" + text + "'", "a number from 0 to 1");
-    return value;
-  }
+  std::optional<double> Fraction(std::string_view key) const { return NumberIn(key, 0, 1, "a number from 0 to 1"); }
 
   /// A log odds, of a size that no single sign outgrows. nullopt: the key is not there.
-  std::optional<double> Weight(std::string_view key) const {
-    constexpr double kMost = 10;
-    if (!Has(key)) return std::nullopt;
-    const std::string text = Text(key, Need::kRequired, "a number from -10 to 10");
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (!text.empty() && (!whole || !(value >= -kMost && value <= kMost)))
-      Complain(key, "bad " + std::string(key) + " '" + text + "'", "a number from -10 to 10");
-    return value;
-  }
+  std::optional<double> Weight(std::string_view key) const { return NumberIn(key, -10, 10, "a number from -10 to 10"); }
 
   bool Flag(std::string_view key) const {
     const std::string text = Has(key) ? Text(key, Need::kRequired, "true, or leave the key out") : std::string();
@@ -254,6 +235,16 @@ class Mapping {
   }
 
  private:
+  std::optional<double> NumberIn(std::string_view key, double least, double most, std::string_view hint) const {
+    if (!Has(key)) return std::nullopt;
+    const std::string text = Text(key, Need::kRequired, hint);
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (!text.empty() && (!whole || !(value >= least && value <= most)))
+      Complain(key, "bad " + std::string(key) + " '" + text + "'", std::string(hint));
+    return value;
+  }
   std::optional<std::pair<YAML::Node, YAML::Node>> FindPair(std::string_view key) const {
     if (!node_.IsMap()) return std::nullopt;
     for (const auto& pair : node_) {
