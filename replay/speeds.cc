@@ -47,7 +47,11 @@ SpeedSample SampleOf(const RunOutcome& run, std::uint64_t bytes) {
     times.push_back(std::chrono::duration<double>(slowest).count());
   }
   if (times.empty()) return {.bytes = bytes};
-  SpeedSample sample{.bytes = bytes, .median_s = Median(times), .mad_s = 0, .runs = static_cast<int>(times.size())};
+  SpeedSample sample{.bytes = bytes,
+                     .median_s = Median(times),
+                     .mad_s = 0,
+                     .runs = static_cast<int>(times.size()),
+                     .least_s = *std::ranges::min_element(times)};
   for (double& time : times) time = std::abs(time - sample.median_s);
   sample.mad_s = Median(std::move(times));
   return sample;
@@ -285,7 +289,9 @@ Speeds MeasureSpeeds(const Plan& plan, const SizeSweep& sweep, const SpeedSetup&
 
 bool IsSlower(const SpeedSample& now, const SpeedSample& before) {
   if (now.runs < 1 || before.runs < 1) return false;
-  return now.median_s - before.median_s / (1 - kSlowerBy) > kNoise * std::hypot(NoiseOf(now), NoiseOf(before));
+  const double bound = before.median_s / (1 - kSlowerBy);
+  return now.median_s - bound > kNoise * std::hypot(NoiseOf(now), NoiseOf(before)) ||
+         now.least_s - bound > kNoise * NoiseOf(before);
 }
 
 SpeedsCompared Compare(const Plan& plan, Speeds now, const Speeds& before, const SpeedSetup& setup) {

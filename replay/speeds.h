@@ -24,6 +24,7 @@ struct SpeedSample {
   std::uint64_t bytes = 0;
   double median_s = 0, mad_s = 0;  ///< seconds; the median of the distances from the median
   int runs = 0;                    ///< iterations that count
+  double least_s = 0;              ///< the fastest of them; 0: a baseline's, which keeps none
 };
 /// GB/s: of a send the bus bandwidth is the algorithm's.
 double GigabytesPerSecond(const SpeedSample& sample);
@@ -58,7 +59,8 @@ Speeds MeasureSpeeds(const Plan& plan, const SizeSweep& sweep, const SpeedSetup&
 
 /// What a link has to fall by to be called slow: so much of its bandwidth, beyond the noise of both measurements.
 inline constexpr double kSlowerBy = 0.25;
-/// Whether a sample is that much slower.
+/// Whether a sample is that much slower: its median is, beyond the noise of both, or its fastest iteration is, which
+/// no noise of a busy machine can have made faster than the link.
 bool IsSlower(const SpeedSample& now, const SpeedSample& before);
 
 struct SpeedsCompared {

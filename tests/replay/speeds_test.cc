@@ -139,6 +139,11 @@ TEST_CASE("speeds: nobody is accused for noise, company or a little", "[unit][re
                        {.bytes = 8, .median_s = 1, .mad_s = 0.1, .runs = 9}));
   CHECK(IsSlower({.bytes = 8, .median_s = 2, .mad_s = 0.05, .runs = 9},
                  {.bytes = 8, .median_s = 1, .mad_s = 0.1, .runs = 9}));
+  // A busy machine spreads the times over a hundredfold, and none comes near what they were.
+  CHECK(IsSlower({.bytes = 8, .median_s = 100, .mad_s = 99, .runs = 9, .least_s = 2},
+                 {.bytes = 8, .median_s = 1, .mad_s = 0.1, .runs = 9}));
+  CHECK_FALSE(IsSlower({.bytes = 8, .median_s = 100, .mad_s = 99, .runs = 9, .least_s = 1.4},
+                       {.bytes = 8, .median_s = 1, .mad_s = 0.1, .runs = 9}));
 }
 
 TEST_CASE("speeds: what does not pass has no speed, and costs one deadline", "[unit][replay]") {
