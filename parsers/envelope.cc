@@ -47,6 +47,8 @@ const std::vector<const Envelope*>& Candidates(char first) {
   return first == '[' ? kBracketed : first == '(' ? kParenthesised : kOthers;
 }
 
+constexpr std::size_t kLongestTags = 120;
+
 /// `... 35.55s/it][rank3]:[E916 19:29:24.1 `: who printed the message is what matters, not who drew the bar.
 void FindRankInside(Front& front) {
   for (std::size_t at = front.text.find("[rank"); at != kNowhere && !front.own_rank;
@@ -55,7 +57,9 @@ void FindRankInside(Front& front) {
     if (!PeelRankTag(inside) || inside.text.size() < 3) continue;
     const bool c10 =
         inside.text[0] == '[' && std::string_view("EWIF").find(inside.text[1]) != kNowhere && !IsLetter(inside.text[2]);
-    if (!c10 && !inside.text.starts_with("Traceback (most recent")) continue;
+    // Behind what nobody knows, but that a launcher set in front: `worker-1 [stderr] [rank3]: `.
+    const bool behind_a_tag = at > 1 && front.text[at - 1] == ' ' && front.text[at - 2] == ']' && at < kLongestTags;
+    if (!c10 && !behind_a_tag && !inside.text.starts_with("Traceback (most recent")) continue;
     front.origin.rank = inside.origin.rank;
     front.own_rank = true;
   }

@@ -2,7 +2,9 @@
 #include "rules/blame.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "timeline/ends.h"
@@ -81,21 +83,24 @@ std::string_view InWords(FirstEnd::How how) {
   return "";
 }
 
-/// Who raised what as many print as ended with an error, all at once: all of them. Nobody where anything else was
-/// raised, too.
+/// The launcher's own exception, which tells of a child's.
+bool IsOfLauncher(const ExceptionRaised& raised) {
+  return raised.type.ends_with("ChildFailedError") || raised.type.ends_with("CalledProcessError");
+}
+
+/// Who printed what as many print as ended with an error, all at once: all of them. Nobody where anything else was
+/// raised that not each of them raised.
 std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top) {
-  const auto event_of = [&](EventIndex i) { return std::get_if<ExceptionRaised>(&timeline.events[i].what); };
-  if (top.citations.empty() || event_of(top.citations.front().event) == nullptr) return {};
-  const ExceptionRaised& raised = *event_of(top.citations.front().event);
-  std::size_t times = 0;
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const ExceptionRaised* other = event_of(i);
-    if (other == nullptr || other->ignored || other->type.ends_with("ChildFailedError")) continue;
-    if (other->type != raised.type || other->frame != raised.frame) return {};
-    ++times;
-  }
   const std::vector<GlobalRank> ended = EndedTogether(timeline);
-  if (ended.size() != times) return {};
+  if (top.citations.empty() || ended.empty()) return {};
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> times;  // by what was raised, and where
+  for (const Event& event : timeline.events)
+    if (const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+        raised != nullptr && !raised->ignored && !IsOfLauncher(*raised))
+      ++times[{raised->type, raised->frame}];
+  const bool raised = std::holds_alternative<ExceptionRaised>(timeline.events[top.citations.front().event].what);
+  if (!raised && top.times != ended.size()) return {};
+  if (std::ranges::any_of(times, [&](const auto& kind) { return kind.second != ended.size(); })) return {};
   std::vector<Culprit> out;
   for (const GlobalRank rank : ended)
     out.push_back(BlameRank(timeline, rank, "ended with an error, as it was told so often"));

@@ -381,10 +381,11 @@ class Loader {
     std::tie(rule.kind, rule.cause) = *place;
     rule.id = relative.stem().string();
     rule.file = (dir_ / relative).string();
-    const Mapping map(node, rule.file, 1,
-                      {"summary", "text", "where", "strength", "confidence", "kind", "scope", "words", "culprit",
-                       "alone", "explains", "remedies", "own_advice", "collect", "retry", "references", "samples"},
-                      &errors_);
+    const Mapping map(
+        node, rule.file, 1,
+        {"summary", "text", "where", "strength", "confidence", "kind", "scope", "words", "culprit", "alone",
+         "of_parent", "explains", "remedies", "own_advice", "collect", "retry", "references", "samples"},
+        &errors_);
     if (!node.IsMap()) return;
     ReadId(rule.id, rule.file);
     ReadText(rule, map);
@@ -478,6 +479,7 @@ class Loader {
   }
 
   void ReadAdvice(Rule& rule, const Mapping& map) {
+    rule.of_parent = map.Flag("of_parent");
     rule.remedies = map.Remedies("remedies", book_.steps);
     rule.own_advice = map.Flag("own_advice");
     if (rule.own_advice && rule.remedies.empty())

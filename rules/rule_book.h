@@ -41,6 +41,7 @@ struct Rule {
   std::string scope;        ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
   std::string file;         ///< where it was read
   bool alone = false;       ///< signatures: decides although nothing else says that the job failed
+  bool of_parent = false;   ///< a parent process or the program's frame prints it behind the death that it reports
   bool own_advice = false;  ///< its remedies stand in place of the cause's, and not before them
 
   /// Of `text`, when first asked for; copies made later share it. A job of many attempts is judged many times by one

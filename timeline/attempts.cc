@@ -70,6 +70,24 @@ bool IsOfAnyRank(std::string_view text) {
          text.starts_with("wandb:") || text.find("%|") != std::string_view::npos;
 }
 
+/// By input, the lines of tracebacks, which each rank that dies prints alike: of a report of several, behind the first.
+class Tracebacks {
+ public:
+  explicit Tracebacks(const Timeline& timeline) {
+    for (const Event& event : timeline.events)
+      if (const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+          raised != nullptr && raised->begin.input == event.where.input && raised->begin.line < event.where.line)
+        ends_[raised->begin] = std::max(ends_[raised->begin], event.where.line);
+  }
+  bool Hold(const SourcePos& where) const {
+    auto behind = ends_.upper_bound(where);
+    return behind != ends_.begin() && (--behind)->first.input == where.input && where.line <= behind->second;
+  }
+
+ private:
+  std::map<SourcePos, std::uint64_t> ends_;  ///< by begin
+};
+
 /// A line without its numbers; empty: too little to know it by.
 std::string KnownBy(const Event& event) {
   constexpr std::size_t kLongest = 120;
@@ -155,7 +173,7 @@ class Openings {
 /// Reads one input's events in order.
 class Reader {
  public:
-  explicit Reader(const Timeline& timeline) : timeline_(timeline) {}
+  Reader(const Timeline& timeline, const Tracebacks& tracebacks) : timeline_(timeline), tracebacks_(tracebacks) {}
 
   void Restarted(EventIndex event) {
     // Agents say it in several lines; what follows the last of them is new.
@@ -179,6 +197,7 @@ class Reader {
   /// A line that may be one of the input's first, again.
   void Read(EventIndex event) {
     const Event& read = timeline_.events[event];
+    if (tracebacks_.Hold(read.where)) return;
     openings_.Read(read, event);
     if (!std::holds_alternative<LogMessage>(read.what)) return;
     if (read.where.line <= kFirstLines) {
@@ -298,6 +317,7 @@ class Reader {
   }
 
   const Timeline& timeline_;
+  const Tracebacks& tracebacks_;
   std::vector<Boundary> boundaries_;
   Openings openings_;
   std::vector<SourcePos> deaths_;
@@ -407,10 +427,11 @@ std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::opt
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
   const std::size_t inputs = timeline.inputs.size();
   std::vector<std::vector<Boundary>> by_input(inputs);
+  const Tracebacks tracebacks(timeline);
   auto next = told.begin();
   for (EventIndex begin = 0; begin < timeline.events.size();) {
     const std::uint32_t input = timeline.events[begin].where.input;
-    Reader reader(timeline);
+    Reader reader(timeline, tracebacks);
     const std::set<std::string> of_several = ChildrenOfSeveral(timeline, input);
     const auto ends_program = [&](const Event& event) {
       const auto* raised = std::get_if<ExceptionRaised>(&event.what);

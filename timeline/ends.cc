@@ -35,10 +35,11 @@ std::pair<std::optional<int>, std::optional<int>> HowItEnded(const ProcessExit& 
 /// said that it ends the job or a step.
 std::partial_ordering EndOrder(const Timeline& timeline, const std::set<SourcePos>& stops, EventIndex a, EventIndex b) {
   const Event &x = timeline.events[a], &y = timeline.events[b];
-  // An agent lists whom it finds gone at one look, the first of them last.
+  // An agent lists whom it finds gone at one look, the first of them last, and dates them by the second.
   const auto& of_x = std::get<ProcessExit>(x.what);
   const auto& of_y = std::get<ProcessExit>(y.what);
-  if (x.at && y.at && x.at->at == y.at->at && IsByAgent(of_x) && IsByAgent(of_y))
+  const auto second = [](const Event& end) { return std::chrono::floor<std::chrono::seconds>(end.at->at); };
+  if (x.at && y.at && IsByAgent(of_x) && IsByAgent(of_y) && second(x) == second(y))
     return std::partial_ordering::unordered;
   if (x.at && y.at) return timeline.Order(a, b);
   if (!EndsATask(x.what) || !EndsATask(y.what) || x.where.input != y.where.input)

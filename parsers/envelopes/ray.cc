@@ -18,6 +18,15 @@ std::optional<Known<GlobalRank>> RankOfWorker(string_view name) {
   return Known<GlobalRank>{GlobalRank{*number}, Basis::kEnvelope, {}};
 }
 
+/// Ray prints what many of its processes say, or one again and again, once for each five seconds.
+string_view WithoutCount(string_view text) {
+  constexpr string_view kEnd = "x across cluster]";
+  const std::size_t end = text.rfind(kEnd), begin = end == kNowhere ? kNowhere : text.rfind(" [repeated ", end);
+  if (begin == kNowhere || CountDigits(text.substr(begin + 11)) != end - begin - 11) return text;
+  const string_view behind = text.substr(end + kEnd.size());
+  return behind.empty() || behind.starts_with(" (Ray deduplicates ") ? text.substr(0, begin) : text;
+}
+
 bool PeelRay(Front& front) {
   const std::size_t at = front.text.substr(0, 128).find("pid=");
   if (at == kNowhere || (front.text[at - 1] != ' ' && at != 1)) return false;
@@ -33,7 +42,7 @@ bool PeelRay(Front& front) {
   if (!ip.empty()) front.SetHost(ip);
   if (at > 1) front.AddWriter(front.text.substr(1, at - 2));
   if (!front.origin.rank) front.origin.rank = RankOfWorker(front.text.substr(1, at - 1));
-  front.text = rest.substr(1);
+  front.text = WithoutCount(rest.substr(1));
   if (front.text.starts_with(' ')) front.text.remove_prefix(1);
   return true;
 }

@@ -56,7 +56,11 @@ std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
   if (const auto code = kCode.Search(words)) {
     if (const auto number = code->number(1)) return ExitWithCode(*number, "srun");
   }
-  if (words.starts_with("Out Of Memory")) return ExitBySignal(9, "srun");
+  if (words.starts_with("Out Of Memory")) {
+    ProcessExit exit = ExitBySignal(9, "srun");
+    exit.first_observed = true;  // the others are killed because of it
+    return exit;
+  }
   words = words.substr(0, words.find(" (core dumped)"));
   while (words.ends_with(' ') || words.ends_with('.')) words.remove_suffix(1);
   const auto signal = SignalNumber(words);

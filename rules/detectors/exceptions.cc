@@ -171,11 +171,7 @@ bool Caught(const Evidence& evidence, EventIndex index) {
 
 /// Lines below an exception that a parent process wrote: they report the death, they are not its message.
 bool ParentReports(const Rule& rule) {
-  static constexpr std::array<std::string_view, 12> kReports = {
-      "elastic-exit", "exit-nonzero", "sigterm",     "sigabrt",   "step-aborted",        "worker-restart",
-      "dump-signal",  "actor-died",   "engine-died", "heartbeat", "agent-lost-patience", "server-watchdog"};
-  return rule.cause == "interrupted" || rule.cause == "host-oom" ||
-         std::find(kReports.begin(), kReports.end(), rule.id) != kReports.end();
+  return rule.of_parent || rule.cause == "interrupted" || rule.cause == "host-oom";
 }
 
 /// A logger names its rank in front of "Traceback", and the lines below have nothing in front; others may write

@@ -40,7 +40,7 @@ TEST_CASE("launchers: tasks of srun", "[launchers]") {
   Check({
       {"srun: error: n17: task 3: Killed", "srun: host=n17 task=3 signal=9"},
       {"srun: error: n17: task 3: Segmentation fault (core dumped)", "srun: host=n17 task=3 signal=11"},
-      {"srun: error: n17: task 3: Out Of Memory", "srun: host=n17 task=3 signal=9"},
+      {"srun: error: n17: task 3: Out Of Memory", "srun: host=n17 task=3 signal=9 first"},
       {"srun: error: n17: task 3: Aborted (core dumped)", "srun: host=n17 task=3 signal=6"},
       {"srun: error: n17: task 3: Exited with exit code 137", "srun: host=n17 task=3 code=137 signal=9"},
       {"srun: error: n[17-18]: tasks 0-1: Exited with exit code 1", "srun: code=1; srun: code=1"},
@@ -124,7 +124,7 @@ TEST_CASE("launchers: tasks are ranks where one host has several", "[launchers]"
       {"srun: error: n17: tasks 0-1,3: Terminated",
        "srun: rank=0 host=n17 signal=15; srun: rank=1 host=n17 signal=15; srun: rank=3 host=n17 signal=15"},
       {"srun: error: n17: task 2: Out Of Memory\nsrun: error: n17: task 0: Terminated",
-       "srun: rank=2 host=n17 signal=9; srun: rank=0 host=n17 signal=15"},
+       "srun: rank=2 host=n17 signal=9 first; srun: rank=0 host=n17 signal=15"},
       {"srun: error: n[17-18]: tasks 0-2: Terminated",
        "srun: rank=0 signal=15; srun: rank=1 signal=15; srun: rank=2 signal=15"},
       // One agent on each host: task 1 is not rank 1.
