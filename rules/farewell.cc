@@ -29,14 +29,18 @@ constexpr std::size_t kOften = 3;        ///< so many lines of one kind are rows
 constexpr std::size_t kElsewhere = 512;  ///< lines from all over the log, beside those
 constexpr std::uint64_t kUnseen = 6;     ///< rulers and blank lines at the end say nothing
 
-constexpr std::array<std::string_view, 18> kRelations = {
+constexpr std::array<std::string_view, 19> kRelations = {
     "any-log",  "of-a-round",    "worked",       "elsewhere",       "said-before", "said-often",
     "at-once",  "alternates",    "often-before", "uniform",         "periodic",    "new-words",
-    "bar-full", "bar-full-near", "share-open",   "share-open-near", "share-full",  "time-left"};
+    "bar-full", "bar-full-near", "share-open",   "share-open-near", "share-full",  "time-left",
+    "round-count"};
 
 /// The sign of lines that are left out of sight: a batch system's or a tool's behind the program's last, and warnings
 /// of Python's, which come when their buffer does.
 constexpr std::string_view kOfOthers = "of-others";
+
+/// That of a last line that says what is done next.
+constexpr std::string_view kAnnounces = "announces";
 
 /// Letters of any script, but no signs, boxes or pictures.
 bool IsWordByte(unsigned char lead) {
@@ -179,6 +183,24 @@ bool LeavesTime(std::string_view text) {
   return kLeft.Matches(text);
 }
 
+/// What people give a loop to count to: 50, 300, 1500.
+bool IsRound(std::int64_t count) {
+  if (count < 10 || count % 10 != 0) return false;
+  while (count % 10 == 0) count /= 10;
+  return count < 10 || count == 12 || count == 15 || count == 25;
+}
+
+/// The last number of a loop in the last lines, which began at 0 or 1, is a round one.
+bool CountsARoundNumber(std::span<const Line> lines) {
+  static const Pattern kCount(R"((?i)\b(?:epochs?|ep|episodes?|rounds?|generations?|batch)\b\W{0,4}(\d{1,7})\b)");
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line)
+    if (const auto match = kCount.Search(line->text)) {
+      const std::int64_t count = match->number(1).value_or(0);
+      return IsRound(count) || IsRound(count + 1);
+    }
+  return false;
+}
+
 std::set<std::string> LongWords(const Line& line) {
   std::set<std::string> out;
   for (std::string& word : PlainWords(line.words))
@@ -201,6 +223,10 @@ class Weighing {
       Show(sign.name + "-before", sign.before, std::ranges::any_of(view.near(), shows) ? 1 : 0);
     }
     Relation("worked", course.worked());
+    // Who says what he does next is not at the end of what he counts.
+    const bool announced = std::ranges::find(signs, kAnnounces, &std::pair<std::string, double>::first) != signs.end();
+    Relation("round-count",
+             !announced && CountsARoundNumber(view.tail().last(std::min(view.tail().size(), kNear))));
     Relation("of-a-round", course.IsOneOfMany(view.lines.back().event));
     Rows();
     NewWords();

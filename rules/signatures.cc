@@ -255,6 +255,7 @@ Told ToldBy(const Rule& rule, EventIndex event) {
     if (IsOfTrouble(rule.phase_kind)) return {.event = event, .what = Told::What::kGrumble, .kind = rule.id};
     if (rule.phase_kind == "begins") return {.event = event, .what = Told::What::kBegins, .kind = rule.id};
     if (rule.phase_kind == "over") return {.event = event, .what = Told::What::kOver, .kind = rule.id};
+    if (rule.phase_kind == "epilog") return {.event = event, .what = Told::What::kEpilog, .kind = rule.id};
     if (rule.phase_kind == "restart") return {.event = event, .what = Told::What::kRestart, .kind = rule.id};
     return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
   }

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kMostAttempts = 4096;
 constexpr std::uint64_t kFirstLines = 8;  ///< of an input, by which its program is known
 constexpr std::uint64_t kShortEnd = 12;   ///< lines behind the last run in which a script sums up
+constexpr std::uint64_t kEpilog = 16;     ///< lines of a scheduler's report on the job that has ended
 constexpr std::uint64_t kShortRun = 64;   ///< lines within which no program ends and is started again
 
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
@@ -197,7 +198,7 @@ class Reader {
   /// A line that may be one of the input's first, again.
   void Read(EventIndex event) {
     const Event& read = timeline_.events[event];
-    if (tracebacks_.Hold(read.where)) return;
+    if (tracebacks_.Hold(read.where) || read.where.line < epilog_end_) return;
     openings_.Read(read, event);
     if (!std::holds_alternative<LogMessage>(read.what)) return;
     if (read.where.line <= kFirstLines) {
@@ -246,6 +247,9 @@ class Reader {
     deaths_.push_back(timeline_.events[event].where);
     over_ = job ? Over::kJob : std::max(over_, Over::kProcess);
   }
+
+  /// What it says of the job stood in the report in front of it, too.
+  void Epilog(EventIndex event) { epilog_end_ = timeline_.events[event].where.line + kEpilog; }
 
   void RankEnded() { rank_ended_ = true; }
 
@@ -340,7 +344,7 @@ class Reader {
   bool no_start_ = false;         ///< what was given begins with the end of a run
   std::optional<Boundary> first_again_;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> by_first_lines_;  ///< two lines of the head
-  std::uint64_t first_line_ = 0, opened_at_ = 0;
+  std::uint64_t first_line_ = 0, opened_at_ = 0, epilog_end_ = 0;
   std::optional<Boundary> restarts_;
   bool lived_ = false, lived_since_boundary_ = false;
 };
@@ -442,6 +446,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     EventIndex i = begin;
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
       const Event& event = timeline.events[i];
+      for (auto line = next; line != told.end() && line->event == i; ++line)
+        if (line->what == Told::What::kEpilog) reader.Epilog(i);
       reader.Read(i);
       reader.Wrote(i);
       if (std::holds_alternative<NcclVersion>(event.what)) reader.Started(i, "nccl-version");

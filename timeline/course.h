@@ -29,9 +29,11 @@ struct Told {
     kRestart,
     kGoal,
     kBegins,
-    kOver
+    kOver,
+    kEpilog
   };  ///< a grumble: words of trouble that no rule knows; a goal: a number at which the program is to end; begins: it
-      ///< says what it does next; over: its program left with this line
+      ///< says what it does next; over: its program left with this line; epilog: a scheduler's report on the job that
+      ///< has ended begins here
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,

@@ -123,26 +123,36 @@ bool InLauncher(const ExceptionRaised& raised) {
   return std::any_of(raised.stack.begin(), raised.stack.end(), launcher) || launcher(raised.frame);
 }
 
-/// One process says so again and again: it died of none but perhaps the last.
+/// One process says so again and again, or much of the kind out of one file: it died of none but perhaps the last.
 class Repeated {
  public:
   explicit Repeated(const Timeline& timeline) {
     for (const Event& event : timeline.events)
-      if (const auto key = KeyOf(event)) ++times_[*key];
+      if (const auto* raised = RaisedBy(event)) {
+        ++times_[KeyOf(event, raised->type, raised->frame)];
+        if (!raised->chained_first) ++times_[KeyOf(event, {}, FileOf(raised->frame))];
+      }
   }
   bool Is(const Event& event) const {
-    constexpr int kOften = 3;
-    const auto key = KeyOf(event);
-    const auto known = key ? times_.find(*key) : times_.end();
-    return known != times_.end() && known->second >= kOften;
+    constexpr int kOften = 3, kOftenOfFile = 8;
+    const auto* raised = RaisedBy(event);
+    return raised != nullptr && (Times(KeyOf(event, raised->type, raised->frame)) >= kOften ||
+                                 Times(KeyOf(event, {}, FileOf(raised->frame))) >= kOftenOfFile);
   }
 
  private:
   using Key = std::tuple<std::uint32_t, std::int64_t, std::string_view, std::string_view>;
-  static std::optional<Key> KeyOf(const Event& event) {
-    const auto* raised = std::get_if<ExceptionRaised>(&event.what);
-    if (raised == nullptr || !event.origin.pid || !TellsApart(*event.origin.pid)) return std::nullopt;
-    return Key(event.where.input, *event.origin.pid, raised->type, raised->frame);
+  static const ExceptionRaised* RaisedBy(const Event& event) {
+    return event.origin.pid && TellsApart(*event.origin.pid) ? std::get_if<ExceptionRaised>(&event.what) : nullptr;
+  }
+  static Key KeyOf(const Event& event, std::string_view type, std::string_view place) {
+    return {event.where.input, *event.origin.pid, type, place};
+  }
+  /// Of `/srv/train.py:61 in main`.
+  static std::string_view FileOf(std::string_view frame) { return frame.substr(0, frame.find(':')); }
+  int Times(const Key& key) const {
+    const auto known = times_.find(key);
+    return known == times_.end() ? 0 : known->second;
   }
   std::map<Key, int> times_;
 };

@@ -46,11 +46,13 @@ bool AnotherCause(const Evidence& evidence) {
 
 /// The first of the last words of the input that say so; nullopt: others follow, or none do.
 std::optional<EventIndex> LastErrorOf(const Evidence& evidence, std::uint32_t input) {
-  std::set<EventIndex> gave_up, told;
+  std::set<EventIndex> gave_up, told, begins;
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
     if (rule.phase_kind == "gave-up")
       gave_up.insert(match.event);
+    else if (rule.phase_kind == "begins")
+      begins.insert(match.event);
     else if (rule.kind == Rule::Kind::kSymptom)
       told.insert(match.event);
   }
@@ -65,6 +67,7 @@ std::optional<EventIndex> LastErrorOf(const Evidence& evidence, std::uint32_t in
       behind.clear();
       continue;
     }
+    if (!out && begins.contains(i)) return std::nullopt;  // it tries again
     if (out) break;  // the first of several in a row
     if (event.text.find_first_not_of(" \t-=*#~+_|") != std::string::npos) behind.insert(event.where.line);
   }
