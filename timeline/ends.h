@@ -52,9 +52,8 @@ class Ends {
   std::set<GlobalRank> raised_;            ///< whose last word is an exception
 };
 
-/// The ranks that ended with an error, where there are several and nothing says that one of them was first: agents look
-/// at all of theirs now and then, and list those that are gone in the order of their numbers.
-std::vector<GlobalRank> EndedTogether(const Timeline& timeline);
+/// The ranks that ended with an error, by number; empty: too many to hold against one another.
+std::vector<GlobalRank> EndedWithErrors(const Timeline& timeline);
 
 /// The first bad end that an agent saw of a worker whom it had not told to end: behind it the agent ends the others,
 /// and with them what they keep open.

@@ -16,6 +16,7 @@
 
 #include "rules/detectors.h"
 #include "rules/thresholds.h"
+#include "timeline/shape.h"
 
 namespace inquest {
 namespace exceptions {
@@ -250,6 +251,30 @@ std::vector<bool> Messages(const Evidence& evidence, Rule::Kind kind, Strength l
   return out;
 }
 
+/// The finding of what was raised alike: of one type, at one place or in the same words. What a compiler writes has a
+/// place of its own in each process.
+class Seen {
+ public:
+  std::optional<std::size_t> Find(const ExceptionRaised& raised) const {
+    for (const std::string& key : KeysOf(raised))
+      if (const auto known = findings_.find(key); known != findings_.end()) return known->second;
+    return std::nullopt;
+  }
+  void Add(const ExceptionRaised& raised, std::size_t finding) {
+    for (std::string& key : KeysOf(raised)) findings_.emplace(std::move(key), finding);
+  }
+
+ private:
+  static std::vector<std::string> KeysOf(const ExceptionRaised& raised) {
+    constexpr std::size_t kTelling = 24, kLongest = 120;  // bytes
+    std::vector<std::string> keys = {fmt::format("{}|at {}", raised.type, raised.frame)};
+    const std::string words = ShapeOf(std::string_view(raised.message).substr(0, kLongest));
+    if (words.size() >= kTelling) keys.push_back(fmt::format("{}|says {}", raised.type, words));
+    return keys;
+  }
+  std::map<std::string, std::size_t> findings_;
+};
+
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
   const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom),
@@ -257,7 +282,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   const std::vector<bool> strong = Messages(evidence, Rule::Kind::kSignature, Strength::kSupporting);
   const Repeated repeated(timeline);
   std::vector<Relation> out;
-  std::map<std::string, std::size_t> seen;  ///< its finding
+  Seen seen;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
     if (raised == nullptr || raised->ignored || (EndsAThread(*raised) && evidence.course.WentOn(i)) ||
@@ -265,10 +290,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
         (OnlySaysThatItIsEmpty(*raised) && EndOfChain(timeline, i) != i))
       continue;
     const auto rank = RankOfException(timeline, i);
-    const std::string key = fmt::format("{}|{}", raised->type, raised->frame);
-    const auto [same, is_new] = seen.try_emplace(key, out.size());
-    if (!is_new) {
-      Relation& found = out[same->second];
+    if (const auto same = seen.Find(*raised)) {
+      Relation& found = out[*same];
       ++found.times;
       const bool known = std::any_of(found.culprits.begin(), found.culprits.end(),
                                      [&](const Culprit& c) { return rank && c.rank == rank->value; });
@@ -295,6 +318,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     found.Say("where", raised->frame.empty() ? "" : " raised at " + raised->frame);
     if (rank) found.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
     found.citations.push_back(Cite(timeline, i, "cause"));
+    seen.Add(*raised, out.size());
     out.push_back(std::move(found));
   }
   return out;
