@@ -299,28 +299,32 @@ Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
     return Json{{"source", Source(timeline, said.where)}, {"line", said.where.InputLine()}, {"time", Time(said.at)}};
   };
   const auto maybe_at = [&](const std::optional<EventIndex>& event) { return event ? at(*event) : Json(nullptr); };
-  return Json{
-      {"rank", OrNull(line.rank)},
-      {"host", OrNull(line.host)},
-      {"pid", OrNull(line.pid)},
-      {"writer", OrNull(line.writer)},
-      {"first", at(line.first)},
-      {"last", at(line.last)},
-      {"intervals", List(line.intervals,
-                         [&](const Interval& interval) {
-                           return Json{{"kind", interval.kind},     {"begin", at(interval.begin)},
-                                       {"last", at(interval.last)}, {"end", maybe_at(interval.end)},
-                                       {"times", interval.times},   {"percent", OrNull(interval.percent)}};
-                         })},
-      {"marks", List(line.marks,
-                     [&](const LifeMark& mark) {
-                       Json json = at(mark.event);
-                       json.Add("kind", mark.kind);
-                       return json;
-                     })},
-      {"marks_left_out", line.marks_left_out},
-      {"end",
-       Json{{"how", Name(line.end.how)}, {"said_by", OrNull(line.end.said_by)}, {"at", maybe_at(line.end.event)}}}};
+  const auto because = [&](const Because& edge) {
+    return Json{{"how", Name(edge.how)}, {"ranks", Ranks(edge.of)}, {"at", maybe_at(edge.event)}};
+  };
+  return Json{{"rank", OrNull(line.rank)},
+              {"host", OrNull(line.host)},
+              {"pid", OrNull(line.pid)},
+              {"writer", OrNull(line.writer)},
+              {"first", at(line.first)},
+              {"last", at(line.last)},
+              {"intervals", List(line.intervals,
+                                 [&](const Interval& interval) {
+                                   return Json{{"kind", interval.kind},     {"begin", at(interval.begin)},
+                                               {"last", at(interval.last)}, {"end", maybe_at(interval.end)},
+                                               {"times", interval.times},   {"percent", OrNull(interval.percent)}};
+                                 })},
+              {"marks", List(line.marks,
+                             [&](const LifeMark& mark) {
+                               Json json = at(mark.event);
+                               json.Add("kind", mark.kind);
+                               return json;
+                             })},
+              {"marks_left_out", line.marks_left_out},
+              {"end", Json{{"how", Name(line.end.how)},
+                           {"said_by", OrNull(line.end.said_by)},
+                           {"at", maybe_at(line.end.event)},
+                           {"because", line.end.because ? because(*line.end.because) : Json(nullptr)}}}};
 }
 
 Json CallToJson(const Timeline& timeline, const RecordedCall& call) {

@@ -161,11 +161,17 @@ void Symptoms(Screen& screen, const Verdict& verdict) {
 
 std::string Since(const std::optional<Timestamp>& at) { return at ? " since " + FormatClock(*at) : ""; }
 
-/// `timed out; last seen in ALLREDUCE #3`; empty where nothing is known.
-std::string StateOf(const RankRow& row) {
+/// `timed out; last seen in ALLREDUCE #3`, `killed by signal 15; told to end behind rank 3`; empty where nothing is
+/// known.
+std::string StateOf(const RankRow& row, const Verdict& verdict) {
   std::string state = row.final_state == "unknown" ? "" : row.final_state;
   if (!row.last_collective.empty()) state += (state.empty() ? "" : "; ") + ("last seen in " + row.last_collective);
-  return state;
+  const auto line = std::ranges::find(verdict.lifelines, std::optional(row.rank), &Lifeline::rank);
+  if (line == verdict.lifelines.end() || !line->end.because) return state;
+  const Because& because = *line->end.because;
+  const std::string whom = fmt::format("rank{} {}", because.of.size() == 1 ? "" : "s", FoldRanks(because.of));
+  return state + (state.empty() ? "" : "; ") +
+         (because.how == Because::How::kTold ? "told to end behind " : "waited for ") + whom;
 }
 
 void Ranks(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
@@ -180,13 +186,13 @@ void Ranks(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
     told.Add(c.ranks_waiting);
     for (const int rank : c.ranks_absent) {
       const RankRow* row = timeline.FindRank(GlobalRank{rank});
-      const std::string state = row == nullptr ? "" : StateOf(*row);
+      const std::string state = row == nullptr ? "" : StateOf(*row, verdict);
       states["never entered it" + (state.empty() ? "" : "; " + state)].push_back(rank);
     }
     told.Add(c.ranks_absent);
   }
   for (const RankRow& row : timeline.ranks) {
-    const std::string state = StateOf(row);
+    const std::string state = StateOf(row, verdict);
     if (!state.empty() && !told.contains(row.rank.value)) states[state].push_back(row.rank.value);
   }
   std::vector<std::pair<std::string, std::vector<int>>> rare_first(states.begin(), states.end());

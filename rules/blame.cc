@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "timeline/breaks.h"
 #include "timeline/ends.h"
 
 namespace inquest {
@@ -123,6 +124,18 @@ std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<Co
   return {};
 }
 
+/// For whom all who waited did so in the end; nobody where that is many.
+std::vector<Culprit> Awaited(const Timeline& timeline) {
+  constexpr std::uint64_t kMost = 4;
+  const BreakGraph graph(timeline);
+  RankSet first;
+  for (const auto& [rank, edge] : graph.edges()) first.Add(graph.FirstBreaks(rank));
+  std::vector<Culprit> out;
+  for (const int rank : first.size() > kMost ? RankSet() : first)
+    out.push_back(BlameRank(timeline, GlobalRank{rank}, "the others waited for it, and nothing given says why"));
+  return out;
+}
+
 }  // namespace
 
 std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, const Finding& top,
@@ -143,6 +156,7 @@ std::vector<Culprit> FirstGone(const Timeline& timeline, const std::vector<Findi
   std::vector<Culprit> out;
   for (const FirstEnd& end : FirstToEnd(timeline))
     out.push_back(BlameRank(timeline, end.rank, std::string(InWords(end.how))));
+  if (out.empty()) out = Awaited(timeline);
   // Whom a consequence names by its number is who was missed.
   for (const Finding& finding : findings)
     if (out.empty() && finding.cause.empty()) out = finding.culprits;

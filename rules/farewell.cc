@@ -30,10 +30,9 @@ constexpr std::size_t kElsewhere = 512;  ///< lines from all over the log, besid
 constexpr std::uint64_t kUnseen = 6;     ///< rulers and blank lines at the end say nothing
 
 constexpr std::array<std::string_view, 19> kRelations = {
-    "any-log",  "of-a-round",    "worked",       "elsewhere",       "said-before", "said-often",
-    "at-once",  "alternates",    "often-before", "uniform",         "periodic",    "new-words",
-    "bar-full", "bar-full-near", "share-open",   "share-open-near", "share-full",  "time-left",
-    "round-count"};
+    "any-log",    "of-a-round",      "worked",     "elsewhere", "said-before", "said-often", "at-once",
+    "alternates", "often-before",    "uniform",    "periodic",  "new-words",   "bar-full",   "bar-full-near",
+    "share-open", "share-open-near", "share-full", "time-left", "round-count"};
 
 /// The sign of lines that are left out of sight: a batch system's or a tool's behind the program's last, and warnings
 /// of Python's, which come when their buffer does.
@@ -225,8 +224,7 @@ class Weighing {
     Relation("worked", course.worked());
     // Who says what he does next is not at the end of what he counts.
     const bool announced = std::ranges::find(signs, kAnnounces, &std::pair<std::string, double>::first) != signs.end();
-    Relation("round-count",
-             !announced && CountsARoundNumber(view.tail().last(std::min(view.tail().size(), kNear))));
+    Relation("round-count", !announced && CountsARoundNumber(view.tail().last(std::min(view.tail().size(), kNear))));
     Relation("of-a-round", course.IsOneOfMany(view.lines.back().event));
     Rows();
     NewWords();

@@ -11,6 +11,7 @@
 #include "rules/host_states.h"
 #include "rules/tell.h"
 #include "rules/thresholds.h"
+#include "timeline/breaks.h"
 #include "timeline/ends.h"
 
 namespace inquest {
@@ -198,24 +199,24 @@ bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
          std::ranges::all_of(finding.culprits, [](const Culprit& culprit) { return culprit.rank.has_value(); });
 }
 
-/// Of what several ranks did to themselves that is the first which befell those who were gone before the others, or,
-/// where their ends tell nothing, which stands before what the others ended of: a rank can complain of anything while
-/// the job is being ended.
+/// Of what several ranks did to themselves that is the first which befell those for whom the others waited, or because
+/// of whom they were ended, or who were gone before them; or, where all that tells nothing, which stands before what
+/// the others ended of: a rank can complain of anything while the job is being ended.
 void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings) {
   std::vector<const Finding*> own;
   for (const Finding& finding : findings)
     if (finding.explained_by.empty() && IsOfProgram(evidence, finding)) own.push_back(&finding);
   if (own.size() < 2) return;
-  const Ends ends(evidence.timeline);
+  const BreakGraph graph(evidence.timeline);
   const auto went_first = [&](const Finding& by, const Finding& what) {
     const auto told = Order(evidence.timeline, by, what);
     return told != std::partial_ordering::greater && std::ranges::all_of(by.culprits, [&](const Culprit& first) {
              return std::ranges::all_of(what.culprits, [&](const Culprit& later) {
-               const auto gone = ends.Order(*first.rank, *later.rank);
+               const auto gone = graph.Order(*first.rank, *later.rank);
                return gone == std::partial_ordering::less ||
                       (first.rank != later.rank && gone == std::partial_ordering::unordered &&
-                       told == std::partial_ordering::less && ends.EndedUntold(*first.rank) &&
-                       ends.EndedUntold(*later.rank));
+                       told == std::partial_ordering::less && graph.ends().EndedUntold(*first.rank) &&
+                       graph.ends().EndedUntold(*later.rank));
              });
            });
   };

@@ -44,9 +44,9 @@ constexpr std::string_view kCatalogues[] = {"causes.yaml", "farewell.yaml", "ste
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
 constexpr std::string_view kPhaseKinds[] = {
-    "bar",      "begins",    "data-preparation", "checkpoint", "compile", "done",    "epilog", "evaluation",
-    "gave-up",  "goal",      "grumble",          "heading",    "identity", "joining", "loading", "names",
-    "over",     "progress",  "recovered",        "restart",    "serving", "start",   "training"};
+    "bar",     "begins",   "data-preparation", "checkpoint", "compile",  "done",    "epilog",  "evaluation",
+    "gave-up", "goal",     "grumble",          "heading",    "identity", "joining", "loading", "names",
+    "over",    "progress", "recovered",        "restart",    "serving",  "start",   "training"};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer", "raised",
                                         "set-up",  "stop",      "transport", "wrong-path"};

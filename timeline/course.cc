@@ -668,9 +668,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
-    const bool saw_work = worked || stepped || where.line >= kLinesOfAJob || only_leaving;
-    // A launcher saw its processes end, whatever they did.
-    if (of_anyone ? !stepped : !saw_work && line.kind != "launcher") continue;
+    if (of_anyone ? !stepped : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
     // Who was last seen setting up a communicator did not come to its work.
     if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;
     if (of_anyone) {

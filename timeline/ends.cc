@@ -11,11 +11,13 @@
 #include "timeline/course.h"
 
 namespace inquest {
+
+bool WasToldToEnd(const ProcessExit& exit) {
+  constexpr int kTerm = 15;
+  return exit.signal == kTerm;
+}
+
 namespace {
-
-constexpr int kTerm = 15;  ///< what who is told to end ends of
-
-bool WasTold(const ProcessExit& exit) { return exit.signal == kTerm; }
 
 /// torchelastic's agent looks at all of its workers now and then.
 bool IsByAgent(const ProcessExit& exit) { return exit.reporter == "torchelastic"; }
@@ -23,7 +25,7 @@ bool IsByAgent(const ProcessExit& exit) { return exit.reporter == "torchelastic"
 /// An agent's word that a worker ended badly whom it had not told to end.
 bool IsLostByAgent(const Event& event) {
   const auto* exit = std::get_if<ProcessExit>(&event.what);
-  return exit != nullptr && IsByAgent(*exit) && IsBadExit(*exit) && !WasTold(*exit);
+  return exit != nullptr && IsByAgent(*exit) && IsBadExit(*exit) && !WasToldToEnd(*exit);
 }
 
 /// How a process ended, as far as it tells one end from another.
@@ -66,7 +68,7 @@ std::optional<int> LeftBeforeTheStop(const Timeline& timeline) {
   for (const Event& event : timeline.events) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     if (exit == nullptr || !exit->rank || !EndsATask(event.what)) continue;
-    if (!WasTold(*exit)) return std::nullopt;  // it is told who left how
+    if (!WasToldToEnd(*exit)) return std::nullopt;  // it is told who left how
     stopped.insert(exit->rank->value);
   }
   if (stopped.size() < kLeast || static_cast<std::size_t>(*stopped.rbegin()) != stopped.size()) return std::nullopt;
@@ -121,7 +123,7 @@ bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& kill
   };
   const auto crashed = [&](EventIndex i) {
     const ProcessExit& exit = *exit_of(i);
-    return exit.signal && *exit.signal != 9 && !WasTold(exit);
+    return exit.signal && *exit.signal != 9 && !WasToldToEnd(exit);
   };
   auto begin = std::ranges::lower_bound(told, killed.back()), end = std::next(begin);
   while (begin != told.begin() && !are_apart(*std::prev(begin), *begin)) --begin;
@@ -194,22 +196,22 @@ Ends::Ends(const Timeline& timeline)
 
 bool Ends::EndedUntold(GlobalRank rank) const {
   const auto end = ends_.find(rank);
-  return end != ends_.end() ? !WasTold(std::get<ProcessExit>(timeline_->events[end->second].what))
+  return end != ends_.end() ? !WasToldToEnd(std::get<ProcessExit>(timeline_->events[end->second].what))
                             : raised_.contains(rank);
 }
 
 std::partial_ordering Ends::Order(GlobalRank a, GlobalRank b) const {
   const auto x = ends_.find(a), y = ends_.find(b);
   if (x == ends_.end() || y == ends_.end()) return std::partial_ordering::unordered;
-  const bool x_was_told = WasTold(std::get<ProcessExit>(timeline_->events[x->second].what)),
-             y_was_told = WasTold(std::get<ProcessExit>(timeline_->events[y->second].what));
+  const bool x_was_told = WasToldToEnd(std::get<ProcessExit>(timeline_->events[x->second].what)),
+             y_was_told = WasToldToEnd(std::get<ProcessExit>(timeline_->events[y->second].what));
   if (x_was_told != y_was_told) return y_was_told ? std::partial_ordering::less : std::partial_ordering::greater;
   return EndOrder(*timeline_, stops_, x->second, y->second);
 }
 
 std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
   if (const auto left = LeftBeforeTheStop(timeline)) return {{GlobalRank{*left}, FirstEnd::How::kUnstopped}};
-  const auto untold = [](const ProcessExit& exit) { return IsBadExit(exit) && !WasTold(exit); };
+  const auto untold = [](const ProcessExit& exit) { return IsBadExit(exit) && !WasToldToEnd(exit); };
   const auto observed = [&](const ProcessExit& exit) { return exit.first_observed && untold(exit); };
   std::map<GlobalRank, EventIndex> ended = FirstEnds(timeline, untold);
   // Of each agent the first, where they say so.

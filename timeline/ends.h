@@ -34,6 +34,9 @@ std::optional<FirstEnd> OneThatEnded(const Timeline& timeline);
 /// Those who ended badly before all others, and not because they were told to. Empty: nobody did, or all at once.
 std::vector<FirstEnd> FirstToEnd(const Timeline& timeline);
 
+/// It ended of what who is told to end ends of.
+bool WasToldToEnd(const ProcessExit& exit);
+
 /// When each rank ended, for the question which of two went first.
 class Ends {
  public:

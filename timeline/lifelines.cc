@@ -162,7 +162,11 @@ std::vector<Lifeline> DrawLifelines(const Timeline& timeline, std::span<const To
       }
     }
   }
-  return drawing.Take();
+  std::vector<Lifeline> out = drawing.Take();
+  const BreakGraph graph(timeline);
+  for (Lifeline& line : out)
+    if (const Because* because = line.rank ? graph.Of(*line.rank) : nullptr) line.end.because = *because;
+  return out;
 }
 
 }  // namespace inquest

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "timeline/breaks.h"
 #include "timeline/course.h"
 #include "timeline/timeline.h"
 
@@ -33,7 +34,8 @@ struct LifeEnd {
   enum class How : std::uint8_t { kUnknown, kWell, kExitCode, kSignal, kRaised, kTimedOut, kStopped };
   How how = How::kUnknown;
   std::optional<EventIndex> event;
-  std::string said_by;  ///< `itself`, a launcher, `scheduler`, `kernel`; empty: unknown
+  std::string said_by;                  ///< `itself`, a launcher, `scheduler`, `kernel`; empty: unknown
+  std::optional<Because> because = {};  ///< of whom it stood still or ended; nullopt: of nobody, as far as is known
 };
 std::string_view Name(LifeEnd::How how);
 

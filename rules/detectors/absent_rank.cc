@@ -14,6 +14,7 @@
 
 #include "rules/detectors.h"
 #include "rules/phases.h"
+#include "timeline/membership.h"
 
 namespace inquest {
 namespace absent_rank {
@@ -30,112 +31,12 @@ using Found = FoundIn<kFindings>;
 /// on, and times out in something later or not at all.
 bool OneWay(const CollectiveRow& row) { return row.work.op == "BROADCAST" || row.work.op == "REDUCE"; }
 
-/// How many ranks may be claimed, by a size or by the number of one, where so many spoke. What is beyond is the word of
-/// a line alone: none of them is missed, and none is blamed.
-std::int64_t Supported(std::uint64_t spoken) { return 1024 + 64 * static_cast<std::int64_t>(spoken); }
-
-/// What the whole log tells of its ranks; gathered once, held against every operation.
+/// Gathered once, held against every operation.
 struct Told {
-  explicit Told(const Evidence& evidence) : doings(evidence) {
-    const Timeline& timeline = evidence.timeline;
-    for (const RankRow& row : timeline.ranks) spoken.Add(row.rank.value);
-    for (const Event& event : timeline.events)
-      if (std::holds_alternative<HeartbeatLost>(event.what))
-        if (const auto rank = timeline.RankOf(event)) stuck.Add(rank->value.value);
-    waited.resize(timeline.groups.size());
-    for (const CollectiveRow& row : timeline.collectives)
-      for (const auto& waiter : row.waiters) waited[row.group].Add(waiter.rank.value);
-  }
-  RankSet spoken, stuck;
-  std::vector<RankSet> waited;  ///< by group: who timed out in any operation of it
+  explicit Told(const Evidence& evidence) : membership(evidence.timeline), doings(evidence) {}
+  Membership membership;
   Doings doings;
 };
-
-struct Members {
-  RankSet waiting, absent;
-  bool complete = false;  ///< everybody who should be there is known
-};
-
-bool DefaultGroup(const GroupRow& group) {
-  return group.name.empty() || group.name == "0" || group.desc == "default_pg" || group.desc == "undefined";
-}
-
-/// An all-gather's output is its input times the size of the group, and so is a reduce-scatter's input its output; else
-/// 0.
-std::int64_t SizeByNumbers(const WorkFields& work) {
-  const std::int64_t in = work.numel_in.value_or(0), out = work.numel_out.value_or(0);
-  if (in <= 0 || out <= 0) return 0;
-  if (work.op.find("ALLGATHER") != std::string::npos) return out / in;
-  return work.op.find("REDUCE_SCATTER") != std::string::npos && in % out == 0 ? in / out : 0;
-}
-
-/// Group ranks count from 0, so a gap among those that waited is a member; and global ranks of a group stand at equal
-/// steps, which two waiters give. Group ranks and global ones must both be known, and agree with one step.
-void AddGap(const CollectiveRow& row, RankSet& expected) {
-  std::vector<std::pair<int, int>> known;  // group rank, global rank
-  for (const auto& waiter : row.waiters)
-    if (waiter.group_rank && waiter.known.basis >= Basis::kEnvelope)
-      known.emplace_back(waiter.group_rank->value, waiter.rank.value);
-  std::sort(known.begin(), known.end());
-  if (known.size() < 2 || known.front().first == known.back().first) return;
-  const std::int64_t span = known.back().first - known.front().first,
-                     distance = known.back().second - known.front().second;
-  if (distance % span != 0 || distance / span <= 0) return;
-  const std::int64_t step = distance / span, first = known.front().second - step * known.front().first;
-  for (const auto& [group_rank, rank] : known)
-    if (first + step * group_rank != rank) return;
-  if (first < 0) return;
-  const std::int64_t size = std::max(std::int64_t{known.back().first} + 1, SizeByNumbers(row.work));
-  if (size > Supported(known.size()) || !IsRank(first + step * (size - 1))) return;
-  if (step == 1) return expected.Add(static_cast<int>(first), static_cast<int>(first + size - 1));
-  for (std::int64_t group_rank = 0; group_rank < size; ++group_rank)
-    expected.Add(static_cast<int>(first + step * group_rank));
-}
-
-/// The ranks that belong to the row's group: those that spoke of the group, and for the default group the whole job.
-Members MembersOf(const Timeline& timeline, const CollectiveRow& row, const Told& told) {
-  Members out;
-  RankSet expected;
-  // Ranks count from 0, so every number below a size or a rank exists.
-  const auto expect_below = [&](std::int64_t size) {
-    if (size < 0 || size > Supported(told.spoken.size())) return false;
-    expected.Add(RankSet::Below(static_cast<int>(size)));
-    return true;
-  };
-  const GroupRow& group = timeline.groups[row.group];
-  for (const auto& waiter : row.waiters) out.waiting.Add(waiter.rank.value);
-  if (!row.whole) return out;  // who is not among them may have been left out
-  for (const auto& [rank, member] : group.members) expected.Add(rank.value);
-  expected.Add(group.declared);
-  out.complete = !group.declared.empty();
-  if (DefaultGroup(group) && !out.complete) {
-    // The default group is the job.
-    if (!timeline.world_size) expect_below(SizeByNumbers(row.work));
-    out.complete = timeline.world_size && expect_below(timeline.world_size->value);
-    if (!out.complete) {
-      expected.Add(told.spoken);
-      if (!expected.empty()) expect_below(std::int64_t{expected.back()} + 1);
-    }
-  }
-  AddGap(row, expected);
-  // A rank that had enqueued the operation and not completed it is in it, whether or not its watchdog spoke.
-  for (const auto& [rank, member] : group.members)
-    if (row.work.seq && member.last_enqueued && *member.last_enqueued >= row.work.seq->value && member.last_completed &&
-        *member.last_completed < row.work.seq->value)
-      out.waiting.Add(rank.value);
-  // A rank that timed out in another operation of the group was not absent; that is another detector's case. One whose
-  // watchdog itself was stuck could not have said that it waits.
-  out.absent = expected.Without(out.waiting).Without(told.waited[row.group]).Without(told.stuck);
-  return out;
-}
-
-/// Those of the ranks that the log holds lines of.
-RankSet HeardOf(const Timeline& timeline, const RankSet& ranks) {
-  RankSet out;
-  for (const RankRow& row : timeline.ranks)
-    if (row.last_event && ranks.contains(row.rank.value)) out.Add(row.rank.value);
-  return out;
-}
 
 std::string Waiting(const CollectiveRow& row, const Members& members) {
   return fmt::format("{} waited in {}{}", RanksWithin(members.waiting),
@@ -196,13 +97,9 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
 
 std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& row, Members members) {
   const Timeline& timeline = evidence.timeline;
-  if (members.absent.empty() || members.waiting.empty()) return std::nullopt;
-  RankSet heard_absent = HeardOf(timeline, members.absent);
-  const bool heard = !heard_absent.empty();
-  const bool minority = members.absent.size() < members.waiting.size();
-  if (!minority && !heard) return std::nullopt;
-  // Of a job of which most logs are missing, only those who spoke are known not to have waited.
-  if (!minority) members.absent = std::move(heard_absent);
+  if (members.missed().empty() || members.waiting.empty()) return std::nullopt;
+  const bool heard = !members.heard.empty(), minority = members.FewAbsent();
+  members.absent = members.missed();
   const bool one_way = OneWay(row) && members.absent.size() > 1;
   Found found({"rank-absent", "majority"});
   if (one_way)
@@ -264,11 +161,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (const CollectiveRow& row :
        std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
     if (row.recorded) continue;  // recorded-calls knows more of it
-    const Members members = MembersOf(evidence.timeline, row, told);
+    const Members members = told.membership.Of(row);
     // What the absent rank was at says more than that it was absent.
     if (auto phase = FromPhase(evidence, row, members, told); phase && !members.absent.empty())
       out.push_back(std::move(*phase));
-    else if (auto behind = FromStatus(evidence.timeline, row, told.waited[row.group]))
+    else if (auto behind = FromStatus(evidence.timeline, row, told.membership.waited(row.group)))
       out.push_back(std::move(*behind));
     else if (auto absence = FromAbsence(evidence, row, members))
       out.push_back(std::move(*absence));

@@ -68,7 +68,7 @@ std::optional<EventIndex> LastErrorOf(const Evidence& evidence, std::uint32_t in
       continue;
     }
     if (!out && begins.contains(i)) return std::nullopt;  // it tries again
-    if (out) break;  // the first of several in a row
+    if (out) break;                                       // the first of several in a row
     if (event.text.find_first_not_of(" \t-=*#~+_|") != std::string::npos) behind.insert(event.where.line);
   }
   return out && !evidence.course.CountedOn(*out) ? out : std::nullopt;
