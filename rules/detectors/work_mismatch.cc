@@ -154,8 +154,8 @@ std::string KeyOf(const Fingerprint& print) {
 }
 
 /// Each rank names the first one that differs from itself; over all reports every rank has one fingerprint, and the
-/// minority is who differs from most.
-std::vector<GlobalRank> MinorityOf(const Timeline& timeline) {
+/// minority is who differs from most. Of two alone either may be wrong.
+std::vector<Culprit> MinorityOf(const Timeline& timeline) {
   std::map<int, std::string> by_rank;
   for (const Event& event : timeline.events) {
     const auto* mismatch = std::get_if<FingerprintMismatch>(&event.what);
@@ -175,7 +175,13 @@ std::vector<GlobalRank> MinorityOf(const Timeline& timeline) {
     else
       minority.insert(minority.end(), ranks.begin(), ranks.end());
   }
-  return as_large == 1 ? minority : std::vector<GlobalRank>();
+  std::vector<Culprit> out;
+  if (as_large == 1)
+    for (const GlobalRank rank : minority) out.push_back(BlameRank(timeline, rank, ""));
+  else if (by_rank.size() == 2)
+    for (const auto& [rank, key] : by_rank)
+      out.push_back(BlameRank(timeline, GlobalRank{rank}, "called something else than the other"));
+  return out;
 }
 
 void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
@@ -193,7 +199,7 @@ void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
     if (mismatch->a.shape) ref.numel_in = Elements(*mismatch->a.shape);
     if (!mismatch->a.dtype.empty()) ref.dtype = mismatch->a.dtype;
     found.collective = std::move(ref);
-    for (const GlobalRank rank : MinorityOf(timeline)) found.culprits.push_back(BlameRank(timeline, rank, ""));
+    found.culprits = MinorityOf(timeline);
     found.citations.push_back(Cite(timeline, i, "cause"));
     out.push_back(std::move(found));
     return;  // each rank says the same of its own neighbour; the first is enough
