@@ -212,6 +212,7 @@ class Reader {
       return;
     }
     if (no_start_) return;
+    if (over_ != Over::kNo) ForgetAgain();
     const std::string shape = KnownBy(read);
     const auto known = std::ranges::find(head_, shape, &Head::shape);
     if (known == head_.end()) return;
@@ -225,9 +226,15 @@ class Reader {
       return;
     }
     if (over_ == Over::kNo) {
-      // Nothing that only a start prints. In attempts behind the first its own start is read here.
-      if (read.where.line > opened_at_ + kFirstLines) Forget(shape);
+      // Nothing that only a start prints, unless several come again as they stood: whoever was killed left no word. In
+      // attempts behind the first its own start is read here.
       first_again_.reset();
+      if (read.where.line <= opened_at_ + kFirstLines) return;
+      if (read.where.line <= opened_at_ + kShortRun) return Forget(shape);
+      const std::uint64_t head_line = known->line;
+      const bool together = again_ && read.where.line - again_->line == head_line - again_->head_line;
+      if (!together) ForgetAgain();
+      again_ = Again{.shape = shape, .line = read.where.line, .head_line = head_line, .together = together};
       return;
     }
     if (!first_again_ || read.where.line - first_again_->at.line != known->line - first_line_) {
@@ -339,6 +346,17 @@ class Reader {
   void Forget(const std::string& shape) {
     std::erase_if(head_, [&](const Head& head) { return head.shape == shape; });
   }
+  /// A line of the head that came again while nobody had died.
+  struct Again {
+    std::string shape;
+    std::uint64_t line = 0, head_line = 0;
+    bool together = false;  ///< behind another one, as far away as there
+  };
+  void ForgetAgain() {
+    if (again_ && !again_->together) Forget(again_->shape);
+    again_.reset();
+  }
+  std::optional<Again> again_;
   std::vector<Head> head_;        ///< its first lines
   std::set<std::string> shapes_;  ///< the same, with those that came twice
   bool no_start_ = false;         ///< what was given begins with the end of a run
