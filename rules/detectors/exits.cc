@@ -68,6 +68,18 @@ bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
   return ranks.size() >= kLeast && ranks.size() * 4 >= timeline.KnownRanks() * 3;
 }
 
+/// mpirun tells of the first that ended, once a launch: what it told before in one log is of earlier launches.
+void DropEarlierLaunches(const Timeline& timeline, std::vector<EventIndex>& events) {
+  std::map<std::uint32_t, EventIndex> last;  // by input
+  const auto is_of_launch = [&](EventIndex i) {
+    const auto& exit = std::get<ProcessExit>(timeline.events[i].what);
+    return exit.reporter == "mpirun" && exit.first_observed;
+  };
+  for (const EventIndex i : events)
+    if (is_of_launch(i)) last[timeline.events[i].where.input] = i;
+  std::erase_if(events, [&](EventIndex i) { return is_of_launch(i) && last.at(timeline.events[i].where.input) != i; });
+}
+
 void AddOwnEnd(const Timeline& timeline, std::vector<Relation>& out) {
   const auto own = FirstOwnEnd(timeline);
   if (!own) return;
@@ -103,6 +115,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (auto& [signal, events] : by_signal)
     if (std::ranges::any_of(events, first))
       std::erase_if(events, [&](EventIndex i) { return EndsATask(timeline.events[i].what) && !first(i); });
+  for (auto& [signal, events] : by_signal) DropEarlierLaunches(timeline, events);
   std::vector<Relation> out;
   for (const auto& [signal, events] : by_signal) {
     const Meaning* meaning = MeaningOf(signal);
