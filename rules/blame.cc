@@ -129,7 +129,8 @@ std::vector<Culprit> Awaited(const Timeline& timeline) {
   constexpr std::uint64_t kMost = 4;
   const BreakGraph graph(timeline);
   RankSet first;
-  for (const auto& [rank, edge] : graph.edges()) first.Add(graph.FirstBreaks(rank));
+  for (const auto& [rank, edge] : graph.edges()) first.Add(edge.of);
+  for (const auto& [rank, edge] : graph.edges()) first.Remove(rank.value);
   std::vector<Culprit> out;
   for (const int rank : first.size() > kMost ? RankSet() : first)
     out.push_back(BlameRank(timeline, GlobalRank{rank}, "the others waited for it, and nothing given says why"));
