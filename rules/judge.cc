@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <set>
 #include <utility>
 
+#include "rules/consequences.h"
 #include "rules/host_states.h"
 #include "rules/tell.h"
 #include "rules/thresholds.h"
-#include "timeline/breaks.h"
-#include "timeline/ends.h"
 
 namespace inquest {
 namespace {
@@ -45,192 +43,6 @@ bool IsStall(const RuleBook& book, const Finding& finding) {
   return relation != nullptr && relation->stall;
 }
 
-/// What silences a rank from outside the framework, or inside it.
-bool KillsARank(const RuleBook& book, const Finding& finding) {
-  return !Is(book, finding, "aftermath") && finding.strength != Strength::kHint;
-}
-
-std::optional<EventIndex> FirstEvent(const Finding& finding) {
-  for (const Citation& citation : finding.citations)
-    if (citation.role == "cause") return citation.event;
-  return std::nullopt;
-}
-
-std::partial_ordering Order(const Timeline& timeline, const Finding& a, const Finding& b) {
-  const auto x = FirstEvent(a), y = FirstEvent(b);
-  if (!x || !y) return std::partial_ordering::unordered;
-  return timeline.Order(*x, *y);
-}
-
-bool Names(const Finding& finding, const Finding& other) {
-  return std::any_of(finding.explains.begin(), finding.explains.end(),
-                     [&](const std::string& what) { return what == other.rule || what == other.cause; });
-}
-
-/// The moment or place at which the others gave up waiting: what comes later explains nothing of it.
-std::optional<EventIndex> FirstTimeOut(const Timeline& timeline) {
-  std::optional<EventIndex> first;
-  for (const CollectiveRow& row : timeline.collectives)
-    for (const auto& waiter : row.waiters)
-      if (!first || waiter.event < *first) first = waiter.event;
-  return first;
-}
-
-std::string_view LayerOf(const RuleBook& book, const Finding& finding) { return book.LayerOf(finding.cause); }
-
-/// Order by clocks alone: where a snapshot or an epilog stands in a file says nothing about when it happened.
-std::partial_ordering ClockOrder(const Timeline& timeline, EventIndex a, EventIndex b) {
-  const bool timed =
-      timeline.events[a].at && timeline.events[b].at && timeline.events[a].at->date == timeline.events[b].at->date;
-  return timed ? timeline.Order(a, b) : std::partial_ordering::unordered;
-}
-
-bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by, const Finding& what) {
-  if (&by == &what || by.cause == what.cause) return false;
-  const auto order = Order(timeline, by, what);
-  // What follows from something else is no reason of what was there before it.
-  if (Is(book, by, "aftermath") && what.strength != Strength::kHint && !what.cause.empty() &&
-      order == std::partial_ordering::greater)
-    return false;
-  if (Names(by, what)) return order != std::partial_ordering::greater || Names(what, by) == false;
-  if (by.cause.empty()) return false;
-  if (by.strength == Strength::kHint) return false;
-  if (Is(book, what, "stop"))
-    return order != std::partial_ordering::greater && !Is(book, by, "lost-peer") && !Names(what, by);
-  const std::string_view layer = LayerOf(book, by);
-  const bool from_below = layer == "device" || layer == "host";
-  if (LayerOf(book, what) == "network" && KillsARank(book, by) && layer != "network") {
-    // A dead peer looks like a broken network from afar; a network error that says what it is yields only to an earlier
-    // death.
-    return what.strength == Strength::kDecisive ? order == std::partial_ordering::less
-                                                : order != std::partial_ordering::greater;
-  }
-  if (Is(book, what, "absence") && what.strength != Strength::kDecisive && KillsARank(book, by)) {
-    // The absence begins before the time-out that shows it; a death counts if it is not later than that time-out.
-    const auto death = FirstEvent(by), shown = FirstTimeOut(timeline);
-    // A line of a wait that was given up shows it itself.
-    if (death && !shown && book.FindRule(what.rule) != nullptr) return order != std::partial_ordering::greater;
-    return !death || !shown ||
-           (from_below ? ClockOrder(timeline, *death, *shown) : timeline.Order(*death, *shown)) !=
-               std::partial_ordering::greater;
-  }
-  return false;
-}
-
-void SetAside(const Timeline& timeline, const RuleBook& book, std::vector<Finding>& findings) {
-  for (Finding& what : findings) {
-    if (what.cause.empty() || !what.explained_by.empty()) continue;
-    for (const Finding& by : findings) {
-      if (!by.explained_by.empty() || !Explains(timeline, book, by, what)) continue;
-      // Two that name one another: the earlier explains; where clocks cannot tell, the surer.
-      if (Names(what, by) && Names(by, what)) {
-        const auto order = Order(timeline, by, what);
-        if (order == std::partial_ordering::greater) continue;
-        if (order != std::partial_ordering::less && by.confidence <= what.confidence && by.rule > what.rule) continue;
-      }
-      what.explained_by = by.rule;
-      break;
-    }
-  }
-}
-
-/// A complaint that the work outlived is a note: its process neither ended nor stood still because of it. Not of the
-/// kernel or of a tool, whose lines are not in the job's order; and where the line alone names the first cause, only
-/// what went on for long.
-void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findings) {
-  std::map<std::string_view, EventIndex> last;
-  for (const LineMatch& match : evidence.matches) {
-    const auto [line, is_new] = last.try_emplace(evidence.book.rules[match.rule].id, match.event);
-    // What Python ignored says nothing of what the same words meant elsewhere.
-    if (!is_new && !evidence.course.WasIgnored(match.event)) line->second = match.event;
-  }
-  for (Finding& finding : findings) {
-    const auto line = last.find(finding.rule);
-    if (finding.cause.empty() || line == last.end()) continue;
-    const What& what = evidence.timeline.events[line->second].what;
-    if (finding.strength == Strength::kDecisive &&
-        (IsOfKernel(what) || IsOfHost(what) || !evidence.course.LongOutlived(line->second)))
-      continue;
-    const bool came_up = finding.strength == Strength::kHint &&
-                         (evidence.course.ServedAfter(line->second) || evidence.course.LoopRanBehind(line->second));
-    if (!IsOfKernel(what) && !IsOfHost(what) && (came_up || evidence.course.WentOn(line->second)))
-      finding.explained_by = "work-went-on";
-    else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second))
-      finding.explained_by = "program-had-ended";
-    if (!finding.explained_by.empty()) finding.strength = Strength::kHint;
-  }
-}
-
-/// Behind a time-out the ranks abort, and with them go the connections and the store that the others still ask.
-void NoteWhatFollowsATimeOut(const Evidence& evidence, std::vector<Finding>& findings) {
-  const auto first = evidence.course.first_time_out();
-  if (!first) return;
-  for (Finding& finding : findings) {
-    const bool consequence = Is(evidence.book, finding, "aftermath") && !Is(evidence.book, finding, "absence") &&
-                             !Is(evidence.book, finding, "stop") && finding.strength != Strength::kDecisive;
-    const auto shown = FirstEvent(finding);
-    if (consequence && finding.explained_by.empty() && shown &&
-        evidence.timeline.Order(*first, *shown) == std::partial_ordering::less)
-      finding.explained_by = "time-out";
-  }
-}
-
-/// The agent on whose host the store lives ends with its workers, and the agents of the other hosts lose it: behind a
-/// worker's bad end a network that fails says nothing new.
-void NoteWhatFollowsAWorker(const Evidence& evidence, std::vector<Finding>& findings) {
-  const auto lost = FirstWorkerLost(evidence.timeline);
-  if (!lost) return;
-  for (Finding& finding : findings) {
-    const auto shown = FirstEvent(finding);
-    if (Is(evidence.book, finding, "aftermath") && LayerOf(evidence.book, finding) == "network" &&
-        finding.strength != Strength::kDecisive && finding.explained_by.empty() && shown &&
-        evidence.timeline.Order(*lost, *shown) == std::partial_ordering::less)
-      finding.explained_by = "worker-ended";
-  }
-}
-
-/// What a process of the job did to itself: its program's doing, in its own words or its launcher's.
-bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
-  if (LayerOf(evidence.book, finding) != "program" || Is(evidence.book, finding, "aftermath")) return false;
-  const auto event = FirstEvent(finding);
-  if (!event || finding.culprits.empty()) return false;
-  const What& what = evidence.timeline.events[*event].what;
-  return !IsOfKernel(what) && !IsOfHost(what) &&
-         std::ranges::all_of(finding.culprits, [](const Culprit& culprit) { return culprit.rank.has_value(); });
-}
-
-/// Of what several ranks did to themselves that is the first which befell those for whom the others waited, or because
-/// of whom they were ended, or who were gone before them; or, where all that tells nothing, which stands before what
-/// the others ended of: a rank can complain of anything while the job is being ended.
-void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings) {
-  std::vector<const Finding*> own;
-  for (const Finding& finding : findings)
-    if (finding.explained_by.empty() && IsOfProgram(evidence, finding)) own.push_back(&finding);
-  if (own.size() < 2) return;
-  const BreakGraph graph(evidence.timeline);
-  const auto went_first = [&](const Finding& by, const Finding& what) {
-    const auto told = Order(evidence.timeline, by, what);
-    return told != std::partial_ordering::greater && std::ranges::all_of(by.culprits, [&](const Culprit& first) {
-             return std::ranges::all_of(what.culprits, [&](const Culprit& later) {
-               const auto gone = graph.Order(*first.rank, *later.rank);
-               return gone == std::partial_ordering::less ||
-                      (first.rank != later.rank && gone == std::partial_ordering::unordered &&
-                       told == std::partial_ordering::less && graph.ends().EndedUntold(*first.rank) &&
-                       graph.ends().EndedUntold(*later.rank));
-             });
-           });
-  };
-  std::map<const Finding*, std::string> later;
-  for (const Finding* what : own)
-    for (const Finding* by : own)
-      if (by->strength != Strength::kHint && went_first(*by, *what)) {
-        later.emplace(what, by->rule);
-        break;
-      }
-  for (Finding& finding : findings)
-    if (const auto by = later.find(&finding); by != later.end()) finding.explained_by = by->second;
-}
-
 /// The only candidate, beside a sign of failure that is not older than it, decides: something has to be the cause.
 void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings) {
   if (!evidence.course.failed()) return;
@@ -252,7 +64,7 @@ void LiftLoneCandidate(const Evidence& evidence, std::vector<Finding>& findings)
   if (lone == nullptr || lone->confidence >= thresholds::kLeastConfidence ||
       lone->confidence < thresholds::kLeastOfALone)
     return;
-  const auto event = FirstEvent(*lone);
+  const auto event = FirstEventOf(*lone);
   if (event && evidence.timeline.Order(*evidence.course.since(), *event) != std::partial_ordering::less)
     lone->confidence = thresholds::kLoneCandidate;
 }
@@ -323,22 +135,22 @@ void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
     return a && timeline.Order(*a, b) == std::partial_ordering::less;
   };
   for (Finding& stop : findings) {
-    const auto event = FirstEvent(stop);
+    const auto event = FirstEventOf(stop);
     // Who ends the rest of a job because one has failed stops it too.
-    const bool follows =
-        std::ranges::any_of(findings, [&](const Finding& other) { return other.cause.empty() && Names(other, stop); });
+    const bool follows = std::ranges::any_of(
+        findings, [&](const Finding& other) { return other.cause.empty() && NamesOther(other, stop); });
     if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event || follows) continue;
     const bool at_work = evidence.course.WorkedBefore(*event) || evidence.course.WorkedApart(*event);
     if (!at_work || before(evidence.course.since(), *event)) continue;
     const auto earlier = [&](const Finding& other) {
       return !other.cause.empty() && other.strength != Strength::kHint && !Is(evidence.book, other, "stop") &&
-             before(FirstEvent(other), *event);
+             before(FirstEventOf(other), *event);
     };
     if (std::ranges::any_of(findings, earlier)) continue;
     if (stop.strength == Strength::kHint) stop.strength = Strength::kSupporting;
     stop.confidence = std::max(stop.confidence, thresholds::kStoppedAtWork);
     for (Finding& other : findings) {
-      const auto shown = FirstEvent(other);
+      const auto shown = FirstEventOf(other);
       if (!shown || !other.explained_by.empty() || Is(evidence.book, other, "stop") ||
           other.strength == Strength::kDecisive || !before(event, *shown))
         continue;
@@ -357,9 +169,9 @@ void Rank(const Timeline& timeline, std::vector<const Finding*>& causes) {
   const auto before = [&](const Finding* a, const Finding* b) {
     if (a->strength != b->strength) return Weight(a->strength) > Weight(b->strength);
     // Of two for one cause, that which names the other says more of it.
-    if (a->cause == b->cause && Names(*a, *b) != Names(*b, *a)) return Names(*a, *b);
+    if (a->cause == b->cause && NamesOther(*a, *b) != NamesOther(*b, *a)) return NamesOther(*a, *b);
     if (a->strength != Strength::kHint) {
-      const auto order = Order(timeline, *a, *b);
+      const auto order = OrderOf(timeline, *a, *b);
       if (order == std::partial_ordering::less) return true;
       if (order == std::partial_ordering::greater) return false;
     }
@@ -385,7 +197,7 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
   const Timeline& timeline = evidence.timeline;
   return std::all_of(findings.begin(), findings.end(), [&](const Finding& finding) {
     if (finding.citations.empty()) return finding.strength == Strength::kHint && course.worked();
-    const EventIndex event = FirstEvent(finding).value_or(finding.citations.front().event);
+    const EventIndex event = FirstEventOf(finding).value_or(finding.citations.front().event);
     if (IsAlone(evidence.book, finding) || IsStall(evidence.book, finding)) return course.WentOn(event);
     // A hint in a file that is not the job's did it no harm.
     const auto same_input = [&](EventIndex ending) {
@@ -414,7 +226,7 @@ const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Fin
   if (!only || !evidence.timeline.collectives.empty()) return nullptr;
   const PhaseSeen* last = nullptr;
   for (const PhaseSeen& phase : evidence.phases)
-    if (const auto stop = FirstEvent(*causes.front()); stop && phase.event <= *stop) last = &phase;
+    if (const auto stop = FirstEventOf(*causes.front()); stop && phase.event <= *stop) last = &phase;
   return last != nullptr && last->kind == "training" ? causes.front() : nullptr;
 }
 
@@ -477,7 +289,7 @@ bool MayBeSecond(const Evidence& evidence, const Finding& top, const std::vector
            return other.cause != top.cause && other.strength != Strength::kHint &&
                   (other.explained_by.empty() || other.explained_by == top.rule) && IsOfProgram(evidence, other) &&
                   top.culprits.front().rank != other.culprits.front().rank &&
-                  Order(evidence.timeline, top, other) == std::partial_ordering::unordered;
+                  OrderOf(evidence.timeline, top, other) == std::partial_ordering::unordered;
          });
 }
 
@@ -490,10 +302,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   LiftHints(evidence, findings);
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
   LiftStops(evidence, findings);
-  NoteWhatFollowsAWorker(evidence, findings);
-  NoteWhatCameLater(evidence, findings);
-  SetAside(timeline, evidence.book, findings);
-  NoteWhatFollowsATimeOut(evidence, findings);
+  NoteWhatFollows(evidence, findings);
   LiftLoneCandidate(evidence, findings);
   Verdict verdict;
   std::vector<const Finding*> causes, aside;
