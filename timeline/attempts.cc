@@ -421,8 +421,6 @@ void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vec
   }
 }
 
-}  // namespace
-
 /// A program refused its command line, and nobody reports that it left: what is printed behind it is of another run.
 /// `left`: the last such line; `end`: of the input's events.
 std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::optional<EventIndex> left,
@@ -446,6 +444,8 @@ std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::opt
   return Boundary{.at = timeline.events[*first].where, .event = *first, .told = true};
 }
 
+}  // namespace
+
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
   const std::size_t inputs = timeline.inputs.size();
   std::vector<std::vector<Boundary>> by_input(inputs);
@@ -464,8 +464,6 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     EventIndex i = begin;
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
       const Event& event = timeline.events[i];
-      for (auto line = next; line != told.end() && line->event == i; ++line)
-        if (line->what == Told::What::kEpilog) reader.Epilog(i);
       reader.Read(i);
       reader.Wrote(i);
       if (std::holds_alternative<NcclVersion>(event.what)) reader.Started(i, "nccl-version");
@@ -478,6 +476,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kStart) reader.Started(i, next->kind, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
         if (next->what == Told::What::kOver) left = i;
+        if (next->what == Told::What::kEpilog) reader.Epilog(i);
         const bool ends = next->what == Told::What::kEnding;
         if (ends && next->kind == "scheduler") reader.Ended(i, true);
         if (ends && (next->kind == "worker" || next->kind == "launcher")) reader.EndedWell();

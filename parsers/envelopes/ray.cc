@@ -20,9 +20,11 @@ std::optional<Known<GlobalRank>> RankOfWorker(string_view name) {
 
 /// Ray prints what many of its processes say, or one again and again, once for each five seconds.
 string_view WithoutCount(string_view text) {
-  constexpr string_view kEnd = "x across cluster]";
-  const std::size_t end = text.rfind(kEnd), begin = end == kNowhere ? kNowhere : text.rfind(" [repeated ", end);
-  if (begin == kNowhere || CountDigits(text.substr(begin + 11)) != end - begin - 11) return text;
+  constexpr string_view kBegin = " [repeated ", kEnd = "x across cluster]";
+  const std::size_t end = text.rfind(kEnd), begin = end == kNowhere ? kNowhere : text.rfind(kBegin, end);
+  if (begin == kNowhere) return text;
+  const std::size_t digits = begin + kBegin.size();
+  if (CountDigits(text.substr(digits)) != end - digits) return text;
   const string_view behind = text.substr(end + kEnd.size());
   return behind.empty() || behind.starts_with(" (Ray deduplicates ") ? text.substr(0, begin) : text;
 }
