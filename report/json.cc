@@ -300,7 +300,16 @@ Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
   };
   const auto maybe_at = [&](const std::optional<EventIndex>& event) { return event ? at(*event) : Json(nullptr); };
   const auto because = [&](const Because& edge) {
-    return Json{{"how", Name(edge.how)}, {"ranks", Ranks(edge.of)}, {"at", maybe_at(edge.event)}};
+    constexpr std::uint64_t kMost = 16;  // thousands may have waited for thousands
+    RankSet first;
+    for (const int rank : *edge.of) {
+      if (first.size() == kMost) break;
+      first.Add(rank);
+    }
+    return Json{{"how", Name(edge.how)},
+                {"ranks", Ranks(first)},
+                {"ranks_left_out", edge.of->size() - first.size()},
+                {"at", maybe_at(edge.event)}};
   };
   return Json{{"rank", OrNull(line.rank)},
               {"host", OrNull(line.host)},

@@ -163,13 +163,16 @@ std::string Since(const std::optional<Timestamp>& at) { return at ? " since " + 
 
 /// `timed out; last seen in ALLREDUCE #3`, `killed by signal 15; told to end behind rank 3`; empty where nothing is
 /// known.
-std::string StateOf(const RankRow& row, const Verdict& verdict) {
+std::string StateOf(const RankRow& row, const std::map<GlobalRank, Because>& edges) {
   std::string state = row.final_state == "unknown" ? "" : row.final_state;
   if (!row.last_collective.empty()) state += (state.empty() ? "" : "; ") + ("last seen in " + row.last_collective);
-  const auto line = std::ranges::find(verdict.lifelines, std::optional(row.rank), &Lifeline::rank);
-  if (line == verdict.lifelines.end() || !line->end.because) return state;
-  const Because& because = *line->end.because;
-  const std::string whom = fmt::format("rank{} {}", because.of.size() == 1 ? "" : "s", FoldRanks(because.of));
+  const auto edge = edges.find(row.rank);
+  if (edge == edges.end()) return state;
+  const Because& because = edge->second;
+  constexpr std::size_t kMost = 8;  // stretches
+  const std::string whom = because.of->stretches().size() > kMost
+                               ? fmt::format("{} ranks", because.of->size())
+                               : fmt::format("rank{} {}", because.of->size() == 1 ? "" : "s", FoldRanks(*because.of));
   return state + (state.empty() ? "" : "; ") +
          (because.how == Because::How::kTold ? "told to end behind " : "waited for ") + whom;
 }
@@ -177,6 +180,9 @@ std::string StateOf(const RankRow& row, const Verdict& verdict) {
 void Ranks(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
   std::vector<std::string> lines;
   std::map<std::string, std::vector<int>> states;
+  std::map<GlobalRank, Because> edges;
+  for (const Lifeline& line : verdict.lifelines)
+    if (line.rank && line.end.because) edges.emplace(*line.rank, *line.end.because);
   RankSet told;
   if (verdict.collective) {
     const CollectiveRef& c = *verdict.collective;
@@ -186,14 +192,14 @@ void Ranks(Screen& screen, const Timeline& timeline, const Verdict& verdict) {
     told.Add(c.ranks_waiting);
     for (const int rank : c.ranks_absent) {
       const RankRow* row = timeline.FindRank(GlobalRank{rank});
-      const std::string state = row == nullptr ? "" : StateOf(*row, verdict);
+      const std::string state = row == nullptr ? "" : StateOf(*row, edges);
       states["never entered it" + (state.empty() ? "" : "; " + state)].push_back(rank);
     }
     told.Add(c.ranks_absent);
   }
   for (const RankRow& row : timeline.ranks) {
-    const std::string state = StateOf(row, verdict);
-    if (!state.empty() && !told.contains(row.rank.value)) states[state].push_back(row.rank.value);
+    if (told.contains(row.rank.value)) continue;
+    if (std::string state = StateOf(row, edges); !state.empty()) states[std::move(state)].push_back(row.rank.value);
   }
   std::vector<std::pair<std::string, std::vector<int>>> rare_first(states.begin(), states.end());
   std::ranges::stable_sort(rare_first, {}, [](const auto& entry) { return entry.second.size(); });

@@ -127,10 +127,7 @@ std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<Co
 /// For whom all who waited did so in the end; nobody where that is many.
 std::vector<Culprit> Awaited(const Timeline& timeline) {
   constexpr std::uint64_t kMost = 4;
-  const BreakGraph graph(timeline);
-  RankSet first;
-  for (const auto& [rank, edge] : graph.edges()) first.Add(edge.of);
-  for (const auto& [rank, edge] : graph.edges()) first.Remove(rank.value);
+  const RankSet first = BreakGraph(timeline).FirstBreaks();
   std::vector<Culprit> out;
   for (const int rank : first.size() > kMost ? RankSet() : first)
     out.push_back(BlameRank(timeline, GlobalRank{rank}, "the others waited for it, and nothing given says why"));

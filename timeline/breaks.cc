@@ -1,8 +1,6 @@
 // Because of whom each rank stood still or ended: the graph on which the first break of a job is found.
 #include "timeline/breaks.h"
 
-#include <algorithm>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,24 +11,30 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kMostRows = 1024;  ///< a job hangs in one operation, or in one of each of its groups
+using Shared = std::shared_ptr<const RankSet>;
 
+Shared Share(RankSet ranks) { return std::make_shared<const RankSet>(std::move(ranks)); }
+
+/// The first that is known is the earliest.
 void Add(std::map<GlobalRank, Because>& edges, GlobalRank rank, Because because) {
-  because.of.Remove(rank.value);
-  if (!because.of.empty()) edges.try_emplace(rank, std::move(because));  // the first that is known is the earliest
+  if (because.of->contains(rank.value)) {
+    RankSet others = *because.of;
+    others.Remove(rank.value);
+    because.of = Share(std::move(others));
+  }
+  if (!because.of->empty()) edges.try_emplace(rank, std::move(because));
 }
 
 /// Whose watchdog gave up waited for those who never came. One whose peer failed on the same operation did not wait.
 void AddTimeOuts(const Timeline& timeline, std::map<GlobalRank, Because>& edges) {
   const Membership membership(timeline);
-  const auto rows = std::span(timeline.collectives).first(std::min(timeline.collectives.size(), kMostRows));
-  for (const CollectiveRow& row : rows) {
+  for (const CollectiveRow& row : RowsHeld(timeline)) {
     if (row.recorded) continue;
-    const Members members = membership.Of(row);
+    const Shared missed = Share(membership.Of(row).missed());
     for (const auto& waiter : row.waiters) {
       const auto* timed_out = std::get_if<WorkTimedOut>(&timeline.events[waiter.event].what);
       if (timed_out == nullptr || timed_out->how != WorkTimedOut::How::kAsyncError)
-        Add(edges, waiter.rank, {.how = Because::How::kWaited, .of = members.missed(), .event = waiter.event});
+        Add(edges, waiter.rank, {.how = Because::How::kWaited, .of = missed, .event = waiter.event});
     }
   }
 }
@@ -40,10 +44,11 @@ void AddRecorded(const Timeline& timeline, std::map<GlobalRank, Because>& edges)
   const WaitGraph graph = WaitsOf(*timeline.recorded);
   for (const auto& [rank, number] : graph.node_of) {
     const WaitNode& node = graph.nodes[number];
-    Because because{.how = Because::How::kWaited, .of = node.idle, .event = std::nullopt};
-    because.of.Add(node.unknown);
-    for (const WaitNode::Edge& edge : node.edges) because.of.Add(edge.ranks);
-    Add(edges, GlobalRank{rank}, std::move(because));
+    RankSet awaited = node.idle;
+    awaited.Add(node.unknown);
+    for (const WaitNode::Edge& edge : node.edges) awaited.Add(edge.ranks);
+    Add(edges, GlobalRank{rank},
+        {.how = Because::How::kWaited, .of = Share(std::move(awaited)), .event = std::nullopt});
   }
 }
 
@@ -52,10 +57,11 @@ void AddTold(const Timeline& timeline, std::map<GlobalRank, Because>& edges) {
   RankSet first;
   for (const FirstEnd& end : FirstToEnd(timeline)) first.Add(end.rank.value);
   if (first.empty()) return;
+  const Shared ended = Share(std::move(first));
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
     const auto rank = exit != nullptr && WasToldToEnd(*exit) ? RankOfExit(timeline, timeline.events[i]) : std::nullopt;
-    if (rank && !first.contains(rank->value)) Add(edges, *rank, {.how = Because::How::kTold, .of = first, .event = i});
+    if (rank && !ended->contains(rank->value)) Add(edges, *rank, {.how = Because::How::kTold, .of = ended, .event = i});
   }
 }
 
@@ -81,7 +87,7 @@ RankSet BreakGraph::Reached(GlobalRank from) const {
     const Because* because = Of(next.back());
     next.pop_back();
     if (because == nullptr) continue;
-    const RankSet fresh = because->of.Without(out);
+    const RankSet fresh = because->of->Without(out);
     out.Add(fresh);
     // Of a million that a line claims few have an edge of their own.
     for (const RankSet::Stretch& stretch : fresh.stretches())
@@ -94,10 +100,12 @@ RankSet BreakGraph::Reached(GlobalRank from) const {
 
 bool BreakGraph::Leads(GlobalRank from, GlobalRank to) const { return Reached(from).contains(to.value); }
 
-RankSet BreakGraph::FirstBreaks(GlobalRank rank) const {
-  RankSet out = Reached(rank);
-  for (const auto& [other, edge] : edges_) out.Remove(other.value);
-  if (out.empty()) out.Add(rank.value);
+RankSet BreakGraph::FirstBreaks() const {
+  RankSet out;
+  const RankSet* known = nullptr;
+  for (const auto& [rank, edge] : edges_)
+    if (edge.of.get() != known) out.Add(*(known = edge.of.get()));
+  for (const auto& [rank, edge] : edges_) out.Remove(rank.value);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -20,8 +21,8 @@ struct Because {
     kTold     ///< it was told to end, and those had ended before it of themselves
   };
   How how = How::kWaited;
-  RankSet of;                       ///< not empty, and without itself
-  std::optional<EventIndex> event;  ///< that shows it; nullopt: the ranks' own recorders do
+  std::shared_ptr<const RankSet> of;  ///< never null nor empty, without itself; all who waited in vain share one
+  std::optional<EventIndex> event;    ///< that shows it; nullopt: the ranks' own recorders do
 };
 std::string_view Name(Because::How how);
 
@@ -34,8 +35,8 @@ class BreakGraph {
 
   /// nullptr: nothing says that it was because of another.
   const Because* Of(GlobalRank rank) const;
-  /// Those at the ends of all ways from there; itself where none leads on, and in a circle.
-  RankSet FirstBreaks(GlobalRank rank) const;
+  /// Those to whom edges lead, and from whom none leads on: empty where there are none, or only a circle.
+  RankSet FirstBreaks() const;
   /// Whether what befell `later` follows from what befell `first`: `less` says so, `greater` the opposite.
   std::partial_ordering Order(GlobalRank first, GlobalRank later) const;
   const Ends& ends() const { return ends_; }

@@ -59,6 +59,11 @@ RankSet HeardOf(const Timeline& timeline, const RankSet& ranks) {
 
 }  // namespace
 
+std::span<const CollectiveRow> RowsHeld(const Timeline& timeline) {
+  constexpr std::size_t kMost = 1024;
+  return std::span(timeline.collectives).first(std::min(timeline.collectives.size(), kMost));
+}
+
 Membership::Membership(const Timeline& timeline) : timeline_(&timeline) {
   for (const RankRow& row : timeline.ranks) spoken_.Add(row.rank.value);
   for (const Event& event : timeline.events)

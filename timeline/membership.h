@@ -1,6 +1,7 @@
 // Who belongs to an operation that did not end: who waits in it, and who never came.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/rank_set.h"
@@ -19,6 +20,10 @@ struct Members {
   /// not to have waited.
   const RankSet& missed() const { return FewAbsent() ? absent : heard; }
 };
+
+/// The earliest of the timeline's operations that did not end, each of which is held against all that is known: a job
+/// hangs in one, or in one of each of its groups.
+std::span<const CollectiveRow> RowsHeld(const Timeline& timeline);
 
 /// What the whole log tells of its ranks; gathered once, held against every operation.
 class Membership {

@@ -7,8 +7,7 @@
 // in which absence proves nothing; a broadcast that stops half-way, which those before the break are through with; a
 // group that does not span the job; an absent rank that died, which the judge prefers to this finding; a rank that the
 // log quotes under another number.
-#include <algorithm>
-#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -150,16 +149,12 @@ std::optional<Found> FromStatus(const Timeline& timeline, const CollectiveRow& r
   return found;
 }
 
-/// Each is held against all others. A job hangs in one, or in one of each of its groups.
-constexpr std::size_t kMostRows = 1024;
-
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
   if (evidence.timeline.collectives.empty()) return out;
   const Told told(evidence);
   std::optional<Found> somebody;  // of a group of which nobody is known to be missing
-  for (const CollectiveRow& row :
-       std::span(evidence.timeline.collectives).first(std::min(evidence.timeline.collectives.size(), kMostRows))) {
+  for (const CollectiveRow& row : RowsHeld(evidence.timeline)) {
     if (row.recorded) continue;  // recorded-calls knows more of it
     const Members members = told.membership.Of(row);
     // What the absent rank was at says more than that it was absent.

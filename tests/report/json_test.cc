@@ -1,8 +1,11 @@
 // The JSON report: every field of the document, unknown as null, hostile text harmless.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "report/report.h"
 #include "tests/catch.h"
+#include "tests/support/run_job.h"
 #include "tests/support/sample_verdict.h"
 
 using namespace inquest;
@@ -75,6 +78,31 @@ TEST_CASE("an empty verdict is a whole document of nulls and empty lists", "[uni
   CHECK(document["verdict"]["evidence"] == Json::array());
   CHECK(document["inputs"] == Json::array());
   CHECK(document["job"]["versions"] == Json::object());
+}
+
+TEST_CASE("many who waited for many are told once each, not each for each", "[unit][report]") {
+  std::string log;
+  for (int rank = 0; rank < 200; ++rank)
+    log += rank % 5 == 3 ? fmt::format("[rank{}]: epoch 3 step 17 loss 1.25\n", rank)
+                         : fmt::format(
+                               "[rank{0}]:[E405 06:07:08.{0:03}456 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog "
+                               "caught collective operation timeout: WorkNCCL(SeqNum=61, OpType=ALLREDUCE, "
+                               "NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600012 milliseconds "
+                               "before timing out.\n",
+                               rank);
+  const auto judged = JudgeText(log);
+  const Json document = Json::parse(RenderJson(judged.timeline, judged.verdict, "1.2.3"));
+  std::size_t edges = 0;
+  for (const Json& line : document["lifelines"]) {
+    const Json& because = line["end"]["because"];
+    if (because.is_null()) continue;
+    ++edges;
+    CHECK(because["how"] == "waited-for");
+    CHECK(because["ranks"].size() == 16);
+    CHECK(because["ranks"][1] == 8);
+    CHECK(because["ranks_left_out"] == 24);
+  }
+  CHECK(edges == 160);
 }
 
 TEST_CASE("the document has the form that a library gives it", "[unit][report]") {

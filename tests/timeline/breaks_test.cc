@@ -36,7 +36,7 @@ const std::string kRoot =
 std::string Edges(const BreakGraph& graph) {
   std::string out;
   for (const auto& [rank, because] : graph.edges())
-    out += fmt::format("{}{} {} {}", out.empty() ? "" : "; ", rank.value, Name(because.how), FoldRanks(because.of));
+    out += fmt::format("{}{} {} {}", out.empty() ? "" : "; ", rank.value, Name(because.how), FoldRanks(*because.of));
   return out;
 }
 
@@ -45,8 +45,7 @@ TEST_CASE("breaks: who gave up waited for who never came", "[breaks]") {
       JudgeText("[rank2]: epoch 3 step 17 loss 1.25\n" + TimedOut(0, 61) + TimedOut(1, 61) + TimedOut(3, 61));
   const BreakGraph graph(judged.timeline);
   CHECK(Edges(graph) == "0 waited-for 2; 1 waited-for 2; 3 waited-for 2");
-  CHECK(graph.FirstBreaks(GlobalRank{3}) == RankSet::Of(std::vector{2}));
-  CHECK(graph.FirstBreaks(GlobalRank{2}) == RankSet::Of(std::vector{2}));
+  CHECK(graph.FirstBreaks() == RankSet::Of(std::vector{2}));
   CHECK(graph.Order(GlobalRank{2}, GlobalRank{0}) == std::partial_ordering::less);
   CHECK(graph.Order(GlobalRank{0}, GlobalRank{2}) == std::partial_ordering::greater);
   CHECK(graph.Order(GlobalRank{0}, GlobalRank{1}) == std::partial_ordering::unordered);
@@ -56,7 +55,9 @@ TEST_CASE("breaks: who gave up waited for who never came", "[breaks]") {
 
 TEST_CASE("breaks: where all gave up, nobody waited for anybody", "[breaks]") {
   const auto judged = JudgeText(TimedOut(0, 61) + TimedOut(1, 61) + TimedOut(2, 61));
-  CHECK(BreakGraph(judged.timeline).edges().empty());
+  const BreakGraph graph(judged.timeline);
+  CHECK(graph.edges().empty());
+  CHECK(graph.FirstBreaks().empty());
 }
 
 TEST_CASE("breaks: who was told to end followed who had ended", "[breaks]") {
@@ -72,8 +73,8 @@ TEST_CASE("breaks: the way goes on over waits and ends", "[breaks]") {
                                 TimedOut(0, 61) + TimedOut(1, 61) + kReport + Exit(2, -15) + kRoot + Exit(3, 1, "", 3));
   const BreakGraph graph(judged.timeline);
   INFO(Edges(graph));
-  CHECK(graph.FirstBreaks(GlobalRank{0}) == RankSet::Of(std::vector{3}));
-  CHECK(graph.FirstBreaks(GlobalRank{2}) == RankSet::Of(std::vector{3}));
+  CHECK(graph.FirstBreaks() == RankSet::Of(std::vector{3}));
+  CHECK(graph.Order(GlobalRank{3}, GlobalRank{0}) == std::partial_ordering::less);
   CHECK(graph.Order(GlobalRank{3}, GlobalRank{2}) == std::partial_ordering::less);
 }
 
