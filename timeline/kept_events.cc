@@ -298,9 +298,14 @@ void KeptEvents::EndInput() {
 
 /// What an input's writers were at, from its begin to its end, whatever was complained of: a few lines, spread over it.
 void KeptEvents::AddSpread(const Event& event) {
-  constexpr std::size_t kOfInput = 64, kOfAll = 1 << 14;
+  constexpr std::size_t kOfInput = 512, kOfAll = 1 << 14;
   if (spread_.size() >= kOfAll) return;
   const auto own = spread_.begin() + static_cast<std::ptrdiff_t>(spread_from_);
+  // Of a line that was written over again and again, the last state tells.
+  if (own != spread_.end() && event.where.line == spread_.back().where.line) {
+    spread_.back() = event;
+    return;
+  }
   if (own != spread_.end() && event.where.line < spread_.back().where.line + spread_gap_) return;
   spread_.push_back(event);
   if (spread_.size() - spread_from_ <= kOfInput) return;
