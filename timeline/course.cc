@@ -9,6 +9,7 @@
 #include "core/ascii.h"
 #include "core/pattern.h"
 #include "timeline/goal.h"
+#include "timeline/row_counters.h"
 #include "timeline/shape.h"
 #include "timeline/streams.h"
 
@@ -27,6 +28,8 @@ constexpr std::size_t kMostBars = 4096;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
 constexpr std::uint64_t kLinesOfAJob = 12;
+/// From words of anybody's that close to the end: figures, lists of files, a look at the machine may follow.
+constexpr std::uint64_t kClosingLines = 64;
 /// The end of a log, as it is looked at.
 constexpr std::uint64_t kLastLines = 24;
 
@@ -47,84 +50,11 @@ bool ShowsAJob(const Event& event) {
          !std::holds_alternative<NotCollected>(event.what) && !std::holds_alternative<WorldSize>(event.what);
 }
 
-/// What a line counts: its whole numbers, and itself without any number.
-struct Count {
-  std::string shape;
-  std::vector<std::uint64_t> numbers;
-};
-
-Count CountIn(std::string_view text) {
-  constexpr std::size_t kRead = 160, kMost = 8, kDigits = 18;
-  Count out;
-  text = text.substr(0, kRead);
-  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
-  for (std::size_t i = 0; i < text.size();) {
-    // Columns are padded: the wider a number, the fewer blanks.
-    if (!is_digit(i)) {
-      if (text[i] != ' ' || out.shape.empty() || out.shape.back() != ' ') out.shape += text[i];
-      ++i;
-      continue;
-    }
-    std::size_t end = i;
-    std::uint64_t value = 0;
-    for (; is_digit(end); ++end)
-      if (end - i < kDigits) value = value * 10 + static_cast<std::uint64_t>(text[end] - '0');
-    const auto is_exponent = [&](std::size_t at) {
-      return at + 2 < text.size() && text[at] == 'e' && (text[at + 1] == '-' || text[at + 1] == '+') &&
-             is_digit(at + 2);
-    };
-    const bool fraction = (i > 0 && text[i - 1] == '.') ||
-                          (end < text.size() && text[end] == '.' && is_digit(end + 1)) || is_exponent(end) ||
-                          (i >= 2 && is_exponent(i - 2));
-    if (!fraction && out.numbers.size() < kMost) out.numbers.push_back(value);
-    if (out.shape.empty() || out.shape.back() != '0') out.shape += '0';
-    i = end;
-  }
-  return out;
-}
-
 /// Its own word that it fails: an exception, or one that was cut off behind its stack.
 bool Raises(const What& what) {
   const auto* stack = std::get_if<StackSeen>(&what);
   return std::holds_alternative<ExceptionRaised>(what) || (stack != nullptr && stack->raised);
 }
-
-/// Lines of one shape none of whose numbers keeps rising count nothing that goes on: they are of several runs, or
-/// measure something. A counter that begins anew with each epoch falls seldom; a time that is left falls all the while.
-class Counters {
- public:
-  struct Moves {
-    std::uint64_t rises = 0, falls = 0;
-    /// Numbers that mean nothing rise as often as they fall: the fewer the moves, the fewer of them may be falls.
-    bool KeepRising() const { return rises > 0 && falls * (rises + falls < kFew ? 6 : 3) <= rises + falls; }
-    static constexpr std::uint64_t kFew = 12;
-  };
-  struct Row {
-    std::optional<std::vector<std::uint64_t>> last;
-    std::vector<Moves> moves;  ///< by the place of the number
-    bool GoesOn() const {
-      const auto moved = [](const Moves& place) { return place.rises + place.falls > 0; };
-      return std::ranges::none_of(moves, moved) || std::ranges::any_of(moves, &Moves::KeepRising);
-    }
-  };
-
-  /// The row that the line is counted in: lives as long as this, and tells once all are taken.
-  const Row* Take(const Event& event) {
-    Count count = CountIn(MessageOf(event));
-    Row& row = rows_[{event.where.input, count.shape}];
-    if (row.last) {
-      row.moves.resize(std::max(row.moves.size(), count.numbers.size()));
-      for (std::size_t i = 0; i < std::min(row.last->size(), count.numbers.size()); ++i)
-        if ((*row.last)[i] != count.numbers[i])
-          ++((*row.last)[i] < count.numbers[i] ? row.moves[i].rises : row.moves[i].falls);
-    }
-    row.last = std::move(count.numbers);
-    return &row;
-  }
-
- private:
-  std::map<std::pair<std::uint32_t, std::string>, Row> rows_;
-};
 
 void Earlier(std::optional<Timestamp>& first, Timestamp time) {
   if (!first || (first->date == time.date && time.at < first->at) ||
@@ -250,7 +180,8 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
   if (std::ranges::any_of(outlived_, [&](const LineSpan& span) { return span.Holds(where); })) return true;
   const auto soon = std::ranges::find_if(recovered_, [&](EventIndex other) {
     const SourcePos there = timeline_->events[other].where;
-    return there.input == where.input && there.line > where.line && there.line <= where.line + kSoon;
+    return there.input == where.input && there.line > where.line &&
+           chatter_.Apart(where.input, where.line, there.line) <= kSoon;
   });
   if (soon != recovered_.end()) return true;
   // A program that says by its own words that it reached its end, behind work of any kind, is another that went on.
@@ -461,10 +392,10 @@ void Course::DateTrouble() {
 }
 
 void Course::ReadWork(std::span<const Told> told) {
-  Counters counters;
+  RowCounters counters;
   struct Counted {
     const Told* line = nullptr;
-    const Counters::Row* row = nullptr;
+    const RowCounters::Row* row = nullptr;
   };
   std::vector<Counted> lines;  // a bar, which has no row, moves whatever it counts
   for (const Told& line : told) {
@@ -473,10 +404,12 @@ void Course::ReadWork(std::span<const Told> told) {
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
     if (line.kind == "serving") served_.push_back(line.event);
-    if (line.kind == "bar") {
-      lines.push_back({&line, nullptr});
+    if (line.kind == "bar") lines.push_back({&line, nullptr});
+    // What is loaded or compiled is counted by a bar, too.
+    if (line.kind == "bar" || line.percent) {
       auto bar = ReadBar(line.event, MessageOf(timeline_->events[line.event]));
-      if (bar && loops_.size() < kMostBars) loops_.push_back(*std::move(bar));
+      if (bar && loops_.size() < kMostBars && (loops_.empty() || loops_.back().event != line.event))
+        loops_.push_back(*std::move(bar));
     }
     if (IsStep(line.kind) || line.kind == "rows")
       lines.push_back({&line, counters.Take(timeline_->events[line.event])});
@@ -493,7 +426,7 @@ void Course::ReadWork(std::span<const Told> told) {
 }
 
 void Course::ReadSigns(std::span<const Told> told) {
-  outlived_ = LoggedAndOutlived(*timeline_);
+  outlived_ = LoggedAndOutlived(*timeline_, chatter_);
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const Event& event = timeline_->events[i];
     if (IsDeath(event.what)) deaths_.push_back(i);
@@ -557,7 +490,8 @@ bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex en
   if (grumble.where <= timeline_->events[ending].where) return false;
   std::set<SourcePos> behind;  // how long lines are, and how they were cut, does not count
   for (EventIndex i = grumbles.back() + 1; i < timeline_->events.size() && behind.size() < kLastWords; ++i)
-    if (timeline_->events[i].where.input == grumble.where.input && timeline_->events[i].where != grumble.where)
+    if (timeline_->events[i].where.input == grumble.where.input && timeline_->events[i].where != grumble.where &&
+        !chatter_.Holds(timeline_->events[i].where))
       behind.insert(timeline_->events[i].where);
   return behind.size() < kLastWords;
 }
@@ -577,7 +511,7 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
   const auto near = [&](EventIndex other) {
     constexpr std::uint64_t kNear = 3;
     const SourcePos where = timeline_->events[other].where;
-    return where.input == event.where.input && where.line + kNear > event.where.line;
+    return where.input == event.where.input && chatter_.Apart(where.input, where.line, event.where.line) < kNear;
   };
   // A server that is up waits for its next request; who prepares or says what he does next has not done it.
   if (std::ranges::any_of(served_, near) || short_of_goal_) return false;
@@ -588,8 +522,8 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
   // What a rule complains of, however little it weighs, may be what ended it; a hint long before was none.
   const auto complains = [&](const Told& line) {
     const SourcePos where = timeline_->events[line.event].where;
-    const bool long_before =
-        !line.heavy && where.input == event.where.input && where.line + kLastLines < event.where.line;
+    const bool long_before = !line.heavy && where.input == event.where.input &&
+                             chatter_.Apart(where.input, where.line, event.where.line) > kLastLines;
     return line.what == Told::What::kComplaint && !long_before && !WentOn(line.event) && !IsBehindEnd(line.event);
   };
   return std::ranges::none_of(told, [&](const Told& line) { return comes_first(line) || complains(line); }) &&
@@ -658,6 +592,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool only_last = line.kind == "scores" || counts || line.kind == "saved-once";
     const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
     if (of_anyone && of_rounds.contains(line.event)) continue;
+    if (of_anyone && !counts && where.InputLine() + kClosingLines < timeline_->inputs[where.input].lines) continue;
     if (line.kind == kFarewell) {
       const bool joins = writer.sets_up && !writer.set_up && (work_.empty() || work_.front() >= line.event);
       const bool of_others = writer.witness && writer.plain < kLinesOfAJob;
@@ -694,7 +629,7 @@ void Course::ReadEndings(std::span<const Told> told) {
   }
 }
 
-Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_(&timeline) {
+Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_(&timeline), chatter_(timeline, told) {
   ReadWork(told);
   ReadSigns(told);
   DateTrouble();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "timeline/bars.h"
+#include "timeline/chatter.h"
 #include "timeline/logged.h"
 #include "timeline/timeline.h"
 
@@ -144,6 +145,7 @@ class Course {
   void ReadEndings(std::span<const Told> told);
 
   const Timeline* timeline_;
+  Chatter chatter_;
   std::vector<EventIndex> work_;     ///< lines that tell of steps or evaluation, in order
   std::vector<EventIndex> trained_;  ///< those of steps: what was trained is evaluated behind its end
   bool only_scores_ = true;

@@ -53,7 +53,7 @@ std::optional<LoggerLine> LoggerLineOf(const Event& event) {
 
 }  // namespace
 
-std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline) {
+std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline, const Chatter& chatter) {
   std::vector<LineSpan> out;
   if (timeline.KnownRanks() > 1) return out;
   struct Seen {
@@ -75,9 +75,11 @@ std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline) {
     if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) {
       const std::uint64_t begin = raised->begin.line;
       const bool of_chain = chained && !logged.empty() && logged.back().span.input == input &&
-                            logged.back().span.end < begin && begin <= logged.back().span.end + kChainLines;
+                            logged.back().span.end < begin &&
+                            chatter.Apart(input, logged.back().span.end, begin) <= kChainLines;
       chained = raised->chained_first;
-      if (last && last->record.complains && last->line < begin && begin <= last->line + kRecordLines)
+      if (last && last->record.complains && last->line < begin &&
+          chatter.Apart(input, last->line, begin) <= kRecordLines)
         logged.push_back({{input, last->line, event.where.line}, last->record.head});
       else if (of_chain)
         logged.back().span.end = event.where.line;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "timeline/chatter.h"
 #include "timeline/timeline.h"
 
 namespace inquest {
@@ -20,6 +21,6 @@ struct LineSpan {
 // several ranks one may be dead while the others write with the same logger, so nothing is said of them.
 
 /// From the record in front to the last line of the traceback, in order.
-std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline);
+std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline, const Chatter& chatter);
 
 }  // namespace inquest
