@@ -75,7 +75,7 @@ std::vector<std::string> PlainWords(std::string_view text) {
 /// Dates and times of day are a digit, and no figures.
 std::string WithoutTimes(std::string_view text) {
   static const Pattern kTime(
-      R"(\d{4}[-/]\d\d[-/]\d\d(?:[T ]?\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?)");
+      R"(\d{4}[-/]\d\d[-/]\d\d(?:[T ]?\d\d:\d\d:\d\d(?:[.,]\d+)?)?|(?:\b\d\d[-/]\d\d )?\b\d\d:\d\d:\d\d(?:[.,]\d+)?)");
   std::string out;
   for (auto match = kTime.Search(text); match; match = kTime.Search(text)) {
     const std::string_view time = match->text(0);
@@ -166,14 +166,17 @@ View ViewOf(const Timeline& timeline, const RuleBook& book, std::uint32_t input)
   return out;
 }
 
-/// The first `12/50` of a line, in whatever words.
+/// The first `12/50` of a line, in whatever words, or the `37%|` of a bar that is not drawn to its end.
 std::optional<std::pair<std::int64_t, std::int64_t>> ShareIn(std::string_view text) {
+  static const Pattern kPercent(R"(\b(\d{1,3})%\|)");
+  const std::string_view whole = text;
   static const Pattern kShare(R"((?:^|[^\d/.])(\d{1,9}) ?(?:/|of) ?(\d{1,9})(?:$|[^\d/.]))");
   for (auto match = kShare.Search(text); match; match = kShare.Search(text)) {
     const std::int64_t at = match->number(1).value_or(0), of = match->number(2).value_or(0);
-    if (of > 1) return std::pair(at, of);
+    if (of > 1 && at <= of) return std::pair(at, of);
     text.remove_prefix(static_cast<std::size_t>(match->text(2).data() - text.data()));
   }
+  if (const auto percent = kPercent.Search(whole)) return std::pair(percent->number(1).value_or(0), std::int64_t{100});
   return std::nullopt;
 }
 

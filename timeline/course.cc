@@ -480,6 +480,26 @@ bool Course::StoppedShort(std::uint32_t input) const {
   return last != loops_.rend() && last->count < last->of;
 }
 
+// Bars of loops within others are full again and again; what is loaded or made ready is none of the job's work.
+std::optional<EventIndex> Course::LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const {
+  const auto is_here = [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; };
+  const auto last = std::find_if(loops_.rbegin(), loops_.rend(), is_here);
+  if (last == loops_.rend() || last->count < last->of || last->elapsed < kLongLoop) return std::nullopt;
+  const bool longest = std::ranges::all_of(loops_, [&](const Bar& other) {
+    return !is_here(other) || (other.elapsed <= last->elapsed && (other.loop != last->loop || other.count < other.of ||
+                                                                  other.elapsed + kLongLoop > last->elapsed));
+  });
+  const bool prepares = std::ranges::any_of(told, [&](const Told& line) {
+    return line.event == last->event && line.what == Told::What::kWork && IsPreparation(line.kind);
+  });
+  const bool is_last =
+      std::none_of(timeline_->events.begin() + last->event + 1, timeline_->events.end(), [&](const Event& other) {
+        return other.where.input == input && other.where != timeline_->events[last->event].where &&
+               SaysAnything(other.text);
+      });
+  return longest && !prepares && is_last ? std::optional(last->event) : std::nullopt;
+}
+
 bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const {
   constexpr std::uint64_t kLastWords = 2;
   if (grumbles.empty() || grumbles.back() <= ending) return false;
@@ -634,15 +654,20 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   ReadSigns(told);
   DateTrouble();
   // Where several write, all that count came there.
-  std::vector<Told> ends(told.begin(), told.end());
-  bool all = true;
+  std::vector<Told> ends(told.begin(), told.end()), by_rows;
+  bool all = true, all_by_rows = true;
   for (const auto& [input, counted] : counted_) {
     const AtGoal at = RowAtGoal(timeline, told, counted);
+    std::optional<EventIndex> by_row = at.row ? at.row : LastOfAll(timeline, input);
+    if (!by_row) by_row = LongestBarIsFull(input, told);
+    if (by_row) by_rows.push_back({.event = *by_row, .what = Told::What::kEnding, .kind = kAtGoal});
     if (at.row) ends.push_back({.event = *at.row, .what = Told::What::kEnding, .kind = kAtGoal});
     all = all && (at.row || !at.counts);
+    all_by_rows = all_by_rows && by_row;
     short_of_goal_ = short_of_goal_ || (at.counts && !at.row);
   }
-  if (!all) ends.resize(told.size());
+  if (!all || all_by_rows) ends.resize(told.size());
+  if (all_by_rows) ends.insert(ends.end(), by_rows.begin(), by_rows.end());
   ReadEndings(ends);
 }
 

@@ -136,6 +136,8 @@ class Course {
   void DateTrouble();
   /// Its last bar is not full: who leaves then may have been made to.
   bool StoppedShort(std::uint32_t input) const;
+  /// The bar that counted longest in the input is full, for the first time, and the last thing that is printed.
+  std::optional<EventIndex> LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const;
   /// The last words of its input, behind the ending, complain: whatever ended well was not all.
   bool EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const;
   /// The last words of its input, behind the ending, say what is done next.

@@ -1,17 +1,22 @@
-// Whether what a program counted came to the number at which its configuration says that it ends.
+// Whether what a program counted came to the number at which it ends, as its configuration or its own rows say.
 #include "timeline/goal.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "core/ascii.h"
 #include "core/pattern.h"
+#include "timeline/shape.h"
 
 namespace inquest {
 namespace {
 
 using Unit = Counter::Unit;
+
+constexpr std::size_t kReadOfRow = 240;
 
 /// Rows of one value: of every rank one, where all print.
 struct CountedRows {
@@ -106,9 +111,8 @@ std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const C
 std::vector<Counter> CountersIn(std::string_view text) {
   static const Pattern kCounter(
       R"re((?i)(\bbest[^\d.;]{0,30})?\b(epoch|(?:global.?)?step|iter(?:ation)?|update)s?\b['"]?[\s:=#\[(]{0,12}(\d{1,12})(\.\d+)?(?:\s*(?:/|\bof\b)\s*(\d{1,12}))?)re");
-  constexpr std::size_t kRead = 240;
   std::vector<Counter> out;
-  std::string_view rest = text.substr(0, kRead);
+  std::string_view rest = text.substr(0, kReadOfRow);
   for (auto match = kCounter.Search(rest); match; match = kCounter.Search(rest)) {
     const char unit = match->text(2).front();
     if (!match->has(1) && !match->has(4))  // nor a share of an epoch, rounded
@@ -148,6 +152,54 @@ AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span
       out.row = last.last;
   }
   return out;
+}
+
+std::optional<EventIndex> LastOfAll(const Timeline& timeline, std::uint32_t input) {
+  static const Pattern kRow(
+      R"re((?i)\b(?:epochs?|episodes?|rounds?|folds?|generations?|iter(?:ation)?s?|(?:global.?)?steps?)\b\W{0,4}(\d{1,9})\s*(?:/|\bof\b)\s*(\d{1,9})\b)re");
+  constexpr std::uint64_t kMostBehind = 64;
+  constexpr std::size_t kWords = 12;
+  struct Row {
+    std::uint64_t at = 0, of = 0;
+    SourcePos where;
+    EventIndex event = 0;
+    std::string words;  ///< behind the count: the first letters
+  };
+  std::map<std::string, std::vector<Row>> loops;  // by what stands in front of the count: its last three values
+  std::set<std::string> begun_anew;
+  const std::string* last_loop = nullptr;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    if (event.where.input != input || !std::holds_alternative<LogMessage>(event.what)) continue;
+    const std::string_view text = MessageOf(event);
+    const auto match = kRow.Search(text.substr(0, kReadOfRow));
+    if (!match || !match->number(1) || match->number(2).value_or(0) < 2) continue;
+    const auto front = static_cast<std::size_t>(match->text(1).data() - text.data());
+    std::string loop = ShapeOf(text.substr(0, front)) + '/' + std::string(match->text(2));
+    Row row{.at = static_cast<std::uint64_t>(*match->number(1)),
+            .of = static_cast<std::uint64_t>(*match->number(2)),
+            .where = event.where,
+            .event = i,
+            .words = {}};
+    for (const char c : text.substr(front + match->text(1).size()))
+      if (row.words.size() < kWords && IsLetter(c)) row.words += c;
+    const auto known = loops.try_emplace(std::move(loop)).first;
+    std::vector<Row>& rows = known->second;
+    last_loop = &known->first;
+    if (!rows.empty() && rows.back().at == row.at) continue;
+    if (!rows.empty() && row.at < rows.back().at) begun_anew.insert(known->first);
+    rows.push_back(std::move(row));
+    if (rows.size() > 3) rows.erase(rows.begin());
+  }
+  if (last_loop == nullptr || begun_anew.contains(*last_loop)) return std::nullopt;
+  const std::vector<Row>& rows = loops.at(*last_loop);
+  if (rows.size() < 3) return std::nullopt;
+  const Row &last = rows[2], &before = rows[1], &third = rows[0];
+  if (last.at != last.of || last.at - before.at != before.at - third.at || last.words != before.words)
+    return std::nullopt;
+  const std::uint64_t round = last.where.line - before.where.line,
+                      left = timeline.inputs[input].lines - last.where.InputLine();
+  return left + 1 >= round && left <= round + kMostBehind ? std::optional(last.event) : std::nullopt;
 }
 
 }  // namespace inquest

@@ -1,4 +1,4 @@
-// Whether what a program counted came to the number at which its configuration says that it ends.
+// Whether what a program counted came to the number at which it ends, as its configuration or its own rows say.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +30,10 @@ struct AtGoal {
 
 /// `counted`: lines of one input that count something, in order.
 AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span<const EventIndex> counted);
+
+/// The last row of a loop whose rows say themselves of how many they are, `Epoch 30/30:`, where it is the last of all
+/// and as much stands behind it as behind the one before; nullopt: none, or a loop that came to its end before and was
+/// begun anew.
+std::optional<EventIndex> LastOfAll(const Timeline& timeline, std::uint32_t input);
 
 }  // namespace inquest

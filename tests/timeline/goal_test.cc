@@ -70,5 +70,47 @@ TEST_CASE("goal: where several ranks write, all that count came there", "[course
   CHECK(AnalyzePaths({cut.path()}).verdict.outcome != Outcome::kHealthy);
 }
 
+/// Rows that say of how many they are, the figures behind them.
+std::string Headed(int from, int to, int of) {
+  std::string out;
+  for (int epoch = from; epoch <= to; ++epoch)
+    out += fmt::format("Epoch {}/{}:\nTrain - Loss: 0.{}1\nVal - Loss: 0.{}7 | Acc: 0.{}\n", epoch, of, 90 - epoch,
+                       95 - epoch, 40 + epoch);
+  return out;
+}
+
+TEST_CASE("goal: the last row of all, with as much behind it as behind the one before", "[course]") {
+  const std::string whole = Headed(1, 30, 30);
+  CHECK(EndsWell(whole));
+  CHECK(JudgeText(whole).verdict.confidence < 0.7);
+  CHECK_FALSE(EndsWell(Headed(1, 29, 30)));
+  CHECK_FALSE(EndsWell(whole.substr(0, whole.rfind("Val"))));
+  CHECK_FALSE(
+      EndsWell(whole + "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 1\n"));
+}
+
+TEST_CASE("goal: a loop that came to its end before is within another", "[course]") {
+  CHECK_FALSE(EndsWell(Headed(1, 5, 5) + Headed(1, 5, 5) + Headed(1, 5, 5)));
+  CHECK_FALSE(EndsWell("[Step 1/3] Completed.\n[Step 2/3] Completed.\n[Step 3/3] Running the tuner ...\nseeded\n"));
+}
+
+/// A bar that is drawn anew, on one line.
+std::string BarOf(std::string_view loop, int of, int minutes) {
+  std::string out;
+  for (int count = 1; count <= of; ++count)
+    out += fmt::format("\r{}: {:3}%|####      | {}/{} [{:02}:00<{:02}:00,  1.93s/it]", loop, count * 100 / of, count,
+                       of, count * minutes / of, (of - count) * minutes / of);
+  return out + "\n";
+}
+
+TEST_CASE("goal: the bar that counted longest is full, and nothing follows", "[course]") {
+  std::string head;
+  for (const char letter : std::string_view("abcdefghijkl"))
+    head += fmt::format("module {0}{0}{0} is on the device\n", letter);
+  CHECK(EndsWell(head + BarOf("Valid", 8, 4) + BarOf("Train", 40, 50)));
+  CHECK_FALSE(EndsWell(head + BarOf("Valid", 8, 4) + BarOf("Train", 40, 50).substr(0, 2000) + "\n"));
+  CHECK_FALSE(EndsWell(head + BarOf("Tokenizing", 40, 50)));
+}
+
 }  // namespace goal_test
 }  // namespace inquest
