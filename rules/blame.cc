@@ -99,12 +99,17 @@ std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top)
     if (const auto* raised = std::get_if<ExceptionRaised>(&event.what);
         raised != nullptr && !raised->ignored && !IsOfLauncher(*raised))
       ++times[raised->type];
-  const bool raised = std::holds_alternative<ExceptionRaised>(timeline.events[top.citations.front().event].what);
-  if (!raised && top.times != ended.size()) return {};
+  const SourcePos said = timeline.events[top.citations.front().event].where;
+  const bool raised = std::ranges::any_of(timeline.events, [&](const Event& event) {
+    return event.where == said && std::holds_alternative<ExceptionRaised>(event.what);
+  });
+  const bool by_several = times.empty() && top.times > 1;
+  if (!raised && top.times != ended.size() && !by_several) return {};
   // Of many that print at once some tracebacks garble others.
   constexpr std::size_t kMany = 8, kShare = 4;
+  const bool alone = times.size() == 1;  // a collector or a cut may have left one of them
   const auto is_of_all = [&](const auto& kind) {
-    return kind.second == ended.size() ||
+    return kind.second == ended.size() || (alone && kind.second < ended.size()) ||
            (ended.size() >= kMany && kind.second < ended.size() && kind.second * kShare >= ended.size());
   };
   if (!std::ranges::all_of(times, is_of_all)) return {};
@@ -122,6 +127,14 @@ std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<Co
     return {BlameRank(timeline, GlobalRank{collective->ranks_absent.front()},
                       "the only one that did not come to the operation in which the others waited")};
   return {};
+}
+
+/// The finding rests on a line of that rank's own.
+bool SaidItself(const Timeline& timeline, const Finding& finding, GlobalRank rank) {
+  return std::ranges::any_of(finding.citations, [&](const Citation& citation) {
+    const auto known = timeline.RankOf(timeline.events[citation.event]);
+    return citation.role == "cause" && known && known->value == rank;
+  });
 }
 
 /// For whom all who waited did so in the end; nobody where that is many.
@@ -144,7 +157,12 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   if (NamesARank(culprits)) return culprits;
   // Who failed first of what the network did says at least between whom.
   const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
-  if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) return culprits;
+  if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
+    const auto one = OneThatEnded(timeline);
+    if (culprits.empty() && one && SaidItself(timeline, top, one->rank))
+      return {BlameRank(timeline, one->rank, std::string(InWords(one->how)))};
+    return culprits;
+  }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
   return culprits;

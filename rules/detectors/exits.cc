@@ -110,10 +110,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
                 (exit != nullptr && !exit->signal && exit->exit_code.value_or(0) != 0);
     if (exit != nullptr && exit->signal) by_signal[*exit->signal].push_back(i);
   }
-  // Where srun says because of whom it ends the rest, the rest is no news.
+  // Where srun says because of whom it ends the rest, the rest is no news, but for what nobody sends.
   const auto first = [&](EventIndex i) { return std::get<ProcessExit>(timeline.events[i].what).first_observed; };
+  constexpr std::array<int, 4> kFaults = {4, 7, 8, 11};
   for (auto& [signal, events] : by_signal)
-    if (std::ranges::any_of(events, first))
+    if (std::ranges::find(kFaults, signal) == kFaults.end() && std::ranges::any_of(events, first))
       std::erase_if(events, [&](EventIndex i) { return EndsATask(timeline.events[i].what) && !first(i); });
   for (auto& [signal, events] : by_signal) DropEarlierLaunches(timeline, events);
   std::vector<Relation> out;
