@@ -107,15 +107,15 @@ std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top)
   if (!raised && top.times != ended.size() && !by_several) return {};
   // Of many that print at once some tracebacks garble others.
   constexpr std::size_t kMany = 8, kShare = 4;
-  const bool alone = times.size() == 1;  // a collector or a cut may have left one of them
+  const bool alone = times.size() == 1;  // a collector or a cut may have left some of them
   const auto is_of_all = [&](const auto& kind) {
-    return kind.second == ended.size() || (alone && kind.second < ended.size()) ||
+    return kind.second == ended.size() || (alone && kind.second > 1 && kind.second < ended.size()) ||
            (ended.size() >= kMany && kind.second < ended.size() && kind.second * kShare >= ended.size());
   };
   if (!std::ranges::all_of(times, is_of_all)) return {};
   std::vector<Culprit> out;
   for (const GlobalRank rank : ended)
-    out.push_back(BlameRank(timeline, rank, "ended with an error, as it was told so often"));
+    out.push_back(BlameRank(timeline, rank, "ended with an error, and nothing else was raised"));
   return out;
 }
 

@@ -208,6 +208,12 @@ struct OpenTraceback {
   }
   bool Has(const Frame& frame) const { return std::ranges::find(stack, frame.text) != stack.end(); }
 
+  /// `Error processing line 1 of .../nspkg.pth:`: CPython's site.py shows what a line of a path file raised, and goes
+  /// on.
+  bool IsOfPathFile() const {
+    return !stack.empty() && Contains(stack.front(), "/site.py:") && stack.front().ends_with(" in addpackage");
+  }
+
   /// Where the process waited, of a traceback whose exception is missing.
   std::optional<Event> Cut() const {
     if (!headed || stack.empty()) return std::nullopt;
@@ -218,11 +224,12 @@ struct OpenTraceback {
     return WaitIn(stack, places, std::move(event));
   }
   ExceptionRaised Close(const ExceptionLine& line) {
+    const bool goes_on = ignored || IsOfWarning(head) || IsOfPathFile();
     ExceptionRaised raised{.type = std::string(Once(line.type)),
                            .message = std::string(line.message),
                            .frame = std::move(user_frame),
                            .stack = std::move(stack),
-                           .ignored = ignored || IsOfWarning(head),
+                           .ignored = goes_on,
                            .chained_first = quoted,
                            .begin = begin,
                            .process = std::move(process),
