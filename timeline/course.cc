@@ -658,13 +658,14 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   bool all = true, all_by_rows = true;
   for (const auto& [input, counted] : counted_) {
     const AtGoal at = RowAtGoal(timeline, told, counted);
-    std::optional<EventIndex> by_row = at.row ? at.row : LastOfAll(timeline, input);
+    const AtGoal of_all = LastOfAll(timeline, input);
+    std::optional<EventIndex> by_row = at.row ? at.row : of_all.row;
     if (!by_row) by_row = LongestBarIsFull(input, told);
     if (by_row) by_rows.push_back({.event = *by_row, .what = Told::What::kEnding, .kind = kAtGoal});
     if (at.row) ends.push_back({.event = *at.row, .what = Told::What::kEnding, .kind = kAtGoal});
     all = all && (at.row || !at.counts);
     all_by_rows = all_by_rows && by_row;
-    short_of_goal_ = short_of_goal_ || (at.counts && !at.row);
+    short_of_goal_ = short_of_goal_ || (at.counts && !at.row) || (of_all.counts && !of_all.row);
   }
   if (!all || all_by_rows) ends.resize(told.size());
   if (all_by_rows) ends.insert(ends.end(), by_rows.begin(), by_rows.end());

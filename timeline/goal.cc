@@ -154,7 +154,7 @@ AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span
   return out;
 }
 
-std::optional<EventIndex> LastOfAll(const Timeline& timeline, std::uint32_t input) {
+AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
   static const Pattern kRow(
       R"re((?i)\b(?:epochs?|episodes?|rounds?|folds?|generations?|iter(?:ation)?s?|(?:global.?)?steps?)\b\W{0,4}(\d{1,9})\s*(?:/|\bof\b)\s*(\d{1,9})\b)re");
   constexpr std::uint64_t kMostBehind = 64;
@@ -191,15 +191,29 @@ std::optional<EventIndex> LastOfAll(const Timeline& timeline, std::uint32_t inpu
     rows.push_back(std::move(row));
     if (rows.size() > 3) rows.erase(rows.begin());
   }
-  if (last_loop == nullptr || begun_anew.contains(*last_loop)) return std::nullopt;
+  if (last_loop == nullptr || begun_anew.contains(*last_loop)) return {};
   const std::vector<Row>& rows = loops.at(*last_loop);
-  if (rows.size() < 3) return std::nullopt;
+  if (rows.size() < 3) return {};
   const Row &last = rows[2], &before = rows[1], &third = rows[0];
-  if (last.at != last.of || last.at - before.at != before.at - third.at || last.words != before.words)
-    return std::nullopt;
+  if (last.at != last.of || last.at - before.at != before.at - third.at || last.words != before.words) return {};
   const std::uint64_t round = last.where.line - before.where.line,
                       left = timeline.inputs[input].lines - last.where.InputLine();
-  return left + 1 >= round && left <= round + kMostBehind ? std::optional(last.event) : std::nullopt;
+  if (left + 1 < round || left > round + kMostBehind) return {};
+  // What both rounds before printed, the last one does.
+  std::set<std::string> in_third, in_both, in_last;
+  for (EventIndex i = third.event + 1; i < timeline.events.size(); ++i) {
+    const Event& event = timeline.events[i];
+    if (event.where.input != input || !SaysAnything(event.text)) continue;
+    std::string shape = ShapeOf(MessageOf(event).substr(0, kReadOfRow));
+    if (event.where.line > last.where.line)
+      in_last.insert(std::move(shape));
+    else if (event.where.line < before.where.line)
+      in_third.insert(std::move(shape));
+    else if (event.where.line > before.where.line && event.where.line < last.where.line && in_third.contains(shape))
+      in_both.insert(std::move(shape));
+  }
+  const bool whole = std::ranges::includes(in_last, in_both);
+  return {.counts = !in_both.empty(), .row = whole ? std::optional(last.event) : std::nullopt};
 }
 
 }  // namespace inquest
