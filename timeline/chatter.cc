@@ -60,9 +60,11 @@ Chatter::Chatter(const Timeline& timeline, std::span<const Told> told) {
         !row->KeepsRising() && kind.close * kInKnots >= kind.lines.size())
       chatter[kind.input].insert(chatter[kind.input].end(), kind.lines.begin(), kind.lines.end());
   std::erase_if(kept_, [&](const auto& input) { return !chatter.contains(input.first); });
-  for (auto& [input, lines] : chatter) {
+  for (auto& of_input : chatter) {
+    std::vector<std::uint64_t>& lines = of_input.second;
     std::ranges::sort(lines);
-    std::erase_if(kept_.at(input), [&](std::uint64_t line) { return std::ranges::binary_search(lines, line); });
+    std::erase_if(kept_.at(of_input.first),
+                  [&](std::uint64_t line) { return std::ranges::binary_search(lines, line); });
   }
 }
 
