@@ -640,6 +640,10 @@ void Course::ReadEndings(std::span<const Told> told) {
       if (!got_over) continue;
     }
     if (line.kind != kInFront && AreBehind(trained_, line.event, kStepsThatUndo)) continue;
+    // Who counts on for long had not ended, whatever it counts.
+    if (line.kind != kInFront && line.kind != "scheduler" &&
+        static_cast<std::ptrdiff_t>(CountedBehind(line.event).size()) >= kManyRows)
+      continue;
     if (line.kind == "leaving" && StoppedShort(where.input)) continue;
     if (line.kind != kInFront && line.kind != "scheduler" &&
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
