@@ -10,6 +10,7 @@
 
 #include "core/ascii.h"
 #include "timeline/builder.h"
+#include "timeline/chatter.h"
 #include "timeline/collectives.h"
 #include "timeline/generations.h"
 #include "timeline/identity.h"
@@ -120,13 +121,13 @@ class Openings {
     Close();
     open_.emplace();
   }
-  void Read(const Event& event, EventIndex index) {
+  void Read(const Event& event, EventIndex index, std::uint64_t line) {
     const auto* message = std::get_if<LogMessage>(&event.what);
     if (!open_ || message == nullptr || !message->hits.empty() || open_->lines.size() == kLines + kShift) return;
     std::string shape = KnownBy(event);
     if (shape.empty()) return;
     if (open_->lines.empty()) open_->at = {.at = event.where, .event = index, .by_shape = true};
-    open_->lines.push_back({std::move(shape), event.where.line});
+    open_->lines.push_back({std::move(shape), line});
   }
   /// What followed the death was still of that run: a report of its scheduler.
   void Over() { open_.reset(); }
@@ -174,7 +175,8 @@ class Openings {
 /// Reads one input's events in order.
 class Reader {
  public:
-  Reader(const Timeline& timeline, const Tracebacks& tracebacks) : timeline_(timeline), tracebacks_(tracebacks) {}
+  Reader(const Timeline& timeline, const Tracebacks& tracebacks, const Chatter& chatter)
+      : timeline_(timeline), tracebacks_(tracebacks), chatter_(chatter) {}
 
   void Restarted(EventIndex event) {
     // Agents say it in several lines; what follows the last of them is new.
@@ -198,16 +200,17 @@ class Reader {
   /// A line that may be one of the input's first, again.
   void Read(EventIndex event) {
     const Event& read = timeline_.events[event];
-    if (tracebacks_.Hold(read.where) || read.where.line < epilog_end_) return;
-    openings_.Read(read, event);
+    if (tracebacks_.Hold(read.where) || read.where.line < epilog_end_ || chatter_.Holds(read.where)) return;
+    const std::uint64_t line = LineOf(read.where);
+    openings_.Read(read, event, line);
     if (!std::holds_alternative<LogMessage>(read.what)) return;
-    if (read.where.line <= kFirstLines) {
+    if (line <= kFirstLines) {
       if (over_ != Over::kNo) no_start_ = true;
       if (std::string shape = KnownBy(read); !shape.empty()) {
         if (!shapes_.insert(shape).second)
           Forget(shape);  // several writers print it, or one again and again
         else
-          head_.push_back({std::move(shape), read.where.line});
+          head_.push_back({std::move(shape), line});
       }
       return;
     }
@@ -216,12 +219,12 @@ class Reader {
     const std::string shape = KnownBy(read);
     const auto known = std::ranges::find(head_, shape, &Head::shape);
     if (known == head_.end()) return;
-    if (over_ == Over::kNo && by_first_lines_ && IsOne(known->line) && read.where.line <= opened_at_ + kShortRun) {
+    if (over_ == Over::kNo && by_first_lines_ && IsOne(known->line) && line <= opened_at_ + kShortRun) {
       // A start prints its first lines once: what followed the death only looked like them.
       const auto lines = *std::exchange(by_first_lines_, std::nullopt);
       std::erase_if(head_, [&](const Head& head) { return head.line == lines.first || head.line == lines.second; });
       boundaries_.pop_back();
-      opened_at_ = boundaries_.empty() ? 0 : boundaries_.back().at.line;
+      opened_at_ = boundaries_.empty() ? 0 : LineOf(boundaries_.back().at);
       over_ = Over::kProcess;
       return;
     }
@@ -229,15 +232,15 @@ class Reader {
       // Nothing that only a start prints, unless several come again as they stood: whoever was killed left no word. In
       // attempts behind the first its own start is read here.
       first_again_.reset();
-      if (read.where.line <= opened_at_ + kFirstLines) return;
-      if (read.where.line <= opened_at_ + kShortRun) return Forget(shape);
+      if (line <= opened_at_ + kFirstLines) return;
+      if (line <= opened_at_ + kShortRun) return Forget(shape);
       const std::uint64_t head_line = known->line;
-      const bool together = again_ && read.where.line - again_->line == head_line - again_->head_line;
+      const bool together = again_ && line - again_->line == head_line - again_->head_line;
       if (!together) ForgetAgain();
-      again_ = Again{.shape = shape, .line = read.where.line, .head_line = head_line, .together = together};
+      again_ = Again{.shape = shape, .line = line, .head_line = head_line, .together = together};
       return;
     }
-    if (!first_again_ || read.where.line - first_again_->at.line != known->line - first_line_) {
+    if (!first_again_ || line - LineOf(first_again_->at) != known->line - first_line_) {
       first_again_ = Boundary{.at = read.where, .event = event, .by_shape = true};
       first_line_ = known->line;
       return;
@@ -319,7 +322,7 @@ class Reader {
   }
   void Open(Boundary boundary) {
     boundaries_.push_back(boundary);
-    opened_at_ = boundary.at.line;
+    opened_at_ = LineOf(boundary.at);
     over_ = Over::kNo;
     rank_ended_ = ended_well_ = false;
     by_first_lines_.reset();
@@ -327,8 +330,12 @@ class Reader {
     lived_since_boundary_ = false;
   }
 
+  /// Its number without chatter.
+  std::uint64_t LineOf(const SourcePos& where) const { return chatter_.Apart(where.input, 0, where.line); }
+
   const Timeline& timeline_;
   const Tracebacks& tracebacks_;
+  const Chatter& chatter_;
   std::vector<Boundary> boundaries_;
   Openings openings_;
   std::vector<SourcePos> deaths_;
@@ -450,10 +457,11 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
   const std::size_t inputs = timeline.inputs.size();
   std::vector<std::vector<Boundary>> by_input(inputs);
   const Tracebacks tracebacks(timeline);
+  const Chatter chatter(timeline, told);
   auto next = told.begin();
   for (EventIndex begin = 0; begin < timeline.events.size();) {
     const std::uint32_t input = timeline.events[begin].where.input;
-    Reader reader(timeline, tracebacks);
+    Reader reader(timeline, tracebacks, chatter);
     const std::set<std::string> of_several = ChildrenOfSeveral(timeline, input);
     const auto ends_program = [&](const Event& event) {
       const auto* raised = std::get_if<ExceptionRaised>(&event.what);
