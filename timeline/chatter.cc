@@ -74,8 +74,9 @@ bool Chatter::Holds(const SourcePos& where) const {
 }
 
 std::uint64_t Chatter::Apart(std::uint32_t input, std::uint64_t from, std::uint64_t to) const {
+  if (to <= from) return 0;
   const auto kept = kept_.find(input);
-  if (kept == kept_.end() || to <= from) return to - from;
+  if (kept == kept_.end()) return to - from;
   const auto first = std::ranges::upper_bound(kept->second, from), last = std::ranges::upper_bound(kept->second, to);
   const auto lines = static_cast<std::uint64_t>(last - first);
   return to - from <= kOfChatter * (lines + 1) ? lines : to - from;

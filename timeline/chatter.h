@@ -21,8 +21,8 @@ class Chatter {
   /// `told`: lines of which the rules tell more than work or a grumble are none.
   Chatter(const Timeline& timeline, std::span<const Told> told);
   bool Holds(const SourcePos& where) const;
-  /// Lines from one to a later one, that one counted and chatter not; of lines that are not kept nobody knows what they
-  /// were, so only few count for chatter.
+  /// Lines from one to a later one, that one counted and chatter not; 0 where it is not later; of lines that are not
+  /// kept nobody knows what they were, so only few count for chatter.
   std::uint64_t Apart(std::uint32_t input, std::uint64_t from, std::uint64_t to) const;
 
  private:

@@ -662,7 +662,7 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   bool all = true, all_by_rows = true;
   for (const auto& [input, counted] : counted_) {
     const AtGoal at = RowAtGoal(timeline, told, counted);
-    const AtGoal of_all = LastOfAll(timeline, input);
+    const AtGoal of_all = since_ ? AtGoal() : LastOfAll(timeline, input);
     std::optional<EventIndex> by_row = at.row ? at.row : of_all.row;
     if (!by_row) by_row = LongestBarIsFull(input, told);
     if (by_row) by_rows.push_back({.event = *by_row, .what = Told::What::kEnding, .kind = kAtGoal});

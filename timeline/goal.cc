@@ -171,8 +171,9 @@ AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
     if (event.where.input != input || !std::holds_alternative<LogMessage>(event.what)) continue;
-    const std::string_view text = MessageOf(event);
-    const auto match = kRow.Search(text.substr(0, kReadOfRow));
+    const std::string_view text = MessageOf(event).substr(0, kReadOfRow);
+    if (text.find('/') == std::string_view::npos && text.find("of") == std::string_view::npos) continue;
+    const auto match = kRow.Search(text);
     if (!match || !match->number(1) || match->number(2).value_or(0) < 2) continue;
     const auto front = static_cast<std::size_t>(match->text(1).data() - text.data());
     std::string loop = ShapeOf(text.substr(0, front)) + '/' + std::string(match->text(2));

@@ -60,6 +60,7 @@ TEST_CASE("chatter: of lines that are not kept only few are taken for it", "[cha
   CHECK(chatter.Apart(0, 30, 41) == 1);
   CHECK(chatter.Apart(0, 41, 5000) == 4959);
   CHECK(chatter.Apart(1, 3, 9) == 6);
+  CHECK(chatter.Apart(1, 9, 3) == 0);
 }
 
 }  // namespace chatter_test
