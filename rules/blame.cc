@@ -84,6 +84,10 @@ std::string_view InWords(FirstEnd::How how) {
   return "";
 }
 
+Culprit Blamed(const Timeline& timeline, const FirstEnd& end) {
+  return BlameRank(timeline, end.rank, std::string(InWords(end.how)));
+}
+
 /// The launcher's own exception, which tells of a child's.
 bool IsOfLauncher(const ExceptionRaised& raised) {
   return raised.type.ends_with("ChildFailedError") || raised.type.ends_with("CalledProcessError");
@@ -122,7 +126,7 @@ std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top)
 /// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
 /// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
 std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
-  if (const auto one = OneThatEnded(timeline)) return {BlameRank(timeline, one->rank, std::string(InWords(one->how)))};
+  if (const auto one = OneThatEnded(timeline)) return {Blamed(timeline, *one)};
   if (collective && collective->ranks_absent.size() == 1 && !collective->ranks_waiting.empty())
     return {BlameRank(timeline, GlobalRank{collective->ranks_absent.front()},
                       "the only one that did not come to the operation in which the others waited")};
@@ -158,10 +162,8 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   // Who failed first of what the network did says at least between whom.
   const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
   if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
-    const auto one = OneThatEnded(timeline);
-    if (culprits.empty() && one && SaidItself(timeline, top, one->rank))
-      return {BlameRank(timeline, one->rank, std::string(InWords(one->how)))};
-    return culprits;
+    const auto one = culprits.empty() ? OneThatEnded(timeline) : std::nullopt;
+    return one && SaidItself(timeline, top, one->rank) ? std::vector{Blamed(timeline, *one)} : culprits;
   }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
@@ -170,8 +172,7 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
 
 std::vector<Culprit> FirstGone(const Timeline& timeline, const std::vector<Finding>& findings) {
   std::vector<Culprit> out;
-  for (const FirstEnd& end : FirstToEnd(timeline))
-    out.push_back(BlameRank(timeline, end.rank, std::string(InWords(end.how))));
+  for (const FirstEnd& end : FirstToEnd(timeline)) out.push_back(Blamed(timeline, end));
   if (out.empty()) out = Awaited(timeline);
   // Whom a consequence names by its number is who was missed.
   for (const Finding& finding : findings)

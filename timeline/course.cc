@@ -492,12 +492,7 @@ std::optional<EventIndex> Course::LongestBarIsFull(std::uint32_t input, std::spa
   const bool prepares = std::ranges::any_of(told, [&](const Told& line) {
     return line.event == last->event && line.what == Told::What::kWork && IsPreparation(line.kind);
   });
-  const bool is_last =
-      std::none_of(timeline_->events.begin() + last->event + 1, timeline_->events.end(), [&](const Event& other) {
-        return other.where.input == input && other.where != timeline_->events[last->event].where &&
-               SaysAnything(other.text);
-      });
-  return longest && !prepares && is_last ? std::optional(last->event) : std::nullopt;
+  return longest && !prepares && IsLastWord(last->event) ? std::optional(last->event) : std::nullopt;
 }
 
 bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const {
@@ -516,12 +511,15 @@ bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex en
   return behind.size() < kLastWords;
 }
 
+bool Course::IsLastWord(EventIndex event) const {
+  const SourcePos where = timeline_->events[event].where;
+  const EventIndex end = timeline_->EventsOf(where.input).second;
+  return std::none_of(timeline_->events.begin() + event + 1, timeline_->events.begin() + end,
+                      [&](const Event& other) { return other.where != where && SaysAnything(other.text); });
+}
+
 bool Course::EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const {
-  if (!begins || timeline_->events[*begins].where <= timeline_->events[ending].where) return false;
-  const Event& last = timeline_->events[*begins];
-  return std::none_of(timeline_->events.begin() + *begins + 1, timeline_->events.end(), [&](const Event& other) {
-    return other.where.input == last.where.input && other.where != last.where && SaysAnything(other.text);
-  });
+  return begins && timeline_->events[*begins].where > timeline_->events[ending].where && IsLastWord(*begins);
 }
 
 bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const {
@@ -658,21 +656,24 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
   ReadSigns(told);
   DateTrouble();
   // Where several write, all that count came there.
-  std::vector<Told> ends(told.begin(), told.end()), by_rows;
-  bool all = true, all_by_rows = true;
+  std::vector<Told> by_goal, by_rows;
+  bool all_by_goal = true, all_by_rows = true;
   for (const auto& [input, counted] : counted_) {
     const AtGoal at = RowAtGoal(timeline, told, counted);
     const AtGoal of_all = since_ ? AtGoal() : LastOfAll(timeline, input);
     std::optional<EventIndex> by_row = at.row ? at.row : of_all.row;
     if (!by_row) by_row = LongestBarIsFull(input, told);
     if (by_row) by_rows.push_back({.event = *by_row, .what = Told::What::kEnding, .kind = kAtGoal});
-    if (at.row) ends.push_back({.event = *at.row, .what = Told::What::kEnding, .kind = kAtGoal});
-    all = all && (at.row || !at.counts);
+    if (at.row) by_goal.push_back({.event = *at.row, .what = Told::What::kEnding, .kind = kAtGoal});
+    all_by_goal = all_by_goal && (at.row || !at.counts);
     all_by_rows = all_by_rows && by_row;
     short_of_goal_ = short_of_goal_ || (at.counts && !at.row) || (of_all.counts && !of_all.row);
   }
-  if (!all || all_by_rows) ends.resize(told.size());
-  if (all_by_rows) ends.insert(ends.end(), by_rows.begin(), by_rows.end());
+  std::vector<Told> ends(told.begin(), told.end());
+  if (all_by_rows)
+    ends.insert(ends.end(), by_rows.begin(), by_rows.end());
+  else if (all_by_goal)
+    ends.insert(ends.end(), by_goal.begin(), by_goal.end());
   ReadEndings(ends);
 }
 

@@ -140,6 +140,8 @@ class Course {
   std::optional<EventIndex> LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const;
   /// The last words of its input, behind the ending, complain: whatever ended well was not all.
   bool EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex ending) const;
+  /// No line behind it in its input says anything.
+  bool IsLastWord(EventIndex event) const;
   /// The last words of its input, behind the ending, say what is done next.
   bool EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const;
   /// Nothing that is known of the job speaks against its last line, as it is weighed, being that of a good end.

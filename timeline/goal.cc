@@ -168,9 +168,10 @@ AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
   std::map<std::string, std::vector<Row>> loops;  // by what stands in front of the count: its last three values
   std::set<std::string> begun_anew;
   const std::string* last_loop = nullptr;
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+  const auto [begin, end] = timeline.EventsOf(input);
+  for (EventIndex i = begin; i < end; ++i) {
     const Event& event = timeline.events[i];
-    if (event.where.input != input || !std::holds_alternative<LogMessage>(event.what)) continue;
+    if (!std::holds_alternative<LogMessage>(event.what)) continue;
     const std::string_view text = MessageOf(event).substr(0, kReadOfRow);
     if (text.find('/') == std::string_view::npos && text.find("of") == std::string_view::npos) continue;
     const auto match = kRow.Search(text);
@@ -202,9 +203,9 @@ AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
   if (left + 1 < round || left > round + kMostBehind) return {};
   // What both rounds before printed, the last one does.
   std::set<std::string> in_third, in_both, in_last;
-  for (EventIndex i = third.event + 1; i < timeline.events.size(); ++i) {
+  for (EventIndex i = third.event + 1; i < end; ++i) {
     const Event& event = timeline.events[i];
-    if (event.where.input != input || !SaysAnything(event.text)) continue;
+    if (!SaysAnything(event.text)) continue;
     std::string shape = ShapeOf(MessageOf(event).substr(0, kReadOfRow));
     if (event.where.line > last.where.line)
       in_last.insert(std::move(shape));

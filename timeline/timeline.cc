@@ -81,6 +81,13 @@ std::optional<Known<GlobalRank>> Timeline::RankOf(const Event& event) const {
   return std::nullopt;
 }
 
+std::pair<EventIndex, EventIndex> Timeline::EventsOf(std::uint32_t input) const {
+  const auto input_of = [](const Event& event) { return event.where.input; };
+  const auto begin = std::ranges::lower_bound(events, input, {}, input_of),
+             end = std::ranges::upper_bound(events, input, {}, input_of);
+  return {static_cast<EventIndex>(begin - events.begin()), static_cast<EventIndex>(end - events.begin())};
+}
+
 std::optional<std::string> Timeline::HostOf(const Event& event) const {
   if (event.origin.host) return event.origin.host->value;
   if (const auto rank = RankOf(event); rank)

@@ -187,6 +187,8 @@ struct Timeline {
   /// The rank that wrote an event, by its own origin or by its process; of a kernel's line, the rank that it speaks of.
   std::optional<Known<GlobalRank>> RankOf(const Event& event) const;
   std::optional<std::string> HostOf(const Event& event) const;
+  /// Of one input, as places in `events`: the first, and the one behind the last.
+  std::pair<EventIndex, EventIndex> EventsOf(std::uint32_t input) const;
   const RankRow* FindRank(GlobalRank rank) const;
   /// How many ranks the job has at least: those that were seen, or its size where that is told and is more.
   std::size_t KnownRanks() const;

@@ -224,7 +224,7 @@ struct OpenTraceback {
     return WaitIn(stack, places, std::move(event));
   }
   ExceptionRaised Close(const ExceptionLine& line) {
-    const bool goes_on = ignored || IsOfWarning(head) || IsOfPathFile();
+    const bool goes_on = ignored || IsOfWarning(head) || IsOfPathFile() || IsOfConda(line);
     ExceptionRaised raised{.type = std::string(Once(line.type)),
                            .message = std::string(line.message),
                            .frame = std::move(user_frame),
@@ -523,7 +523,6 @@ class TracebackParser final : public Parser {
     if (raised) {
       FlushPending(false, out);
       if (!IsStandIn(line->type)) pending_ = EventFrom(record, open_.back().Close(*line));
-      if (pending_ && IsOfConda(*line)) std::get<ExceptionRaised>(pending_->what).ignored = true;
       if (pending_ && open_.back().of)
         pending_->origin.rank = Known<GlobalRank>{*open_.back().of, Basis::kDerived, "the head of its traceback"};
       open_.pop_back();
