@@ -394,7 +394,9 @@ std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, Lef
     order[to] = to;
   }
   // A line may stand both before a telling one and last of its writer; several events of one line are several facts.
-  const auto same = [](const Event& a, const Event& b) { return a.where == b.where && IsContext(a) && IsContext(b); };
+  const auto same = [](const Event& a, const Event& b) {
+    return a.where == b.where && IsContext(a) && IsContext(b) && a.text == b.text;  // a bar may stand in front of it
+  };
   events_.erase(std::unique(events_.begin(), events_.end(), same), events_.end());
   for (const Shelf& shelf : shelves_)
     if (shelf.left_out > 0) left_out[std::string(shelf.kind)] += shelf.left_out;
