@@ -108,7 +108,7 @@ std::vector<Timestamp> FirstFailures(const Timeline& timeline) {
 bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& killed) {
   constexpr std::string_view kHydra = "mpirun";
   constexpr std::string_view kLaunchers[] = {"mpd", "mvapich", "aprun", "platform-mpi", "poe", "mpt", kHydra};
-  constexpr std::uint64_t kFrame = 8;  ///< lines
+  constexpr std::uint64_t kFrame = 8, kMostNoise = 128;  ///< lines
   const auto exit_of = [&](EventIndex i) { return std::get_if<ProcessExit>(&timeline.events[i].what); };
   const std::string_view launcher = exit_of(killed.front())->reporter;
   if (std::ranges::find(kLaunchers, launcher) == std::end(kLaunchers)) return false;
@@ -116,18 +116,24 @@ bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& kill
   std::vector<EventIndex> told;
   for (EventIndex i = 0; i < timeline.events.size(); ++i)
     if (const auto* exit = exit_of(i); exit != nullptr && exit->reporter == launcher) told.push_back(i);
-  // Hydra frames each end, one behind the other; what it says farther away is of another launch.
-  const auto are_apart = [&](EventIndex earlier, EventIndex later) {
-    const SourcePos a = timeline.events[earlier].where, b = timeline.events[later].where;
-    return launcher == kHydra && (a.input != b.input || b.line > a.line + kFrame);
-  };
   const auto crashed = [&](EventIndex i) {
     const ProcessExit& exit = *exit_of(i);
     return exit.signal && *exit.signal != 9 && !WasToldToEnd(exit);
   };
+  // Hydra frames each end, one behind the other, perhaps with what others print in between; what it says farther away,
+  // or of a rank again, is of another launch.
+  std::set<int> ranks;
+  const auto is_of_launch = [&](EventIndex earlier, EventIndex later, EventIndex asked) {
+    if (launcher != kHydra) return true;
+    const SourcePos a = timeline.events[earlier].where, b = timeline.events[later].where;
+    const auto& rank = exit_of(asked)->rank;
+    const bool is_new = !rank || ranks.insert(rank->value).second;
+    return a.input == b.input && b.line <= a.line + (is_new ? kMostNoise : kFrame);
+  };
   auto begin = std::ranges::lower_bound(told, killed.back()), end = std::next(begin);
-  while (begin != told.begin() && !are_apart(*std::prev(begin), *begin)) --begin;
-  while (end != told.end() && !are_apart(*std::prev(end), *end)) ++end;
+  if (const auto& rank = exit_of(*begin)->rank) ranks.insert(rank->value);
+  for (; begin != told.begin() && is_of_launch(*std::prev(begin), *begin, *std::prev(begin)); --begin) continue;
+  for (; end != told.end() && is_of_launch(*std::prev(end), *end, *end); ++end) continue;
   return std::any_of(begin, end, crashed);
 }
 

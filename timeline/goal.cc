@@ -159,13 +159,19 @@ AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
       R"re((?i)\b(?:epochs?|episodes?|rounds?|folds?|generations?|iter(?:ation)?s?|(?:global.?)?steps?)\b\W{0,4}(\d{1,9})\s*(?:/|\bof\b)\s*(\d{1,9})\b)re");
   constexpr std::uint64_t kMostBehind = 64;
   constexpr std::size_t kWords = 12;
+  constexpr std::size_t kFewHeads = 6;
   struct Row {
     std::uint64_t at = 0, of = 0;
     SourcePos where;
     EventIndex event = 0;
     std::string words;  ///< behind the count: the first letters
   };
-  std::map<std::string, std::vector<Row>> loops;  // by what stands in front of the count: its last three values
+  struct Loop {
+    std::vector<Row> rows;  ///< its last three values
+    EventIndex first = 0;
+    std::size_t heads = 0;  ///< values that are known
+  };
+  std::map<std::string, Loop> loops;  // by what stands in front of the count
   std::set<std::string> begun_anew;
   const std::string* last_loop = nullptr;
   const auto [begin, end] = timeline.EventsOf(input);
@@ -185,36 +191,45 @@ AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
             .words = {}};
     for (const char c : text.substr(front + match->text(1).size()))
       if (row.words.size() < kWords && IsLetter(c)) row.words += c;
-    const auto known = loops.try_emplace(std::move(loop)).first;
-    std::vector<Row>& rows = known->second;
+    const auto known = loops.try_emplace(std::move(loop), Loop{.rows = {}, .first = i}).first;
+    std::vector<Row>& rows = known->second.rows;
     last_loop = &known->first;
     if (!rows.empty() && rows.back().at == row.at) continue;
     if (!rows.empty() && row.at < rows.back().at) begun_anew.insert(known->first);
     rows.push_back(std::move(row));
+    ++known->second.heads;
     if (rows.size() > 3) rows.erase(rows.begin());
   }
   if (last_loop == nullptr || begun_anew.contains(*last_loop)) return {};
-  const std::vector<Row>& rows = loops.at(*last_loop);
+  const Loop& loop = loops.at(*last_loop);
+  const std::vector<Row>& rows = loop.rows;
   if (rows.size() < 3) return {};
   const Row &last = rows[2], &before = rows[1], &third = rows[0];
-  if (last.at != last.of || last.at - before.at != before.at - third.at || last.words != before.words) return {};
+  if (last.at != last.of || last.words != before.words) return {};
   const std::uint64_t round = last.where.line - before.where.line,
                       left = timeline.inputs[input].lines - last.where.InputLine();
-  if (left + 1 < round || left > round + kMostBehind) return {};
-  // What both rounds before printed, the last one does.
+  const bool is_known = last.at - before.at == before.at - third.at;  // each value is kept
+  if (is_known && (left + 1 < round || left > round + kMostBehind)) return {};
+  // What both rounds before printed, the last one does; and, as a long log is kept in samples, what three of four did.
   std::set<std::string> in_third, in_both, in_last;
-  for (EventIndex i = third.event + 1; i < end; ++i) {
+  std::map<std::string, std::size_t> rounds;
+  const std::string head = ShapeOf(MessageOf(timeline.events[last.event]).substr(0, kReadOfRow));
+  for (EventIndex i = loop.first + 1; i < end; ++i) {
     const Event& event = timeline.events[i];
     if (!SaysAnything(event.text)) continue;
     std::string shape = ShapeOf(MessageOf(event).substr(0, kReadOfRow));
-    if (event.where.line > last.where.line)
+    if (event.where.line > last.where.line) {
       in_last.insert(std::move(shape));
-    else if (event.where.line < before.where.line)
-      in_third.insert(std::move(shape));
-    else if (event.where.line > before.where.line && event.where.line < last.where.line && in_third.contains(shape))
-      in_both.insert(std::move(shape));
+    } else if (event.where.line < last.where.line && shape != head) {
+      if (++rounds[shape] * 4 >= loop.heads * 3 && loop.heads >= kFewHeads) in_both.insert(shape);
+      if (event.where.line > before.where.line && in_third.contains(shape))
+        in_both.insert(std::move(shape));
+      else if (event.where.line > third.where.line && event.where.line < before.where.line)
+        in_third.insert(std::move(shape));
+    }
   }
   const bool whole = std::ranges::includes(in_last, in_both);
+  if (!is_known && whole) return {};
   return {.counts = !in_both.empty(), .row = whole ? std::optional(last.event) : std::nullopt};
 }
 

@@ -393,11 +393,18 @@ std::vector<Event> KeptEvents::Take(const std::vector<InputSummary>& inputs, Lef
     events_[to] = std::move(first);
     order[to] = to;
   }
-  // A line may stand both before a telling one and last of its writer; several events of one line are several facts.
-  const auto same = [](const Event& a, const Event& b) {
-    return a.where == b.where && IsContext(a) && IsContext(b) && a.text == b.text;  // a bar may stand in front of it
-  };
-  events_.erase(std::unique(events_.begin(), events_.end(), same), events_.end());
+  // A line may stand both before a telling one and last of its writer; several events of one line are several facts,
+  // and a bar in front of it is another's.
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < events_.size(); ++i) {
+    bool again = false;
+    for (std::size_t k = kept; IsContext(events_[i]) && !again && k-- > 0 && events_[k].where == events_[i].where;)
+      again = IsContext(events_[k]) && events_[k].text == events_[i].text;
+    if (again) continue;
+    if (kept != i) events_[kept] = std::move(events_[i]);
+    ++kept;
+  }
+  events_.resize(kept);
   for (const Shelf& shelf : shelves_)
     if (shelf.left_out > 0) left_out[std::string(shelf.kind)] += shelf.left_out;
   if (writers_left_out_ > 0) left_out["writer"] += writers_left_out_;

@@ -45,20 +45,38 @@ TEST_CASE("ends: who did not have to be stopped was gone", "[ends]") {
   CHECK(First(kStep + Stopped(0, 2) + Stopped(3, 5)).empty());  // so few may be a part of them
 }
 
+/// Whether those that a SIGKILL ended were made to.
+bool TornDown(const std::string& text) {
+  const Timeline timeline = JudgeText(text).timeline;
+  std::vector<EventIndex> ended;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i)
+    if (const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what); exit != nullptr && exit->signal == 9)
+      ended.push_back(i);
+  REQUIRE_FALSE(ended.empty());
+  return AreOfTeardown(timeline, ended);
+}
+
 TEST_CASE("ends: nobody whom the launcher killed went by himself", "[ends]") {
   const std::string killed = "srun: error: node01: task 2: Killed\n";
-  const auto torn_down = [](const std::string& text) {
-    const Timeline timeline = JudgeText(text).timeline;
-    std::vector<EventIndex> ended;
-    for (EventIndex i = 0; i < timeline.events.size(); ++i)
-      if (const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what); exit != nullptr && exit->signal == 9)
-        ended.push_back(i);
-    REQUIRE_FALSE(ended.empty());
-    return AreOfTeardown(timeline, ended);
+  CHECK(TornDown(kExit + killed));
+  CHECK(TornDown(kStep + killed));
+  CHECK_FALSE(TornDown(killed + kExit));
+}
+
+TEST_CASE("ends: one launch of Hydra's ends each rank once, whatever is printed between", "[ends]") {
+  const auto framed = [](int rank, const std::string& signal) {
+    return fmt::format(
+        "={}\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK {} PID {} RUNNING AT icx0417\n"
+        "=   KILLED BY SIGNAL: {}\n={}\n\n",
+        std::string(82, '='), rank, 88120 + rank, signal, std::string(82, '='));
   };
-  CHECK(torn_down(kExit + killed));
-  CHECK(torn_down(kStep + killed));
-  CHECK_FALSE(torn_down(killed + kExit));
+  std::string between;
+  for (int cell = 0; cell < 40; ++cell) between += fmt::format("cells {} are swept\n", cell);
+  const std::string killed = framed(0, "9 (Killed)"), crashed = framed(2, "11 (Segmentation fault)");
+  CHECK(TornDown(killed + between + crashed));
+  CHECK(TornDown(crashed + between + killed));
+  // Of a rank that ended before: another launch, in which nobody crashed.
+  CHECK_FALSE(TornDown(framed(0, "11 (Segmentation fault)") + between + killed));
 }
 
 }  // namespace ends_test

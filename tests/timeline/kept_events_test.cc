@@ -164,6 +164,19 @@ TEST_CASE("kept events: of a line that is written over again and again the last 
     if (event.where.line < 139) CHECK(event.text == "state 49");
 }
 
+TEST_CASE("kept events: what stands behind a bar on one line is kept beside the bar", "[kept]") {
+  KeptEvents kept(1 << 20, 1 << 19);
+  for (const std::string_view text : {"a bar", "a score", "a score"})
+    kept.AddContext(At(100, Plain(true), std::string(text)));
+  LeftOut left_out;
+  std::vector<InputSummary> inputs(1);
+  inputs[0].lines = 100;
+  const std::vector<Event> events = kept.Take(inputs, left_out);
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].text == "a bar");
+  CHECK(events[1].text == "a score");
+}
+
 TEST_CASE("kept events: which plain lines are kept follows from where they stand, not from which were handed over",
           "[kept]") {
   std::vector<InputSummary> inputs(1);
