@@ -90,18 +90,19 @@ TEST_CASE("goal: the last row of all, with as much behind it as behind the one b
 }
 
 TEST_CASE("goal: what most rounds printed is missed in the last, where some of their heads are not kept", "[course]") {
-  const auto run = [](bool whole) {
+  const auto tokens = [](int epoch) {
     std::string out;
-    for (int epoch = 1; epoch <= 30; ++epoch) {
-      out += fmt::format("Epoch {}/30:\n", epoch);
-      for (int line = 0; line < 40; ++line)
-        out += fmt::format("tokens {} seen by worker {}\n", epoch * 977 + line, line % 3);
-      out += fmt::format("Train - Loss: 0.{}1 | Acc: 0.{}2\n", 95 - epoch, 40 + epoch);
-      if (epoch < 30 || whole) out += fmt::format("Val - Loss: 0.{}1 | Acc: 0.{}2\n", 96 - epoch, 39 + epoch);
-    }
+    for (int line = 0; line < 10; ++line)
+      out += fmt::format("tokens {} seen by worker {}\n", epoch * 977 + line, line % 3);
     return out;
   };
-  CHECK_FALSE(EndsWell(run(false)));
+  std::string log;
+  for (int epoch = 1; epoch <= 30; ++epoch) {
+    log += fmt::format("Epoch {}/30:\n", epoch) + tokens(epoch);
+    log += fmt::format("Train - Loss: 0.{}1 | Acc: 0.{}2\n", 95 - epoch, 40 + epoch);
+    if (epoch < 30) log += tokens(epoch) + fmt::format("Val - Loss: 0.{}1 | Acc: 0.{}2\n", 96 - epoch, 39 + epoch);
+  }
+  CHECK_FALSE(EndsWell(log));
 }
 
 TEST_CASE("goal: a loop that came to its end before is within another", "[course]") {
