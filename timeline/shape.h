@@ -20,10 +20,10 @@ inline std::string ShapeOf(std::string_view text) {
   return out;
 }
 
-/// Escapes, rulers and numbers alone say nothing.
+/// Escapes, rulers and numbers alone say nothing; a bar does, also one that was cut off as it was drawn.
 inline bool SaysAnything(std::string_view text) {
   constexpr std::ptrdiff_t kLeastLetters = 3;
-  return std::count_if(text.begin(), text.end(), IsLetter) >= kLeastLetters;
+  return std::count_if(text.begin(), text.end(), IsLetter) >= kLeastLetters || text.find("%|") != std::string_view::npos;
 }
 
 }  // namespace inquest
