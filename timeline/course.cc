@@ -9,6 +9,7 @@
 #include "core/ascii.h"
 #include "core/pattern.h"
 #include "timeline/goal.h"
+#include "timeline/last_round.h"
 #include "timeline/row_counters.h"
 #include "timeline/shape.h"
 #include "timeline/streams.h"

@@ -31,9 +31,4 @@ struct AtGoal {
 /// `counted`: lines of one input that count something, in order.
 AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span<const EventIndex> counted);
 
-/// The last row of a loop whose rows say themselves of how many they are, `Epoch 30/30:`, where it is the last of all
-/// and as much stands behind it as behind the one before: whatever each round prints. None of a loop that came to its
-/// end before and was begun anew. `counts`: the last of all was begun, and it is known what each round prints.
-AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input);
-
 }  // namespace inquest

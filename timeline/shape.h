@@ -23,7 +23,8 @@ inline std::string ShapeOf(std::string_view text) {
 /// Escapes, rulers and numbers alone say nothing; a bar does, also one that was cut off as it was drawn.
 inline bool SaysAnything(std::string_view text) {
   constexpr std::ptrdiff_t kLeastLetters = 3;
-  return std::count_if(text.begin(), text.end(), IsLetter) >= kLeastLetters || text.find("%|") != std::string_view::npos;
+  return std::count_if(text.begin(), text.end(), IsLetter) >= kLeastLetters ||
+         text.find("%|") != std::string_view::npos;
 }
 
 }  // namespace inquest

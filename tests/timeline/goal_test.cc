@@ -70,46 +70,6 @@ TEST_CASE("goal: where several ranks write, all that count came there", "[course
   CHECK(AnalyzePaths({cut.path()}).verdict.outcome != Outcome::kHealthy);
 }
 
-/// Rows that say of how many they are, the figures behind them.
-std::string Headed(int from, int to, int of) {
-  std::string out;
-  for (int epoch = from; epoch <= to; ++epoch)
-    out += fmt::format("Epoch {}/{}:\nTrain - Loss: 0.{}1\nVal - Loss: 0.{}7 | Acc: 0.{}\n", epoch, of, 90 - epoch,
-                       95 - epoch, 40 + epoch);
-  return out;
-}
-
-TEST_CASE("goal: the last row of all, with as much behind it as behind the one before", "[course]") {
-  const std::string whole = Headed(1, 30, 30);
-  CHECK(EndsWell(whole));
-  CHECK(JudgeText(whole).verdict.confidence < 0.7);
-  CHECK_FALSE(EndsWell(Headed(1, 29, 30)));
-  CHECK_FALSE(EndsWell(whole.substr(0, whole.rfind("Val"))));
-  CHECK_FALSE(
-      EndsWell(whole + "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 1\n"));
-}
-
-TEST_CASE("goal: what most rounds printed is missed in the last, where some of their heads are not kept", "[course]") {
-  const auto tokens = [](int epoch) {
-    std::string out;
-    for (int line = 0; line < 10; ++line)
-      out += fmt::format("tokens {} seen by worker {}\n", epoch * 977 + line, line % 3);
-    return out;
-  };
-  std::string log;
-  for (int epoch = 1; epoch <= 30; ++epoch) {
-    log += fmt::format("Epoch {}/30:\n", epoch) + tokens(epoch);
-    log += fmt::format("Train - Loss: 0.{}1 | Acc: 0.{}2\n", 95 - epoch, 40 + epoch);
-    if (epoch < 30) log += tokens(epoch) + fmt::format("Val - Loss: 0.{}1 | Acc: 0.{}2\n", 96 - epoch, 39 + epoch);
-  }
-  CHECK_FALSE(EndsWell(log));
-}
-
-TEST_CASE("goal: a loop that came to its end before is within another", "[course]") {
-  CHECK_FALSE(EndsWell(Headed(1, 5, 5) + Headed(1, 5, 5) + Headed(1, 5, 5)));
-  CHECK_FALSE(EndsWell("[Step 1/3] Completed.\n[Step 2/3] Completed.\n[Step 3/3] Running the tuner ...\nseeded\n"));
-}
-
 /// A bar that is drawn anew, on one line.
 std::string BarOf(std::string_view loop, int of, int minutes) {
   std::string out;
