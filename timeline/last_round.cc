@@ -181,7 +181,8 @@ AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
   if (outer == loops.order.rend()) return {};
   const Loop& loop = loops.by_name.at(*outer);
   if (loop.rows.size() < 3 || !loop.IsFull()) return {};
-  if (!std::all_of(loops.order.rbegin(), outer, [&](const std::string& name) { return loops.by_name.at(name).IsFull(); }))
+  if (!std::all_of(loops.order.rbegin(), outer,
+                   [&](const std::string& name) { return loops.by_name.at(name).IsFull(); }))
     return {};
   const Row &last = loop.Back(1), &before = loop.Back(2);
   if (last.words != before.words) return {};

@@ -60,16 +60,23 @@ std::optional<ProcessExit> ReadZsh(std::string_view text) {
   return exit;
 }
 
-// Handlers that print before the process dies: glog's, abseil's, c10's, Open MPI's, UCX's.
+// Handlers that print before the process dies: glog's, abseil's, c10's, PSM2's (opa_debug.c), Open MPI's, UCX's.
 std::optional<ProcessExit> ReadHandler(std::string_view text) {
   static const Pattern kGlog(R"(\*\*\* (SIG[A-Z]+) \(@[^)]*\) received by PID (\d+))");
   static const Pattern kC10(R"(^(SIG[A-Z]+)\(\d+\), PID: (\d+), Thread )");
   static const Pattern kOpenMpi(R"(\[([^\s:\]]+):(\d+)\] Signal: [^(]+\((\d+)\))");
   static const Pattern kUcx(R"(\[([^\s:\]]+):(\d+):\d+:\d+\] Caught signal (\d+) \()");
+  static const Pattern kPsm(
+      R"(^.{1,60}:(\d{1,9}) terminated with signal (\d{1,2})(?: at PC=[0-9a-f]+ SP=[0-9a-f]+)?\. +Backtrace:)");
   static const Pattern kAbseil(R"(^\*\*\* (SIG[A-Z]+) received at time=\d+ on cpu)");
   if (const auto abseil = kAbseil.Search(text)) return ExitBySignal(SignalNumber(abseil->text(1)), kReporter);
   auto match = kGlog.Search(text);
   if (!match) match = kC10.Search(text);
+  if (const auto psm = kPsm.Search(text)) {
+    ProcessExit exit = ExitBySignal(static_cast<int>(psm->number(2).value_or(0)), kReporter);
+    exit.pid = psm->number(1);
+    return exit;
+  }
   if (match) {
     ProcessExit exit = ExitBySignal(SignalNumber(match->text(1)), kReporter);
     exit.pid = match->number(2);
@@ -127,6 +134,7 @@ constexpr std::string_view kCrashMarks[] = {
     "] Signal: ",
     "] Caught signal ",
     " received at time=",
+    " terminated with signal ",
     "terminate called ",
     "double free or corruption",
     "free(): ",

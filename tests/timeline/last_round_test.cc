@@ -28,7 +28,8 @@ TEST_CASE("last round: the last row of all, with as much behind it as behind the
       EndsWell(whole + "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 1\n"));
 }
 
-TEST_CASE("last round: what most rounds printed is missed in the last, where some of their heads are not kept", "[course]") {
+TEST_CASE("last round: what most rounds printed is missed in the last, where some of their heads are not kept",
+          "[course]") {
   const auto tokens = [](int epoch) {
     std::string out;
     for (int line = 0; line < 10; ++line)
@@ -55,8 +56,8 @@ std::string Closed(int from, int to, int of) {
   for (int epoch = from; epoch <= to; ++epoch) {
     out += fmt::format("learning rate 0.000{}000 -> 0.000{}000\n", epoch % 7, epoch % 6);
     for (int iters = 100; iters <= 400; iters += 100)
-      out += fmt::format("(epoch: {}, iters: {}, time: 0.07{}, data: 0.010) G_GAN: 0.8{}9 D_real: 0.7{}3\n", epoch, iters,
-                         iters / 100, epoch % 10, iters / 100);
+      out += fmt::format("(epoch: {}, iters: {}, time: 0.07{}, data: 0.010) G_GAN: 0.8{}9 D_real: 0.7{}3\n", epoch,
+                         iters, iters / 100, epoch % 10, iters / 100);
     if (epoch % 5 == 0) out += fmt::format("saving the model at the end of epoch {}, iters {}\n", epoch, epoch * 400);
     out += fmt::format("End of epoch {} / {} \t Time Taken: 2{} sec\n", epoch, of, epoch % 10);
   }
