@@ -54,10 +54,14 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
   return hosts;
 }
 
-/// An exception that a process did not catch is its own end.
+/// An exception that a process did not catch is its own end, and so is the signal that its own handler or its shell
+/// saw.
 bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
-  return !finding.citations.empty() &&
-         std::holds_alternative<ExceptionRaised>(timeline.events[finding.citations.front().event].what);
+  if (finding.citations.empty()) return false;
+  const What& what = timeline.events[finding.citations.front().event].what;
+  const auto* exit = std::get_if<ProcessExit>(&what);
+  return std::holds_alternative<ExceptionRaised>(what) ||
+         (exit != nullptr && exit->reporter == "shell" && exit->signal && *exit->signal != 9 && !WasToldToEnd(*exit));
 }
 
 /// Whether a process did it to itself.
