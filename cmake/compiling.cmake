@@ -47,3 +47,13 @@ function(inquest_hot target)
     inquest_unity(${target}_hot)
   endif()
 endfunction()
+
+# inquest_cold(TARGET): of a room whose work is not to read a log, a release is compiled at -Og, in three quarters of the time of -O1.
+function(inquest_cold target)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -Og)
+    target_precompile_headers(${target} REUSE_FROM inquest_precompiled_cold)
+  else()
+    target_precompile_headers(${target} REUSE_FROM inquest_precompiled)
+  endif()
+endfunction()
