@@ -61,7 +61,8 @@ bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
   const What& what = timeline.events[finding.citations.front().event].what;
   const auto* exit = std::get_if<ProcessExit>(&what);
   return std::holds_alternative<ExceptionRaised>(what) ||
-         (exit != nullptr && exit->reporter == "shell" && exit->signal && *exit->signal != 9 && !WasToldToEnd(*exit));
+         (exit != nullptr && finding.times == 1 && exit->reporter == "shell" && exit->signal && *exit->signal != 9 &&
+          !WasToldToEnd(*exit));
 }
 
 /// Whether a process did it to itself.
