@@ -18,7 +18,8 @@ struct Bar {
   std::chrono::seconds elapsed{};
 };
 
-/// Of `Train:  20%|##        | 375/1881 [3:40:16<`; nullopt: it does not say of how many, or for how long.
+/// Of `Train:  20%|##        | 375/1881 [3:40:16<`, or ` 100% ━━━━ 1,000,000/1,000,000  [ 0:27:04 <`; nullopt: it does
+/// not say of how many, or for how long.
 std::optional<Bar> ReadBar(EventIndex event, std::string_view text);
 
 }  // namespace inquest

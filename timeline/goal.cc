@@ -106,6 +106,19 @@ std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const C
   return lines;
 }
 
+/// Whether all that was printed between two lines is known: of a long log it is not.
+bool IsKnownBetween(const Timeline& timeline, std::uint32_t input, std::uint64_t from, std::uint64_t to) {
+  constexpr std::uint64_t kBlank = 3;  ///< lines from one to the next, with blank ones between
+  const auto [begin, end] = timeline.EventsOf(input);
+  for (EventIndex i = begin; i < end && from < to; ++i) {
+    const std::uint64_t line = timeline.events[i].where.line;
+    if (line <= from) continue;
+    if (line > from + kBlank) return false;
+    from = line;
+  }
+  return from >= to;
+}
+
 }  // namespace
 
 std::vector<Counter> CountersIn(std::string_view text) {
@@ -141,15 +154,21 @@ AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span
   for (const auto& [unit, goal] : {std::pair(Unit::kEpoch, goals.epochs), std::pair(Unit::kStep, goals.steps)}) {
     if (!goal) continue;
     const std::vector<CountedRows> rows = LastRows(timeline, counted, full, unit);
-    if (!rows.empty()) out.counts = true;
-    if (rows.size() < 3) continue;
-    const CountedRows &last = rows[0], &before = rows[1], &third = rows[2];
-    const std::uint64_t stride = last.at - before.at;
-    if (last.at <= before.at || before.at - third.at != stride || last.count < before.count) continue;
-    const bool reached =
-        last.at == *goal || (unit == Unit::kEpoch && goals.from_zero && stride == 1 && last.at + 1 == *goal);
-    if (reached && timeline.inputs[input].lines >= last.last_line + LinesBehind(timeline, input, before, last, unit))
-      out.row = last.last;
+    if (rows.empty()) continue;
+    bool is_known = true;
+    if (rows.size() >= 3) {
+      const CountedRows &last = rows[0], &before = rows[1], &third = rows[2];
+      const std::uint64_t stride = last.at - before.at;
+      const bool regular = last.at > before.at && before.at - third.at == stride && last.count >= before.count;
+      const bool reached =
+          last.at == *goal || (unit == Unit::kEpoch && goals.from_zero && stride == 1 && last.at + 1 == *goal);
+      if (regular && reached &&
+          timeline.inputs[input].lines >= last.last_line + LinesBehind(timeline, input, before, last, unit))
+        out.row = last.last;
+      else  // how much follows a row of a long log, nobody knows
+        is_known = !reached || IsKnownBetween(timeline, input, before.last_line, last.first_line);
+    }
+    out.counts = out.counts || is_known;
   }
   return out;
 }

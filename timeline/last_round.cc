@@ -27,7 +27,6 @@ struct Row {
   std::vector<std::uint64_t> at, of;  ///< the outermost first
   std::string words;                  ///< behind them: the first letters
   SourcePos where;
-  EventIndex event = 0;
 
   std::uint64_t Linear() const {
     std::uint64_t out = 0;
@@ -41,6 +40,7 @@ struct Loop {
   Row first;
   std::vector<std::uint64_t> least, most;  ///< of each count
   std::vector<std::uint64_t> lines;        ///< of its rows
+  EventIndex end = 0;                      ///< the last of them, which may say again what the one before said
   std::size_t known = 0;                   ///< rows that differ
   bool begun_anew = false;
 
@@ -92,13 +92,9 @@ std::optional<Row> ReadRow(std::string_view text) {
   return out;
 }
 
-struct Loops {
-  std::map<std::string, Loop> by_name;
-  std::vector<std::string> order;  ///< as their last rows stand
-};
-
-Loops LoopsOf(const Timeline& timeline, EventIndex begin, EventIndex end) {
-  Loops out;
+/// By their names.
+std::map<std::string, Loop> LoopsOf(const Timeline& timeline, EventIndex begin, EventIndex end) {
+  std::map<std::string, Loop> out;
   for (EventIndex i = begin; i < end; ++i) {
     const Event& event = timeline.events[i];
     if (!std::holds_alternative<LogMessage>(event.what)) continue;
@@ -107,10 +103,8 @@ Loops LoopsOf(const Timeline& timeline, EventIndex begin, EventIndex end) {
     auto row = ReadRow(text);
     if (!row) continue;
     row->where = event.where;
-    row->event = i;
-    Loop& loop = out.by_name[row->loop];
-    std::erase(out.order, row->loop);
-    out.order.push_back(row->loop);
+    Loop& loop = out[row->loop];
+    loop.end = i;
     loop.lines.push_back(row->where.line);
     if (!loop.rows.empty() && loop.rows.back().at == row->at) continue;
     if (loop.rows.empty()) {
@@ -174,21 +168,22 @@ Printed PrintedBy(const Timeline& timeline, const Loop& loop, EventIndex begin, 
 
 AtGoal LastOfAll(const Timeline& timeline, std::uint32_t input) {
   const auto [begin, end] = timeline.EventsOf(input);
-  const Loops loops = LoopsOf(timeline, begin, end);
-  // Loops within it are begun anew in each of its rounds.
-  const auto outer = std::find_if(loops.order.rbegin(), loops.order.rend(),
-                                  [&](const std::string& name) { return !loops.by_name.at(name).begun_anew; });
-  if (outer == loops.order.rend()) return {};
-  const Loop& loop = loops.by_name.at(*outer);
-  if (loop.rows.size() < 3 || !loop.IsFull()) return {};
-  if (!std::all_of(loops.order.rbegin(), outer,
-                   [&](const std::string& name) { return loops.by_name.at(name).IsFull(); }))
-    return {};
+  const std::map<std::string, Loop> loops = LoopsOf(timeline, begin, end);
+  // Loops within it are begun anew in each of its rounds, and stand at their ends with it.
+  const Loop* outer = nullptr;
+  for (const auto& [name, loop] : loops)
+    if (!loop.begun_anew && (outer == nullptr || loop.end > outer->end)) outer = &loop;
+  if (outer == nullptr || outer->rows.size() < 3 || !outer->IsFull()) return {};
+  EventIndex end_of_all = outer->end;
+  for (const auto& [name, loop] : loops) {
+    if (loop.end > outer->end && !loop.IsFull()) return {};
+    end_of_all = std::max(end_of_all, loop.end);
+  }
+  const Loop& loop = *outer;
   const Row &last = loop.Back(1), &before = loop.Back(2);
   if (last.words != before.words) return {};
   const std::uint64_t round = last.where.line - before.where.line,
                       left = timeline.inputs[input].lines - last.where.InputLine();
-  const EventIndex end_of_all = loops.by_name.at(loops.order.back()).Back(1).event;
   const Printed printed = PrintedBy(timeline, loop, begin, end);
   if (printed.RowCloses()) return left <= kMostBehind ? AtGoal{.counts = true, .row = end_of_all} : AtGoal();
   const bool each_is_known = loop.EachIsKnown();

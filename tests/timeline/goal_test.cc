@@ -88,5 +88,34 @@ TEST_CASE("goal: the bar that counted longest is full, and nothing follows", "[c
   CHECK_FALSE(EndsWell(head + BarOf("Tokenizing", 40, 50)));
 }
 
+TEST_CASE("goal: how much follows a row of a long log nobody knows, and its last lines are weighed", "[course]") {
+  std::string log = "OPTIMIZATION:\n  BATCH_SIZE: 16\n  EPOCHS: 12\n";
+  for (int epoch = 1; epoch <= 12; ++epoch) {
+    for (int step = 100; step <= 18000; step += 100)
+      log += fmt::format("01/02/2031 23:10:27 - INFO - Epoch: [{}], step: [{}], lr: 0.00001, batch_loss: 0.{}\n", epoch,
+                         step, step % 97);
+    log += fmt::format("01/02/2031 23:10:28 - INFO - ** Epoch [{}] done! Training loss: 0.0{} **\n", epoch, 90 - epoch);
+    log += fmt::format("01/02/2031 23:10:29 - INFO - ** Eval at Epoch [{}]! Eval Results: **\n", epoch);
+    log += fmt::format("01/02/2031 23:10:29 - INFO - Retrieval: 0.8{} @ R1, 0.98{} @ R5\n", epoch + 10, epoch % 7);
+    log += fmt::format("01/02/2031 23:10:29 - INFO - Saving trained model to ./exp/checkpoint-{}. **\n", epoch);
+  }
+  CHECK(EndsWell(log));
+  CHECK_FALSE(EndsWell(log.substr(0, log.rfind("01/02/2031 23:10:28"))));
+}
+
+TEST_CASE("goal: a bar in its rich form", "[course]") {
+  const auto drawn = [](int to) {
+    std::string out;
+    for (int row = 0; row < 12; ++row)
+      out += fmt::format("Reward of fold {} is {}.5\n", std::string(1, static_cast<char>('a' + row)), row);
+    for (int minute = 1; minute <= to; ++minute)
+      out += fmt::format(" {:3}% {} {},000/40,000  [ 0:{:02}:00 < 0:{:02}:00 , 641 it/s ]\n", minute * 100 / 40,
+                         std::string(20, '='), minute, minute, 40 - minute);
+    return out;
+  };
+  CHECK(EndsWell(drawn(40)));
+  CHECK_FALSE(EndsWell(drawn(39)));
+}
+
 }  // namespace goal_test
 }  // namespace inquest
