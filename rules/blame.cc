@@ -55,14 +55,13 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
 }
 
 /// An exception that a process did not catch is its own end, and so is the signal that its own handler or its shell
-/// saw.
+/// saw, where it was the only one.
 bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
   if (finding.citations.empty()) return false;
   const What& what = timeline.events[finding.citations.front().event].what;
   const auto* exit = std::get_if<ProcessExit>(&what);
   return std::holds_alternative<ExceptionRaised>(what) ||
-         (exit != nullptr && finding.times == 1 && exit->reporter == "shell" && exit->signal && *exit->signal != 9 &&
-          !WasToldToEnd(*exit));
+         (exit != nullptr && finding.times == 1 && exit->reporter == "shell" && Crashed(*exit));
 }
 
 /// Whether a process did it to itself.

@@ -17,6 +17,8 @@ bool WasToldToEnd(const ProcessExit& exit) {
   return exit.signal == kTerm;
 }
 
+bool Crashed(const ProcessExit& exit) { return exit.signal && *exit.signal != 9 && !WasToldToEnd(exit); }
+
 namespace {
 
 /// torchelastic's agent looks at all of its workers now and then.
@@ -116,10 +118,6 @@ bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& kill
   std::vector<EventIndex> told;
   for (EventIndex i = 0; i < timeline.events.size(); ++i)
     if (const auto* exit = exit_of(i); exit != nullptr && exit->reporter == launcher) told.push_back(i);
-  const auto crashed = [&](EventIndex i) {
-    const ProcessExit& exit = *exit_of(i);
-    return exit.signal && *exit.signal != 9 && !WasToldToEnd(exit);
-  };
   // Hydra frames each end, one behind the other, perhaps with what others print in between; what it says farther away,
   // or of a rank again, is of another launch.
   std::set<int> ranks;
@@ -132,9 +130,9 @@ bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& kill
   };
   auto begin = std::ranges::lower_bound(told, killed.back()), end = std::next(begin);
   if (const auto& rank = exit_of(*begin)->rank) ranks.insert(rank->value);
-  for (; begin != told.begin() && is_of_launch(*std::prev(begin), *begin, *std::prev(begin)); --begin) continue;
-  for (; end != told.end() && is_of_launch(*std::prev(end), *end, *end); ++end) continue;
-  return std::any_of(begin, end, crashed);
+  while (begin != told.begin() && is_of_launch(*std::prev(begin), *begin, *std::prev(begin))) --begin;
+  while (end != told.end() && is_of_launch(*std::prev(end), *end, *end)) ++end;
+  return std::any_of(begin, end, [&](EventIndex i) { return Crashed(*exit_of(i)); });
 }
 
 /// Whether a launcher's record is of a process that nobody had told to end.

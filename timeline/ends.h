@@ -36,6 +36,8 @@ std::vector<FirstEnd> FirstToEnd(const Timeline& timeline);
 
 /// It ended of what who is told to end ends of.
 bool WasToldToEnd(const ProcessExit& exit);
+/// A signal ended it that nobody sends to end a process.
+bool Crashed(const ProcessExit& exit);
 
 /// When each rank ended, for the question which of two went first.
 class Ends {

@@ -16,8 +16,6 @@ namespace {
 
 using Unit = Counter::Unit;
 
-constexpr std::size_t kReadOfRow = 240;
-
 /// Rows of one value: of every rank one, where all print.
 struct CountedRows {
   std::uint64_t at = 0, first_line = 0, last_line = 0, count = 0;

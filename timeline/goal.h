@@ -11,6 +11,8 @@
 
 namespace inquest {
 
+inline constexpr std::size_t kReadOfRow = 240;  ///< bytes of a line in which it says what it counts
+
 /// What a row counts, and the number that stands behind its slash.
 struct Counter {
   enum class Unit : std::uint8_t { kEpoch, kStep };

@@ -17,7 +17,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::size_t kReadOfRow = 240, kLettersBehind = 12;
+constexpr std::size_t kLettersBehind = 12;
 constexpr std::uint64_t kMostBehind = 64;  ///< lines that a program may say at its end
 constexpr std::size_t kFewRows = 6;        ///< of fewer it is not said what most rounds print
 

@@ -70,13 +70,13 @@ std::optional<ProcessExit> ReadHandler(std::string_view text) {
       R"(^.{1,60}:(\d{1,9}) terminated with signal (\d{1,2})(?: at PC=[0-9a-f]+ SP=[0-9a-f]+)?\. +Backtrace:)");
   static const Pattern kAbseil(R"(^\*\*\* (SIG[A-Z]+) received at time=\d+ on cpu)");
   if (const auto abseil = kAbseil.Search(text)) return ExitBySignal(SignalNumber(abseil->text(1)), kReporter);
-  auto match = kGlog.Search(text);
-  if (!match) match = kC10.Search(text);
   if (const auto psm = kPsm.Search(text)) {
-    ProcessExit exit = ExitBySignal(static_cast<int>(psm->number(2).value_or(0)), kReporter);
+    ProcessExit exit = ExitBySignal(SignalNumber(psm->text(2)), kReporter);
     exit.pid = psm->number(1);
     return exit;
   }
+  auto match = kGlog.Search(text);
+  if (!match) match = kC10.Search(text);
   if (match) {
     ProcessExit exit = ExitBySignal(SignalNumber(match->text(1)), kReporter);
     exit.pid = match->number(2);
