@@ -12,6 +12,7 @@
 #include "timeline/builder.h"
 #include "timeline/chatter.h"
 #include "timeline/collectives.h"
+#include "timeline/edited.h"
 #include "timeline/generations.h"
 #include "timeline/identity.h"
 #include "timeline/shape.h"
@@ -38,7 +39,8 @@ bool EndsByItsWatchdog(const Event& event) {
 /// A process that nobody else started ended here, as far as its own line tells.
 bool EndsAProcess(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
-  return (raised != nullptr && !raised->ignored && !EndsAThread(*raised) && !EndsAChild(*raised)) ||
+  return (raised != nullptr && !raised->ignored && !raised->chained_first && !EndsAThread(*raised) &&
+          !EndsAChild(*raised)) ||
          std::holds_alternative<JobStopped>(event.what) || (IsBadExit(event.what) && !EndsATask(event.what));
 }
 
@@ -115,17 +117,25 @@ struct Opening {
 };
 
 /// What follows a death, where it follows several: each time the program was started again, and it came to its work.
+/// What follows the first exception of a chain, too, is of its message.
 class Openings {
  public:
+  void Raised(bool chained_first) { message_lines_ = chained_first ? kLines : 0; }
   void Died() {
     Close();
     open_.emplace();
   }
   void Read(const Event& event, EventIndex index, std::uint64_t line) {
     const auto* message = std::get_if<LogMessage>(&event.what);
-    if (!open_ || message == nullptr || !message->hits.empty() || open_->lines.size() == kLines + kShift) return;
+    if ((!open_ && message_lines_ == 0) || message == nullptr || !message->hits.empty()) return;
     std::string shape = KnownBy(event);
     if (shape.empty()) return;
+    if (message_lines_ > 0) {
+      --message_lines_;
+      of_messages_.insert(std::move(shape));
+      return;
+    }
+    if (open_->lines.size() == kLines + kShift) return;
     if (open_->lines.empty()) open_->at = {.at = event.where, .event = index, .by_shape = true};
     open_->lines.push_back({std::move(shape), line});
   }
@@ -142,7 +152,8 @@ class Openings {
       const auto same = [&](const Opening& other) {
         return &other != &opening && (other.worked || opening.worked) && AreAlike(other, opening);
       };
-      if (std::ranges::any_of(openings_, same)) out.push_back(opening.at);
+      if (!of_messages_.contains(opening.lines.front().first) && std::ranges::any_of(openings_, same))
+        out.push_back(opening.at);
     }
     return out;
   }
@@ -170,6 +181,8 @@ class Openings {
   }
   std::optional<Opening> open_;
   std::vector<Opening> openings_;
+  std::size_t message_lines_ = 0;      ///< that may follow
+  std::set<std::string> of_messages_;  ///< shapes
 };
 
 /// Reads one input's events in order.
@@ -260,6 +273,8 @@ class Reader {
 
   /// What it says of the job stood in the report in front of it, too.
   void Epilog(EventIndex event) { epilog_end_ = timeline_.events[event].where.line + kEpilog; }
+
+  void Raised(const ExceptionRaised& raised) { openings_.Raised(raised.chained_first); }
 
   void RankEnded() { rank_ended_ = true; }
 
@@ -451,6 +466,26 @@ std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::opt
   return Boundary{.at = timeline.events[*first].where, .event = *first, .told = true};
 }
 
+/// What is printed behind the last end in front of an exception, or its own first line.
+Boundary BehindTheLastEnd(const Timeline& timeline, EventIndex before, EventIndex raised) {
+  const SourcePos begin = std::get<ExceptionRaised>(timeline.events[raised].what).begin;
+  EventIndex end = before, next = before;
+  for (EventIndex i = before; i < raised && timeline.events[i].where < begin; ++i)
+    if (EndsAProcess(timeline.events[i]) || IsDeath(timeline.events[i].what)) end = i;
+  while (next < raised && timeline.events[next].where.line <= timeline.events[end].where.line) ++next;
+  return {.at = std::min(timeline.events[next].where, begin), .event = next};
+}
+
+/// Adds where a program was started anew since somebody had edited it, where nothing else shows it.
+void AddEdits(const Timeline& timeline, EventIndex begin, EventIndex end, std::vector<Boundary>& boundaries) {
+  for (const auto& [before, raised] : EditsBetween(timeline, begin, end)) {
+    const SourcePos from = timeline.events[before].where, to = timeline.events[raised].where;
+    const auto known = [&](const Boundary& boundary) { return from < boundary.at && boundary.at <= to; };
+    if (std::ranges::none_of(boundaries, known)) boundaries.push_back(BehindTheLastEnd(timeline, before, raised));
+  }
+  std::ranges::sort(boundaries, {}, &Boundary::at);
+}
+
 }  // namespace
 
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
@@ -492,11 +527,13 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
       }
+      if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) reader.Raised(*raised);
       if (EndsByItsWatchdog(event)) reader.RankEnded();
       if (ends_program(event)) reader.Ended(i, IsSchedulersStop(event.what));
       if (IsOfJob(event) && !std::holds_alternative<LogMessage>(event.what)) reader.Lived(i);
     }
     by_input[input] = reader.Take();
+    AddEdits(timeline, begin, i, by_input[input]);
     if (const auto next_run = BehindTheLastThatLeft(timeline, left, i);
         next_run &&
         std::ranges::none_of(by_input[input], [&](const Boundary& known) { return known.at > next_run->at; }))

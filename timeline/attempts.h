@@ -25,9 +25,10 @@ struct Attempt {
 // scheduler's end any such line opens the next attempt; behind a death only one that this attempt has printed before,
 // since ranks start at different moments; behind a good end only a launcher's, again. A program whose banner nobody
 // knows is known by the first lines of its input: two of them behind a death, as far apart as they were and printed
-// nowhere between, are its start again; so are three lines that follow several deaths, where work follows them. A
-// thread's end, and that of a process which another waits for, is no death here. Inputs of one job are counted from
-// their ends: the last attempt of each is the job's last, unless whole inputs are of earlier starts (generations.h).
+// nowhere between, are its start again; so are three lines that follow several deaths, where work follows them; and a
+// program whose source was edited since its last failure (edited.h) was started since. A thread's end, and that of a
+// process which another waits for, is no death here. Inputs of one job are counted from their ends: the last attempt of
+// each is the job's last, unless whole inputs are of earlier starts (generations.h).
 
 /// In order; one of all where nothing was started again. `told` by event: starts are told as kStart, restarts as
 /// kRestart.

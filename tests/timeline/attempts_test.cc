@@ -57,6 +57,31 @@ TEST_CASE("attempts: a run that a scheduler ended is over, and the next may end 
   CHECK(Causes(verdict) == std::vector<std::string>{"interrupted", "healthy"});
 }
 
+/// A traceback whose module calls `run` from `line`.
+std::string FailedAt(int line, int within, std::string_view error) {
+  return fmt::format(
+      "Traceback (most recent call last):\n  File \"/w/main.py\", line {}, in <module>\n    run(args)\n  File "
+      "\"/w/main.py\", line {}, in run\n    go()\n{}\n",
+      line, within, error);
+}
+
+TEST_CASE("attempts: a program that was edited since it failed was started since", "[attempts]") {
+  const std::string device = "RuntimeError: CUDA error: invalid device ordinal", key = "KeyError: 'lr'",
+                    note = "reading the configuration of today\n";
+  const auto causes = [](const std::string& log) { return Causes(JudgeText(log).verdict); };
+  using Told = std::vector<std::string>;
+  CHECK(causes(FailedAt(239, 138, device) + note + FailedAt(251, 130, key)) ==
+        Told{"device-mapping", "python-exception"});
+  const Verdict verdict = JudgeText(FailedAt(239, 138, device) + note + FailedAt(251, 130, key)).verdict;
+  CHECK(verdict.attempts.back().first.where.line == 7);
+  // The same source; one of whose two calls failed first and last; another function; and ranks that tell who they are.
+  CHECK(causes(FailedAt(239, 138, device) + note + FailedAt(239, 138, key)) == Told{});
+  CHECK(causes(FailedAt(239, 138, device) + FailedAt(251, 130, key) + FailedAt(239, 138, device)) == Told{});
+  std::string other = FailedAt(251, 130, key);
+  other.replace(other.find("in run"), 6, "in end");
+  CHECK(causes(FailedAt(239, 138, device) + note + other) == Told{});
+}
+
 TEST_CASE("attempts: ranks that start late, and a last restart that nothing follows, are no new attempt",
           "[attempts]") {
   CHECK(JudgeText(kMissing + kBanner + Steps(1, 3)).verdict.attempts.empty());        // another host's banner, late
