@@ -23,8 +23,10 @@ constexpr std::uint64_t kSoon = 4;
 constexpr std::uint64_t kLongAfter = 100;
 /// Behind what can have been no end: steps, and rows of numbers of any kind.
 constexpr std::ptrdiff_t kManySteps = 16, kManyRows = 64;
+constexpr std::uint64_t kManyLines = 1000;
 constexpr std::chrono::minutes kLongLoop(2);      ///< what another process draws ends soon after
 constexpr std::chrono::minutes kUndisturbed(30);  ///< a launcher kills within seconds, and watchdogs within 10 minutes
+constexpr std::chrono::minutes kGrace(2);         ///< within which who leaves has left
 constexpr std::size_t kMostBars = 4096;
 constexpr std::size_t kMostThreads = 1024;  ///< whose ends are remembered
 /// Fewer lines in front of an ending, none of which shows work, are no log of a job: a sentence, a title, an echo.
@@ -164,14 +166,32 @@ bool Course::StandsWithAStop(EventIndex event) const {
   return stops(event) || (event > 0 && stops(event - 1)) || (event + 1 < events.size() && stops(event + 1));
 }
 
+bool Course::CountedOnForLong(EventIndex event) const {
+  const std::span<const EventIndex> counted = CountedBehind(event);
+  if (static_cast<std::ptrdiff_t>(counted.size()) < kManyRows) return false;
+  const auto &said = timeline_->events[event].at, &last = timeline_->events[counted.back()].at;
+  return !said || !last || said->date != last->date || last->at > said->at + kGrace;
+}
+
 bool Course::OutlivedStop(EventIndex event) const {
-  constexpr std::chrono::minutes kGrace(2);
   const std::span<const EventIndex> counted = CountedBehind(event);
   if (counted.empty()) return false;
+  if (ManyLinesFollow(event)) return true;
   // By the program's own clock: the scheduler's may be of another zone.
   const auto &first = timeline_->events[counted.front()].at, &last = timeline_->events[counted.back()].at;
   if (first && last && first->date == last->date) return last->at > first->at + kGrace;
   return HasManySteps(event) || static_cast<std::ptrdiff_t>(counted.size()) >= kManyRows;
+}
+
+bool Course::ManyLinesFollow(EventIndex event) const {
+  const SourcePos where = timeline_->events[event].where;
+  return where.InputLine() + kManyLines < timeline_->inputs[where.input].lines;
+}
+
+bool Course::IsOfEarlierProgram(EventIndex event) const {
+  const SourcePos where = timeline_->events[event].where;
+  return timeline_->KnownRanks() <= 1 && ManyLinesFollow(event) && !DiedSince(event) &&
+         std::ranges::any_of(fatal_, [&](const Fatal& each) { return each.lines.Holds(where); });
 }
 
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
@@ -194,7 +214,7 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     const auto first = std::ranges::upper_bound(counted, closed), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
-  return SteppedOn(closed, steps) || LoopWentOn(event);
+  return SteppedOn(closed, steps) || LoopWentOn(event) || IsOfEarlierProgram(event);
 }
 
 bool Course::ServedAfter(EventIndex event, std::size_t times) const {
@@ -235,8 +255,14 @@ bool Course::LoopWentOn(EventIndex event) const {
     return true;
   }
   // A program that was started anew counts from nothing; what had died by then, died earlier.
-  return std::ranges::any_of(behind, [&](const Bar& first) {
-    return first.count == 0 && first.elapsed < kLongLoop && went_on(first) && !DiedSince(first.event);
+  // Of a bar that is drawn over itself the last picture is kept: one that nobody drew in front began behind.
+  const auto drawn_in_front = [&](const Bar& bar) {
+    return std::ranges::any_of(front, [&](const Bar& other) { return other.loop == bar.loop && is_here(other); });
+  };
+  return std::ranges::any_of(behind, [&](const Bar& bar) {
+    if (!is_here(bar) || DiedSince(bar.event)) return false;
+    return bar.count == 0 ? bar.elapsed < kLongLoop && went_on(bar)
+                          : bar.elapsed >= kUndisturbed && !drawn_in_front(bar);
   });
 }
 
@@ -640,9 +666,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     }
     if (line.kind != kInFront && AreBehind(trained_, line.event, kStepsThatUndo)) continue;
     // Who counts on for long had not ended, whatever it counts.
-    if (line.kind != kInFront && line.kind != "scheduler" &&
-        static_cast<std::ptrdiff_t>(CountedBehind(line.event).size()) >= kManyRows)
-      continue;
+    if (line.kind != kInFront && line.kind != "scheduler" && CountedOnForLong(line.event)) continue;
     if (line.kind == "leaving" && StoppedShort(where.input)) continue;
     if (line.kind != kInFront && line.kind != "scheduler" &&
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))

@@ -111,6 +111,12 @@ class Course {
   /// minute later or where sites give more time; so only work long after it is another job's.
   bool StandsWithAStop(EventIndex event) const;
   bool OutlivedStop(EventIndex event) const;
+  /// A great many rows behind it in its input, by their own clock for longer than who leaves takes to leave.
+  bool CountedOnForLong(EventIndex event) const;
+  /// More lines follow in its input than are printed while a job is ended.
+  bool ManyLinesFollow(EventIndex event) const;
+  /// No frame of its program caught it, one process wrote, and it wrote on: it was another start of it.
+  bool IsOfEarlierProgram(EventIndex event) const;
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
   /// a great many rows were counted; and nobody died, or who did had no part in it.
   bool LoopWentOn(EventIndex event) const;

@@ -23,7 +23,13 @@ constexpr std::size_t kRecordsThatShow = 4;
 struct LoggerLine {
   std::string head;  ///< without its numbers, names and level, up to the message
   bool complains = false;
+  bool tells_of_failure = false;  ///< at whatever level: `INFO ... Retry attempt failed:`
 };
+
+bool TellsOfFailure(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kWords = {"fail", "Fail", "error", "Error", "xception", "retry"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
 
 /// nullopt: no record, or one without a time, as anybody may print.
 std::optional<LoggerLine> LoggerLineOf(const Event& event) {
@@ -46,7 +52,7 @@ std::optional<LoggerLine> LoggerLineOf(const Event& event) {
     if (!event.at && head.find("0:0:0") == std::string::npos) return std::nullopt;
     // Each module of one program has a logger of its own.
     std::erase_if(head, [](char c) { return IsLetter(c) || c == '.' || c == '_'; });
-    return LoggerLine{std::move(head), complains};
+    return LoggerLine{std::move(head), complains, complains || TellsOfFailure(text)};
   }
   return std::nullopt;
 }
@@ -78,7 +84,7 @@ std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline, const Chatter&
                             logged.back().span.end < begin &&
                             chatter.Apart(input, logged.back().span.end, begin) <= kChainLines;
       chained = raised->chained_first;
-      if (last && last->record.complains && last->line < begin &&
+      if (last && last->record.tells_of_failure && last->line < begin &&
           chatter.Apart(input, last->line, begin) <= kRecordLines)
         logged.push_back({{input, last->line, event.where.line}, last->record.head});
       else if (of_chain)

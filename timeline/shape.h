@@ -20,10 +20,21 @@ inline std::string ShapeOf(std::string_view text) {
   return out;
 }
 
+/// A ruler at the end of a logger's record, `... - INFO - ======`: with nothing but the logger's own words in front.
+inline bool IsLoggedRuler(std::string_view text) {
+  constexpr std::size_t kRuler = 8;
+  const std::size_t before = text.empty() ? text.npos : text.find_last_not_of(text.back());
+  if (before == text.npos || IsLetter(text.back()) || IsDigit(text.back()) || text.size() - before <= kRuler)
+    return false;
+  const std::size_t level = text.find("INFO");
+  return level != text.npos && level < before &&
+         std::ranges::count_if(text.substr(level + 4, before - level - 4), IsLetter) == 0;
+}
+
 /// Escapes, rulers and numbers alone say nothing; a bar does, also one that was cut off as it was drawn.
 inline bool SaysAnything(std::string_view text) {
   constexpr std::ptrdiff_t kLeastLetters = 3;
-  return std::count_if(text.begin(), text.end(), IsLetter) >= kLeastLetters ||
+  return (std::count_if(text.begin(), text.end(), IsLetter) >= kLeastLetters && !IsLoggedRuler(text)) ||
          text.find("%|") != std::string_view::npos;
 }
 

@@ -2,6 +2,7 @@
 // Format:  one line a process or job, but for mpirun's and Hydra's blocks
 //            srun: error: node017: task 3: Killed
 //            slurmstepd: error: *** STEP 88123.0 ON node017 CANCELLED AT 2031-04-05T06:07:08 DUE TO TIME LIMIT ***
+//            slurmd[node017]: error: *** STEP 88123.0 KILLED AT 2031-04-05T06:07:08 WITH SIGNAL 15 ***   (before 14.11)
 //            mpirun noticed that process rank 3 with PID 41 on node node017 exited on signal 9 (Killed).
 //            (Open MPI 5: prterun, and a new line before "signal 9")
 //            [2031-04-05 06:07:08,123] [ERROR] [launch.py:325:sigkill_handler] ['python', ...] exits with return code =
@@ -148,13 +149,14 @@ bool ConsumeSrun(const Record& record, EventSink& out) {
 
 bool ConsumeSlurmstepd(const Record& record, EventSink& out) {
   static const Pattern kCancelled(
-      R"(\*\*\* (?:JOB|STEP) \S+ ON (\S+) CANCELLED AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?:DUE|due) (?:TO|to) ([^,*]+))?)");
+      R"(\*\*\* (?:JOB|STEP) \S+ (?:ON (\S+) )?(?:CANCELLED|KILLED) AT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?:DUE|due|WITH) (?:(?:TO|to) )?([^,*]+))?)");
   const auto match = kCancelled.Search(record.text);
   if (!match) return Contains(record.text, "slurmstepd: ");
   std::string_view reason = match->text(3);
   while (reason.ends_with(' ')) reason.remove_suffix(1);
   Event event = EventFrom(record, JobStopped{"slurm", std::string(reason)});
-  if (!event.origin.host) event.origin.host = Known<std::string>{std::string(match->text(1)), Basis::kObserved, {}};
+  if (!event.origin.host && match->has(1))
+    event.origin.host = Known<std::string>{std::string(match->text(1)), Basis::kObserved, {}};
   if (!event.at) {
     if (const auto time = ParseTime(match->text(2))) event.at = time->time;
   }
@@ -534,6 +536,7 @@ constexpr std::string_view kLaunchersMarks[] = {
     "srun: ",
     "slurmstepd: ",
     " CANCELLED AT ",
+    " KILLED AT ",
     "Primary job  terminated normally",
     "MPI_ABORT was invoked on rank",
     "with errorcode ",

@@ -71,7 +71,7 @@ std::optional<EventIndex> LastErrorOf(const Evidence& evidence, std::uint32_t in
     if (out) break;                                       // the first of several in a row
     if (event.text.find_first_not_of(" \t-=*#~+_|") != std::string::npos) behind.insert(event.where.line);
   }
-  return out && !evidence.course.CountedOn(*out) ? out : std::nullopt;
+  return out && !evidence.course.CountedOn(*out) && !evidence.course.LoopRanBehind(*out) ? out : std::nullopt;
 }
 
 std::string Quoted(std::string_view text) {
