@@ -120,7 +120,7 @@ struct Opening {
 /// What follows the first exception of a chain, too, is of its message.
 class Openings {
  public:
-  void Raised(bool chained_first) { message_lines_ = chained_first ? kLines : 0; }
+  void Raised(bool chained_first) { message_lines_ = chained_first ? kLines + kShift : 0; }
   void Died() {
     Close();
     open_.emplace();
@@ -152,7 +152,8 @@ class Openings {
       const auto same = [&](const Opening& other) {
         return &other != &opening && (other.worked || opening.worked) && AreAlike(other, opening);
       };
-      if (!of_messages_.contains(opening.lines.front().first) && std::ranges::any_of(openings_, same))
+      const auto of_message = [&](const auto& line) { return of_messages_.contains(line.first); };
+      if (std::ranges::none_of(opening.lines, of_message) && std::ranges::any_of(openings_, same))
         out.push_back(opening.at);
     }
     return out;

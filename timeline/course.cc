@@ -169,8 +169,11 @@ bool Course::StandsWithAStop(EventIndex event) const {
 bool Course::CountedOnForLong(EventIndex event) const {
   const std::span<const EventIndex> counted = CountedBehind(event);
   if (static_cast<std::ptrdiff_t>(counted.size()) < kManyRows) return false;
-  const auto &said = timeline_->events[event].at, &last = timeline_->events[counted.back()].at;
-  return !said || !last || said->date != last->date || last->at > said->at + kGrace;
+  const auto& said = timeline_->events[event].at;
+  const auto last = std::find_if(counted.rbegin(), counted.rend(), [&](EventIndex row) {
+    return said && timeline_->events[row].at && timeline_->events[row].at->date == said->date;
+  });
+  return last == counted.rend() || timeline_->events[*last].at->at > said->at + kGrace;
 }
 
 bool Course::OutlivedStop(EventIndex event) const {

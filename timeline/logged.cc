@@ -72,11 +72,11 @@ std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline, const Chatter&
   };
   std::vector<Logged> logged;
   std::map<std::pair<std::uint32_t, std::string>, std::vector<std::uint64_t>> went_on;  // lines of records, by logger
-  std::optional<Seen> last;
+  std::map<std::string, Seen> last;  // by head: what other programs log may stand in between
   std::uint32_t input = 0;
   bool chained = false;  // the traceback before goes on in the next
   for (const Event& event : timeline.events) {
-    if (event.where.input != input) last.reset();
+    if (event.where.input != input) last.clear();
     input = event.where.input;
     if (const auto* raised = std::get_if<ExceptionRaised>(&event.what)) {
       const std::uint64_t begin = raised->begin.line;
@@ -84,9 +84,13 @@ std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline, const Chatter&
                             logged.back().span.end < begin &&
                             chatter.Apart(input, logged.back().span.end, begin) <= kChainLines;
       chained = raised->chained_first;
-      if (last && last->record.tells_of_failure && last->line < begin &&
-          chatter.Apart(input, last->line, begin) <= kRecordLines)
-        logged.push_back({{input, last->line, event.where.line}, last->record.head});
+      const Seen* teller = nullptr;
+      for (const auto& [head, seen] : last)
+        if (seen.record.tells_of_failure && seen.line < begin &&
+            chatter.Apart(input, seen.line, begin) <= kRecordLines && (teller == nullptr || teller->line < seen.line))
+          teller = &seen;
+      if (teller != nullptr)
+        logged.push_back({{input, teller->line, event.where.line}, teller->record.head});
       else if (of_chain)
         logged.back().span.end = event.where.line;
       continue;
@@ -94,7 +98,8 @@ std::vector<LineSpan> LoggedAndOutlived(const Timeline& timeline, const Chatter&
     std::optional<LoggerLine> record = LoggerLineOf(event);
     if (!record) continue;
     if (!record->complains) went_on[{input, record->head}].push_back(event.where.line);
-    last = Seen{event.where.line, *std::move(record)};
+    std::string head = record->head;
+    last.insert_or_assign(std::move(head), Seen{event.where.line, *std::move(record)});
   }
   for (const Logged& one : logged) {
     const auto lines = went_on.find({one.span.input, one.head});

@@ -7,15 +7,14 @@ The endings are the samples of rules/endings, one of each rule's. --every N take
 """
 
 import argparse
-import concurrent.futures
 import json
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
+
+from judged import judge_all
 
 UNDECIDED = {"healthy", "unknown"}  # in a case of these nothing failed for certain
 
@@ -50,18 +49,6 @@ def with_ending(case: pathlib.Path, folder: pathlib.Path, ending: str, where: st
     return True
 
 
-def verdict(binary: str, case: pathlib.Path, ending: str, where: str) -> str:
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        if not with_ending(case, folder, ending, where):
-            return "not changed"
-        files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-        done = subprocess.run([binary, "--threads", "1", "--format", "json", *files], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
-        if done.returncode not in (0, 1, 2):
-            return f"exit {done.returncode}: {done.stderr[-300:]!r}"
-        return json.loads(done.stdout)["verdict"]["cause"]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary", type=os.path.abspath)
@@ -73,12 +60,12 @@ def main() -> int:
     cases = [path.parent for path in sorted(args.cases.glob("*/case.json")) if not UNDECIDED & set(json.loads(path.read_text())["causes"])]
     jobs = [(case, ending, where) for case in cases for ending in known for where in ("behind", "in front", "beside")][:: args.every]
     wrong = ran = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for (case, ending, where), cause in zip(jobs, pool.map(lambda job: verdict(args.binary, *job), jobs)):
-            ran += cause != "not changed"
-            if cause == "healthy" or cause.startswith("exit"):
-                wrong += 1
-                print(f"{case.name}: {cause} with {ending[:60]!r} {where}")
+    verdicts = judge_all(args.binary, jobs, lambda job, folder: with_ending(job[0], folder, *job[1:]))
+    for (case, ending, where), verdict in zip(jobs, verdicts):
+        ran += verdict is not None
+        if verdict and verdict["cause"] == "healthy":
+            wrong += 1
+            print(f"{case.name}: healthy with {ending[:60]!r} {where}")
     print(f"{ran} runs over {len(cases)} failed cases and {len(known)} endings: {wrong} wrong")
     return 1 if wrong or ran < len(jobs) // 2 else 0
 

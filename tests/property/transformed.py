@@ -4,24 +4,23 @@
 transformed.py BINARY CASES_DIR [--only NAME,..] [--every N] [--verbose] [--check]
 
 A verdict is `wrong` if it names another cause, or a rank or a host that the untouched case does not name; `lost` if it
-became unknown or healthy, or lost its culprits; `less` if the collective differs. --every N takes one case of N, others for
+became unknown or healthy, or lost its culprits. --every N takes one case of N, others for
 each transformation and the same when cases are added; --check fails where a bound below is not kept.
 """
 
 import argparse
-import concurrent.futures
+import itertools
 import json
-import os
 import pathlib
 import random
 import re
-import subprocess
+import shutil
 import sys
-import tempfile
 import threading
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from judged import judge_all  # noqa: E402
 from transformations import COLLECTED, HOST, POD, TRANSFORMATIONS  # noqa: E402
 
 # Of a hundred verdicts, how many may be wrong and how many lost, and one more; of a sample, two. The few that there are do
@@ -42,26 +41,6 @@ def is_log(path: pathlib.Path, content: bytes) -> bool:
     return b"\0" not in content and not content.lstrip()[:1] in (b"{", b"<") and not content.startswith(b"\xff\xfe")
 
 
-def judge(binary: str, folder: pathlib.Path) -> dict:
-    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != "case.json")
-    done = subprocess.run([binary, "--threads", "1", "--format", "json", *files], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
-    if done.returncode not in (0, 1, 2):
-        raise RuntimeError(f"{folder}: exit {done.returncode}: {done.stderr[-400:]}")
-    document = json.loads(done.stdout)
-    for entry in document["inputs"]:
-        if entry["claimed"] + entry["plain"] + entry["damaged"] != entry["bytes"]:
-            raise RuntimeError(f"{folder}: bytes of {entry}")
-    verdict = document.get("verdict") or {}
-    culprits = verdict.get("culprits") or []
-    keys = ("op", "seq", "op_count", "numel_in", "numel_out", "count", "timeout_ms")
-    return {
-        "cause": verdict.get("cause", "unknown"),
-        "ranks": sorted({c["rank"] for c in culprits if c.get("rank") is not None}),
-        "hosts": sorted({c["host"] for c in culprits if c.get("host")}),
-        "collective": {k: (verdict.get("collective") or {}).get(k) for k in keys},
-    }
-
-
 def compare(base: dict, got: dict, causes: list) -> str:
     hosts = set(got["hosts"]) - {HOST, POD}
     if got["cause"] != base["cause"]:
@@ -70,31 +49,34 @@ def compare(base: dict, got: dict, causes: list) -> str:
         return "lost" if got["cause"] in ("unknown", "healthy") and base["cause"] != "unknown" else "wrong"
     if not set(got["ranks"]) <= set(base["ranks"]) or not hosts <= set(base["hosts"]):
         return "wrong"
-    if got["ranks"] != base["ranks"] or (base["hosts"] and not got["hosts"]):
-        return "lost"
-    return "same" if got["collective"] == base["collective"] else "less"
+    return "lost" if got["ranks"] != base["ranks"] or (base["hosts"] and not got["hosts"]) else "same"
 
 
-def transformed(case: pathlib.Path, name: str, binary: str):
+def transform(case: pathlib.Path, name: str, folder: pathlib.Path) -> bool:
+    """Writes a case's files as they are behind the transformation; False where it changes none."""
     if name in COLLECTED and sum(1 for path in case.rglob("*") if path.is_file()) > 2:
-        return None
-    with tempfile.TemporaryDirectory(prefix="inquest-") as folder:
-        any_changed = False
-        for path in sorted(case.rglob("*")):
-            if not path.is_file() or path.name == "case.json":
-                continue
-            content = path.read_bytes()
-            if is_log(path, content):
-                any_changed = True
-                lines = content.split(b"\n")
-                if lines[-1] == b"":
-                    lines.pop()
-                with CHANGING:
-                    content = TRANSFORMATIONS[name](lines, random.Random(f"{name} {case.name} {path.name}"))
-            to = pathlib.Path(folder) / path.relative_to(case)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_bytes(content)
-        return judge(binary, pathlib.Path(folder)) if any_changed else None
+        return False
+    any_changed = False
+    for path in sorted(case.rglob("*")):
+        if not path.is_file() or path.name == "case.json":
+            continue
+        content = path.read_bytes()
+        if is_log(path, content):
+            any_changed = True
+            lines = content.split(b"\n")
+            if lines[-1] == b"":
+                lines.pop()
+            with CHANGING:
+                content = TRANSFORMATIONS[name](lines, random.Random(f"{name} {case.name} {path.name}"))
+        to = folder / path.relative_to(case)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(content)
+    return any_changed
+
+
+def as_it_is(case: pathlib.Path, folder: pathlib.Path) -> bool:
+    shutil.copytree(case, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("case.json"))
+    return True
 
 
 def main() -> int:
@@ -109,33 +91,33 @@ def main() -> int:
     binary = str(pathlib.Path(options.binary).resolve())
     names = [name for name in TRANSFORMATIONS if not options.only or name in options.only.split(",")]
     cases = sorted(path.parent for path in options.cases.glob("*/case.json"))
+    base = dict(zip(cases, judge_all(binary, cases, as_it_is)))
+    causes = {case: json.loads((case / "case.json").read_text())["causes"] for case in cases}
+    chosen = [(name, case) for name in names for case in cases if zlib.crc32(f"{name} {case.name}".encode()) % options.every == 0]
+    got = zip(chosen, judge_all(binary, chosen, lambda pair, folder: transform(pair[1], pair[0], folder)))
     broken = []
-    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        base = dict(zip(cases, pool.map(lambda case: judge(binary, case), cases)))
-        causes = {case: json.loads((case / "case.json").read_text())["causes"] for case in cases}
-        print(f"{'transformation':20} {'cases':>5} {'same':>5} {'less':>5} {'lost':>5} {'wrong':>5}")
-        for name in names:
-            chosen = [case for case in cases if zlib.crc32(f"{name} {case.name}".encode()) % options.every == 0]
-            tally = {"same": 0, "less": 0, "lost": 0, "wrong": 0}
-            notes = []
-            for case, got in zip(chosen, pool.map(lambda case: transformed(case, name, binary), chosen)):
-                if got is None:
-                    continue
-                outcome = compare(base[case], got, causes[case])
-                tally[outcome] += 1
-                if outcome != "same":
-                    was = base[case]
-                    notes.append(f"  {outcome:5} {case.name}: {was['cause']} {was['ranks']} {was['hosts']} -> {got['cause']} {got['ranks']} {got['hosts']}")
-            count = sum(tally.values())
-            print(f"{name:20} {count:5} {tally['same']:5} {tally['less']:5} {tally['lost']:5} {tally['wrong']:5}", flush=True)
-            if options.verbose:
-                print("\n".join(notes), flush=True)
-            wrong, lost = MORE.get(name, (WRONG, LOST))
-            spare = 1 if options.every == 1 else 2
-            if tally["wrong"] > spare + wrong * count / 100 or tally["lost"] > spare + lost * count / 100:
-                broken.append(name)
-                if options.check:
-                    print("\n".join(notes))
+    print(f"{'transformation':20} {'cases':>5} {'same':>5} {'lost':>5} {'wrong':>5}")
+    for name, verdicts in itertools.groupby(got, lambda pair_and_verdict: pair_and_verdict[0][0]):
+        tally = {"same": 0, "lost": 0, "wrong": 0}
+        notes = []
+        for (_, case), verdict in verdicts:
+            if verdict is None:
+                continue
+            was = base[case]
+            outcome = compare(was, verdict, causes[case])
+            tally[outcome] += 1
+            if outcome != "same":
+                notes.append(f"  {outcome:5} {case.name}: {was['cause']} {was['ranks']} {was['hosts']} -> {verdict['cause']} {verdict['ranks']} {verdict['hosts']}")
+        count = sum(tally.values())
+        print(f"{name:20} {count:5} {tally['same']:5} {tally['lost']:5} {tally['wrong']:5}", flush=True)
+        if options.verbose:
+            print("\n".join(notes), flush=True)
+        wrong, lost = MORE.get(name, (WRONG, LOST))
+        spare = 1 if options.every == 1 else 2
+        if tally["wrong"] > spare + wrong * count / 100 or tally["lost"] > spare + lost * count / 100:
+            broken.append(name)
+            if options.check:
+                print("\n".join(notes))
     if broken:
         print("too many wrong or lost:", ", ".join(broken))
     return 1 if options.check and broken else 0
