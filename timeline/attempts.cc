@@ -141,8 +141,9 @@ class Openings {
   }
   /// What followed the death was still of that run: a report of its scheduler.
   void Over() { open_.reset(); }
-  void Worked() {
-    if (open_) open_->worked = true;
+  /// Behind its first lines: a wrapped message holds numbers, too.
+  void Worked(std::uint64_t line) {
+    if (open_ && open_->lines.size() >= kLines && open_->lines.back().second < line) open_->worked = true;
   }
   /// In order.
   std::vector<Boundary> Take() {
@@ -286,7 +287,7 @@ class Reader {
     lived_since_boundary_ = true;
   }
 
-  void Worked() { openings_.Worked(); }
+  void Worked(EventIndex event) { openings_.Worked(LineOf(timeline_.events[event].where)); }
 
   /// What wrote before the start and behind it was not started there.
   void Wrote(EventIndex event) {
@@ -524,7 +525,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         const bool ends = next->what == Told::What::kEnding;
         if (ends && next->kind == "scheduler") reader.Ended(i, true);
         if (ends && (next->kind == "worker" || next->kind == "launcher")) reader.EndedWell();
-        if (next->what == Told::What::kWork) reader.Worked();
+        if (next->what == Told::What::kWork && !tracebacks.Hold(event.where) && !IsOfAnyRank(MessageOf(event)))
+          reader.Worked(i);
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);
         if (next->what == Told::What::kComplaint && next->decisive && IsOfJob(event)) reader.Ended(i, false);
       }

@@ -68,10 +68,12 @@ std::optional<std::size_t> SizeOfHead(std::string_view text, std::string_view he
   return at;
 }
 
-/// Two processes wrote at once: `KeyErrorKeyError`.
+/// Several processes wrote at once: `KeyErrorKeyError`.
 std::string_view Once(std::string_view type) {
-  const std::string_view half = type.substr(0, type.size() / 2);
-  return half.ends_with("Error") && type.substr(half.size()) == half ? half : type;
+  constexpr std::size_t kShortest = 7, kLongest = 4096;
+  for (std::size_t size = kShortest; 2 * size <= type.size() && type.size() <= kLongest; ++size)
+    if (type.size() % size == 0 && type.substr(size) == type.substr(0, type.size() - size)) return type.substr(0, size);
+  return type;
 }
 
 /// JAX raises these to show a stack, in front of the exception that they stand for.

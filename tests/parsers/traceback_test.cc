@@ -81,8 +81,9 @@ TEST_CASE("traceback: what was ignored, warned of or answered ended nobody", "[t
   };
   CHECK(ignored(led("W0405 06:07:08.123000 41200 torch/_dynamo/convert_frame.py:1233] ")) == "KeyError ignored");
   CHECK(ignored(led("E0405 06:07:08.123000 41200 torch/_dynamo/convert_frame.py:1233] ")) == "KeyError");
-  // Two processes wrote at once; and what JAX raises to show a stack.
+  // Several processes wrote at once; and what JAX raises to show a stack.
   CHECK(ignored(head + frame + "FileNotFoundErrorFileNotFoundError: : x\n") == "FileNotFoundError");
+  CHECK(ignored(head + frame + "KeyErrorKeyErrorKeyError: x\n") == "KeyError");
   CHECK(ignored(head + frame + "jax.errors.JaxStackTraceBeforeTransformation: x\n").empty());
 }
 
