@@ -329,7 +329,7 @@ TEST_CASE("a cut archive gives what stands before the cut", "[unit][archive]") {
   for (const auto& [how, bytes] : whole) {
     const Scan full = ScanBytes("x", bytes);
     std::uint64_t most = 0;
-    for (std::size_t i = 1; i < 40; ++i) {
+    for (std::size_t i = 1; i < 40; i += 3) {
       const std::size_t size = bytes.size() * i / 40;
       CAPTURE(how, size, bytes.size());
       const Scan cut = ScanBytes("x", bytes.substr(0, size));
