@@ -193,8 +193,9 @@ bool Course::ManyLinesFollow(EventIndex event) const {
 
 bool Course::IsOfEarlierProgram(EventIndex event) const {
   const SourcePos where = timeline_->events[event].where;
-  return timeline_->KnownRanks() <= 1 && ManyLinesFollow(event) && !DiedSince(event) &&
-         std::ranges::any_of(fatal_, [&](const Fatal& each) { return each.lines.Holds(where); });
+  return ManyLinesFollow(event) &&
+         std::ranges::any_of(fatal_, [&](const Fatal& each) { return each.lines.Holds(where); }) && !DiedSince(event) &&
+         timeline_->KnownRanks() <= 1;
 }
 
 bool Course::WentOn(EventIndex event, std::size_t steps) const {

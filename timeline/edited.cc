@@ -12,6 +12,8 @@
 namespace inquest {
 namespace {
 
+constexpr std::size_t kMostLines = 256;  ///< from which one function is called; nobody edits a program more often
+
 /// A frame `file:line in function` without its line, and that line.
 struct Frame {
   std::string_view file, line, function;
@@ -32,9 +34,10 @@ struct Call {
   std::string_view line;
 };
 
+/// Of a chain the last traceback counts: those in front of it may come from another call of the same function.
 std::optional<Call> OutermostCall(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
-  if (raised == nullptr || raised->ignored || raised->stack.size() < 2) return std::nullopt;
+  if (raised == nullptr || raised->ignored || raised->chained_first || raised->stack.size() < 2) return std::nullopt;
   const auto caller = Read(raised->stack[0]), called = Read(raised->stack[1]);
   if (!caller || !called || caller->function != "<module>") return std::nullopt;
   std::optional<GlobalRank> rank;
@@ -56,10 +59,10 @@ std::vector<std::pair<EventIndex, EventIndex>> EditsBetween(const Timeline& time
     if (!call) continue;
     std::vector<Line>& lines = calls[call->what];
     const auto known = std::ranges::find(lines, call->line, &Line::line);
-    if (known == lines.end())
-      lines.push_back({call->line, i, i});
-    else
+    if (known != lines.end())
       known->last = i;
+    else if (lines.size() < kMostLines)
+      lines.push_back({call->line, i, i});
   }
   std::vector<std::pair<EventIndex, EventIndex>> out;
   for (const auto& [what, lines] : calls) {

@@ -80,6 +80,9 @@ TEST_CASE("attempts: a program that was edited since it failed was started since
   std::string other = FailedAt(251, 130, key);
   other.replace(other.find("in run"), 6, "in end");
   CHECK(causes(FailedAt(239, 138, device) + note + other) == Told{});
+  CHECK(causes(FailedAt(239, 138, device) +
+               "\nDuring handling of the above exception, another exception occurred:\n\n" + FailedAt(251, 130, key)) ==
+        Told{});
 }
 
 TEST_CASE("attempts: ranks that start late, and a last restart that nothing follows, are no new attempt",
