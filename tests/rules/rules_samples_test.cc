@@ -9,49 +9,28 @@
 #include "parsers/scan.h"
 #include "rules/evidence.h"
 #include "rules/rule_book.h"
-#include "rules/sought.h"
 #include "tests/catch.h"
+#include "tests/support/our_rules.h"
 #include "timeline/builder.h"
 
 using namespace inquest;
 
 namespace rules_samples_test {
 
-const RuleBook& Book() {
-  static const RuleBook kBook = [] {
-    auto loaded = LoadRules(INQUEST_SOURCE_DIR "/rules", nullptr);
-    if (const auto* errors = std::get_if<RuleErrors>(&loaded)) {
-      for (const Error& error : *errors) UNSCOPED_INFO(error.where + ": " + error.message + "; " + error.hint);
-      FAIL("the rules do not load");
-    }
-    return std::move(std::get<RuleBook>(loaded));
-  }();
-  return kBook;
-}
-
-const Sieve& TheSieve() {
-  static const std::unique_ptr<Sieve> kSieve = [] {
-    auto compiled = CompileSieve(SoughtBy(Book(), Marks().marks));
-    if (!compiled) FAIL(compiled.error().message);
-    return std::move(*compiled);
-  }();
-  return *kSieve;
-}
-
 /// Rules that the whole pipeline confirms on a log of this one line.
 std::set<std::string> ConfirmedOn(const std::string& line) {
   TimelineBuilder builder;
-  ScanText(line + "\n", TheSieve(), {.threads = 1}, builder);
+  ScanText(line + "\n", OurSieve(), {.threads = 1}, builder);
   InputSummary input;
   input.lines = 1;
   const Timeline timeline = builder.Build({input});
   std::set<std::string> ids;
-  for (const LineMatch& match : Gather(timeline, Book()).matches) ids.insert(Book().rules[match.rule].id);
+  for (const LineMatch& match : Gather(timeline, OurRules()).matches) ids.insert(OurRules().rules[match.rule].id);
   return ids;
 }
 
 TEST_CASE("samples match their expression after the envelope is peeled, the others do not", "[rules]") {
-  for (const Rule& rule : Book().rules) {
+  for (const Rule& rule : OurRules().rules) {
     CAPTURE(rule.file);
     const Result<Pattern> pattern = Pattern::Compile(rule.text);
     REQUIRE(pattern);
@@ -72,9 +51,9 @@ TEST_CASE("samples match their expression after the envelope is peeled, the othe
 }
 
 TEST_CASE("the sieve reports every rule on its own samples", "[rules]") {
-  const auto scanner = TheSieve().MakeScanner();
-  for (std::uint32_t number = 0; number < Book().rules.size(); ++number) {
-    const Rule& rule = Book().rules[number];
+  const auto scanner = OurSieve().MakeScanner();
+  for (std::uint32_t number = 0; number < OurRules().rules.size(); ++number) {
+    const Rule& rule = OurRules().rules[number];
     // Looked for only in a writer's last lines: sieved, they would let half the log through.
     if (!rule.scope.empty() || (rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training")) continue;
     CAPTURE(rule.file);
@@ -88,7 +67,7 @@ TEST_CASE("the sieve reports every rule on its own samples", "[rules]") {
 }
 
 TEST_CASE("the pipeline confirms samples, and only those", "[rules]") {
-  for (const Rule& rule : Book().rules) {
+  for (const Rule& rule : OurRules().rules) {
     CAPTURE(rule.file);
     for (const std::string& sample : rule.match) {
       CAPTURE(sample);
