@@ -187,7 +187,7 @@ TEST_CASE("scan: a gigantic line over several blocks is damaged, and the lines a
 }
 
 TEST_CASE("scan: a progress bar longer than a block", "[scan]") {
-  for (const std::size_t extra : {0, 1, 6, 11}) {  // of the bar's twelve bytes
+  for (const std::size_t extra : {0U, 1U, 6U, 11U}) {  // of the bar's twelve bytes
     std::string text = kTelling + "\n" + std::string(extra, '.');
     while (text.size() < 2 * kLineCap + 5000) text += " 10%|#    |\r";
     text += "\n" + kTelling + "\r\n";
