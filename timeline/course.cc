@@ -660,8 +660,17 @@ void Course::ReadEndings(std::span<const Told> told) {
       const auto& own = writer.grumbles;
       const auto last = std::ranges::upper_bound(own, line.event);
       if (counts && !own.empty() && own.back() >= line.event) continue;
+      // A bar that is full is closed there; one that nobody drew in front was work behind it.
+      const auto was_drawn = [&](EventIndex step) {
+        const auto bar = std::ranges::lower_bound(loops_, step, {}, &Bar::event);
+        return bar == loops_.end() || bar->event != step || std::any_of(loops_.begin(), bar, [&](const Bar& front) {
+                 return front.event < line.event && front.loop == bar->loop &&
+                        timeline_->events[front.event].where.input == where.input;
+               });
+      };
       if (!counts && std::ranges::any_of(counted, [&](EventIndex step) {
-            return step > line.event && !full.contains(step) && timeline_->events[step].where.line > where.line;
+            return step > line.event && (!full.contains(step) || !was_drawn(step)) &&
+                   timeline_->events[step].where.line > where.line;
           }))
         continue;
       const bool got_over =

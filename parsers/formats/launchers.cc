@@ -284,6 +284,7 @@ constexpr Sentence kSentences[] = {
     {"docker", "returned a non-zero code: ", R"(^The command '.*' returned a non-zero code: (\d+))", 0, 0, 1},
     {"docker", "did not complete successfully: exit code: ",
      R"(failed to solve: .* did not complete successfully: exit code: (\d+))", 0, 0, 1},
+    {"slurm", "State: FAILED (exit code ", R"(^State: FAILED \(exit code (\d+)\))", 0, 0, 1},  // seff's report
     {"nsys", "The target application returned non-zero exit code ",
      R"(The target application returned non-zero exit code (\d+))", 0, 0, 1},
     // HPE's and SGI's MPI, whose srun tasks are its daemons; pid and host stand in the next line.
@@ -532,6 +533,7 @@ constexpr std::string_view kLaunchersMarks[] = {
     "ERROR: Job failed: ",
     "returned a non-zero code: ",
     "did not complete successfully: exit code: ",
+    "State: FAILED (exit code ",
     "The target application returned non-zero exit code ",
     "srun: ",
     "slurmstepd: ",

@@ -249,6 +249,7 @@ TEST_CASE("launchers: frameworks and servers that watch their children", "[launc
       {"\t(1) Normal termination (return value 1)", "htcondor: code=1"},
       {"\t(0) Abnormal termination (signal 9)", "htcondor: signal=9"},
       {"x4616c3s4b0n0.grove: rank 2358 died from signal 15", "pals: rank=2358 host=x4616c3s4b0n0.grove signal=15"},
+      {"State: FAILED (exit code 2)", "slurm: code=2"},
   });
 }
 
