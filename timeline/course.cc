@@ -218,7 +218,7 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     const auto first = std::ranges::upper_bound(counted, closed), last = std::ranges::lower_bound(counted, said);
     if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
   }
-  return SteppedOn(closed, steps) || LoopWentOn(event) || IsOfEarlierProgram(event);
+  return SteppedOn(closed, steps) || IsOfEarlierProgram(event) || LoopWentOn(event);
 }
 
 bool Course::ServedAfter(EventIndex event, std::size_t times) const {
@@ -237,9 +237,17 @@ std::span<const Bar> Course::BarsBehind(EventIndex event) const {
   return {std::ranges::upper_bound(loops_, event, {}, &Bar::event), loops_.end()};
 }
 
+bool Course::WasDrawn(const Bar& bar, EventIndex before) const {
+  return std::any_of(loops_.begin(), std::ranges::lower_bound(loops_, before, {}, &Bar::event), [&](const Bar& front) {
+    return front.loop == bar.loop &&
+           timeline_->events[front.event].where.input == timeline_->events[bar.event].where.input;
+  });
+}
+
 bool Course::LoopWentOn(EventIndex event) const {
   const std::uint32_t input = timeline_->events[event].where.input;
-  const std::span<const Bar> behind = BarsBehind(LastClosedBar(event));
+  const EventIndex closed = LastClosedBar(event);
+  const std::span<const Bar> behind = BarsBehind(closed);
   const std::span<const Bar> front = std::span(loops_).first(loops_.size() - behind.size());
   const auto is_here = [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; };
   const auto went_on = [&](const Bar& before) {
@@ -260,13 +268,10 @@ bool Course::LoopWentOn(EventIndex event) const {
   }
   // A program that was started anew counts from nothing; what had died by then, died earlier.
   // Of a bar that is drawn over itself the last picture is kept: one that nobody drew in front began behind.
-  const auto drawn_in_front = [&](const Bar& bar) {
-    return std::ranges::any_of(front, [&](const Bar& other) { return other.loop == bar.loop && is_here(other); });
-  };
   return std::ranges::any_of(behind, [&](const Bar& bar) {
     if (!is_here(bar) || DiedSince(bar.event)) return false;
     return bar.count == 0 ? bar.elapsed < kLongLoop && went_on(bar)
-                          : bar.elapsed >= kUndisturbed && !drawn_in_front(bar);
+                          : bar.elapsed >= kUndisturbed && !WasDrawn(bar, closed + 1);
   });
 }
 
@@ -663,10 +668,7 @@ void Course::ReadEndings(std::span<const Told> told) {
       // A bar that is full is closed there; one that nobody drew in front was work behind it.
       const auto was_drawn = [&](EventIndex step) {
         const auto bar = std::ranges::lower_bound(loops_, step, {}, &Bar::event);
-        return bar == loops_.end() || bar->event != step || std::any_of(loops_.begin(), bar, [&](const Bar& front) {
-                 return front.event < line.event && front.loop == bar->loop &&
-                        timeline_->events[front.event].where.input == where.input;
-               });
+        return bar == loops_.end() || bar->event != step || WasDrawn(*bar, line.event);
       };
       if (!counts && std::ranges::any_of(counted, [&](EventIndex step) {
             return step > line.event && (!full.contains(step) || !was_drawn(step)) &&

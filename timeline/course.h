@@ -126,6 +126,8 @@ class Course {
   /// Of one loop and input, it counts more, by steps and by its own clock.
   bool IsFurther(const Bar& after, const Bar& before, std::chrono::minutes least) const;
   std::span<const Bar> BarsBehind(EventIndex event) const;  ///< of all inputs
+  /// A bar of the same loop and input was drawn in front of the event.
+  bool WasDrawn(const Bar& bar, EventIndex before) const;
   /// A bar that stood in front of it, in the one input in which somebody died, counted on for long behind all who did.
   bool CountedOnBehindDeaths(EventIndex event) const;
   /// The bar had counted for minutes since it was first drawn behind the event.

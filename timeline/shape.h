@@ -23,12 +23,13 @@ inline std::string ShapeOf(std::string_view text) {
 /// A ruler at the end of a logger's record, `... - INFO - ======`: with nothing but the logger's own words in front.
 inline bool IsLoggedRuler(std::string_view text) {
   constexpr std::size_t kRuler = 8;
+  constexpr std::string_view kLevel = "INFO";
   const std::size_t before = text.empty() ? text.npos : text.find_last_not_of(text.back());
   if (before == text.npos || IsLetter(text.back()) || IsDigit(text.back()) || text.size() - before <= kRuler)
     return false;
-  const std::size_t level = text.find("INFO");
+  const std::size_t level = text.find(kLevel);
   return level != text.npos && level < before &&
-         std::ranges::count_if(text.substr(level + 4, before - level - 4), IsLetter) == 0;
+         std::ranges::none_of(text.substr(level + kLevel.size(), before - level - kLevel.size()), IsLetter);
 }
 
 /// Escapes, rulers and numbers alone say nothing; a bar does, also one that was cut off as it was drawn.

@@ -11,10 +11,9 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import sys
 
-from judged import judge_all
+from judged import copy_case, judge_all
 
 UNDECIDED = {"healthy", "unknown"}  # in a case of these nothing failed for certain
 
@@ -33,14 +32,11 @@ def is_text(content: bytes) -> bool:
 
 
 def with_ending(case: pathlib.Path, folder: pathlib.Path, ending: str, where: str) -> bool:
-    files = [path for path in sorted(case.rglob("*")) if path.is_file() and path.name != "case.json"]
-    for path in files:
-        (folder / path.relative_to(case)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, folder / path.relative_to(case))
+    copy_case(case, folder)
     if where == "beside":
         (folder / "zz-other.log").write_text(ending + "\n")
         return True
-    main = folder / max(files, key=lambda path: path.stat().st_size).relative_to(case)
+    main = max((path for path in sorted(folder.rglob("*")) if path.is_file()), key=lambda path: path.stat().st_size)
     content = main.read_bytes()
     if not is_text(content):
         return False

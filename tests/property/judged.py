@@ -21,6 +21,12 @@ def name_of(number: int) -> str:
     return "job-" + letters
 
 
+def copy_case(case: pathlib.Path, folder: pathlib.Path) -> bool:
+    """A write() of judge_all: the case's files as they are."""
+    shutil.copytree(case, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("case.json"))
+    return True
+
+
 def triaged(binary: str, folder: pathlib.Path) -> dict:
     """Of each job by name: {"cause", "ranks", "hosts"}."""
     done = subprocess.run([binary, "triage", "--threads", "1", "--format", "jsonl", str(folder)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False)

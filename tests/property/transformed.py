@@ -14,13 +14,12 @@ import json
 import pathlib
 import random
 import re
-import shutil
 import sys
 import threading
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from judged import judge_all  # noqa: E402
+from judged import copy_case, judge_all  # noqa: E402
 from transformations import COLLECTED, HOST, POD, TRANSFORMATIONS  # noqa: E402
 
 # Of a hundred verdicts, how many may be wrong and how many lost, and one more; of a sample, two. The few that there are do
@@ -74,11 +73,6 @@ def transform(case: pathlib.Path, name: str, folder: pathlib.Path) -> bool:
     return any_changed
 
 
-def as_it_is(case: pathlib.Path, folder: pathlib.Path) -> bool:
-    shutil.copytree(case, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("case.json"))
-    return True
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
@@ -91,7 +85,7 @@ def main() -> int:
     binary = str(pathlib.Path(options.binary).resolve())
     names = [name for name in TRANSFORMATIONS if not options.only or name in options.only.split(",")]
     cases = sorted(path.parent for path in options.cases.glob("*/case.json"))
-    base = dict(zip(cases, judge_all(binary, cases, as_it_is)))
+    base = dict(zip(cases, judge_all(binary, cases, copy_case)))
     causes = {case: json.loads((case / "case.json").read_text())["causes"] for case in cases}
     chosen = [(name, case) for name in names for case in cases if zlib.crc32(f"{name} {case.name}".encode()) % options.every == 0]
     got = zip(chosen, judge_all(binary, chosen, lambda pair, folder: transform(pair[1], pair[0], folder)))

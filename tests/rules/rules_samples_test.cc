@@ -10,7 +10,7 @@
 #include "rules/evidence.h"
 #include "rules/rule_book.h"
 #include "tests/catch.h"
-#include "tests/support/our_rules.h"
+#include "tests/support/run_job.h"
 #include "timeline/builder.h"
 
 using namespace inquest;
@@ -20,17 +20,18 @@ namespace rules_samples_test {
 /// Rules that the whole pipeline confirms on a log of this one line.
 std::set<std::string> ConfirmedOn(const std::string& line) {
   TimelineBuilder builder;
-  ScanText(line + "\n", OurSieve(), {.threads = 1}, builder);
+  ScanText(line + "\n", BuiltInSieve(), {.threads = 1}, builder);
   InputSummary input;
   input.lines = 1;
   const Timeline timeline = builder.Build({input});
   std::set<std::string> ids;
-  for (const LineMatch& match : Gather(timeline, OurRules()).matches) ids.insert(OurRules().rules[match.rule].id);
+  for (const LineMatch& match : Gather(timeline, BuiltInRules()).matches)
+    ids.insert(BuiltInRules().rules[match.rule].id);
   return ids;
 }
 
 TEST_CASE("samples match their expression after the envelope is peeled, the others do not", "[rules]") {
-  for (const Rule& rule : OurRules().rules) {
+  for (const Rule& rule : BuiltInRules().rules) {
     CAPTURE(rule.file);
     const Result<Pattern> pattern = Pattern::Compile(rule.text);
     REQUIRE(pattern);
@@ -51,9 +52,9 @@ TEST_CASE("samples match their expression after the envelope is peeled, the othe
 }
 
 TEST_CASE("the sieve reports every rule on its own samples", "[rules]") {
-  const auto scanner = OurSieve().MakeScanner();
-  for (std::uint32_t number = 0; number < OurRules().rules.size(); ++number) {
-    const Rule& rule = OurRules().rules[number];
+  const auto scanner = BuiltInSieve().MakeScanner();
+  for (std::uint32_t number = 0; number < BuiltInRules().rules.size(); ++number) {
+    const Rule& rule = BuiltInRules().rules[number];
     // Looked for only in a writer's last lines: sieved, they would let half the log through.
     if (!rule.scope.empty() || (rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training")) continue;
     CAPTURE(rule.file);
@@ -67,7 +68,7 @@ TEST_CASE("the sieve reports every rule on its own samples", "[rules]") {
 }
 
 TEST_CASE("the pipeline confirms samples, and only those", "[rules]") {
-  for (const Rule& rule : OurRules().rules) {
+  for (const Rule& rule : BuiltInRules().rules) {
     CAPTURE(rule.file);
     for (const std::string& sample : rule.match) {
       CAPTURE(sample);

@@ -13,7 +13,7 @@
 #include "rules/sought.h"
 #include "search/packed_sieve.h"
 #include "tests/catch.h"
-#include "tests/support/our_rules.h"
+#include "tests/support/run_job.h"
 
 using namespace inquest;
 
@@ -28,7 +28,7 @@ std::unique_ptr<Sieve> Sieved(const RuleBook& book) {
 /// One rule in eight: what is compiled several times is compiled under sanitizers.
 RuleBook Some() {
   RuleBook book;
-  for (std::size_t i = 0; i < OurRules().rules.size(); i += 8) book.rules.push_back(OurRules().rules[i]);
+  for (std::size_t i = 0; i < BuiltInRules().rules.size(); i += 8) book.rules.push_back(BuiltInRules().rules[i]);
   return book;
 }
 
@@ -126,7 +126,7 @@ bool IsAscii(const std::string& line) {
 std::vector<std::string> Lines(std::size_t step) {
   std::vector<std::string> all, lines;
   Mutator mutator;
-  for (const Rule& rule : OurRules().rules)
+  for (const Rule& rule : BuiltInRules().rules)
     for (const auto* samples : {&rule.match, &rule.differ})
       for (const std::string& sample : *samples) {
         all.push_back(sample);
@@ -156,11 +156,11 @@ class Placed {
 };
 
 TEST_CASE("no sample and no mutation of one loses a confirmed hit", "[rules][slow]") {
-  CheckNothingLost(OurSieve(), OurRules(), Lines(1));
+  CheckNothingLost(BuiltInSieve(), BuiltInRules(), Lines(1));
 }
 
 TEST_CASE("one sample in some, or its mutation, loses no confirmed hit", "[rules]") {
-  CheckNothingLost(OurSieve(), OurRules(), Lines(37));
+  CheckNothingLost(BuiltInSieve(), BuiltInRules(), Lines(37));
 }
 
 TEST_CASE("an extended sieve reports what a compiled one does", "[rules]") {
