@@ -35,27 +35,38 @@ struct Call {
 };
 
 /// Of a chain the last traceback counts: those in front of it may come from another call of the same function.
-std::optional<Call> OutermostCall(const Event& event) {
+/// `of_any`: the calls of a module whoever is called.
+std::optional<Call> OutermostCall(const Event& event, bool of_any) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
-  if (raised == nullptr || raised->ignored || raised->chained_first || raised->stack.size() < 2) return std::nullopt;
-  const auto caller = Read(raised->stack[0]), called = Read(raised->stack[1]);
-  if (!caller || !called || caller->function != "<module>") return std::nullopt;
+  if (raised == nullptr || raised->ignored || raised->chained_first || raised->stack.empty()) return std::nullopt;
+  const auto caller = Read(raised->stack[0]);
+  if (!caller || caller->function != "<module>") return std::nullopt;
+  if (of_any) return Call{{caller->file, {}, {}, std::nullopt}, caller->line};
+  const auto called = raised->stack.size() > 1 ? Read(raised->stack[1]) : std::nullopt;
+  if (!called) return std::nullopt;
   std::optional<GlobalRank> rank;
   if (event.origin.rank) rank = event.origin.rank->value;
   return Call{{caller->file, called->file, called->function, rank}, caller->line};
 }
 
-}  // namespace
+/// Something was printed between two exceptions.
+bool StandsBetween(const Timeline& timeline, EventIndex before, EventIndex raised) {
+  constexpr std::uint64_t kFewest = 4;  ///< lines
+  return timeline.events[before].where.line + kFewest <
+         std::get<ExceptionRaised>(timeline.events[raised].what).begin.line;
+}
 
-std::vector<std::pair<EventIndex, EventIndex>> EditsBetween(const Timeline& timeline, EventIndex begin,
-                                                            EventIndex end) {
+using Pairs = std::vector<std::pair<EventIndex, EventIndex>>;
+
+/// Adds the calls of one module that come from another line than the one before, which never comes again.
+void AddMoved(const Timeline& timeline, EventIndex begin, EventIndex end, bool of_any, Pairs& out) {
   struct Line {
     std::string_view line;
     EventIndex first = 0, last = 0;
   };
   std::map<decltype(Call::what), std::vector<Line>> calls;  // each line once, in the order in which they came
   for (EventIndex i = begin; i < end; ++i) {
-    const std::optional<Call> call = OutermostCall(timeline.events[i]);
+    const std::optional<Call> call = OutermostCall(timeline.events[i], of_any);
     if (!call) continue;
     std::vector<Line>& lines = calls[call->what];
     const auto known = std::ranges::find(lines, call->line, &Line::line);
@@ -64,14 +75,23 @@ std::vector<std::pair<EventIndex, EventIndex>> EditsBetween(const Timeline& time
     else if (lines.size() < kMostLines)
       lines.push_back({call->line, i, i});
   }
-  std::vector<std::pair<EventIndex, EventIndex>> out;
   for (const auto& [what, lines] : calls) {
     EventIndex last = lines.front().last;
     for (std::size_t i = 1; i < lines.size(); ++i) {
-      if (last < lines[i].first) out.emplace_back(last, lines[i].first);
+      if (last < lines[i].first && (!of_any || StandsBetween(timeline, last, lines[i].first)))
+        out.emplace_back(last, lines[i].first);
       last = std::max(last, lines[i].last);
     }
   }
+}
+
+}  // namespace
+
+std::vector<std::pair<EventIndex, EventIndex>> EditsBetween(const Timeline& timeline, EventIndex begin,
+                                                            EventIndex end) {
+  Pairs out;
+  AddMoved(timeline, begin, end, false, out);
+  if (timeline.KnownRanks() <= 1) AddMoved(timeline, begin, end, true, out);
   std::ranges::sort(out);
   return out;
 }

@@ -85,6 +85,22 @@ TEST_CASE("attempts: a program that was edited since it failed was started since
         Told{});
 }
 
+TEST_CASE("attempts: a module that stopped at another line was started again, where one program writes", "[attempts]") {
+  const auto stopped_at = [](int line, std::string_view error, std::string_view rank = {}) {
+    return fmt::format(
+        "{0}Traceback (most recent call last):\n{0}  File \"/w/main.py\", line {1}, in <module>\n{0}{2}\n", rank, line,
+        error);
+  };
+  const std::string missing = "ModuleNotFoundError: No module named 'seaborn'", key = "KeyError: 'lr'",
+                    between = "reading a grid\n12 settings\nthe first one\nits data are read\n";
+  const auto causes = [](const std::string& log) { return Causes(JudgeText(log).verdict); };
+  using Told = std::vector<std::string>;
+  CHECK(causes(stopped_at(6, missing) + between + stopped_at(63, key)) == Told{"python-exception", "python-exception"});
+  // At once, as two ranks without a name do; and ranks that have one.
+  CHECK(causes(stopped_at(6, missing) + stopped_at(63, key)) == Told{});
+  CHECK(causes(stopped_at(6, missing, "[rank0]: ") + between + stopped_at(63, key, "[rank1]: ")) == Told{});
+}
+
 TEST_CASE("attempts: ranks that start late, and a last restart that nothing follows, are no new attempt",
           "[attempts]") {
   CHECK(JudgeText(kMissing + kBanner + Steps(1, 3)).verdict.attempts.empty());        // another host's banner, late
