@@ -93,25 +93,37 @@ bool MessageIs(const std::vector<bool>& flags, const Timeline& timeline, EventIn
   return false;
 }
 
-/// The last exception of the chain that this one began; itself where it stands alone.
+/// The last exception of the chain that this one began, or the interrupt that ended it; itself where it stands alone.
 EventIndex EndOfChain(const Timeline& timeline, EventIndex index) {
   if (!std::get<ExceptionRaised>(timeline.events[index].what).chained_first) return index;
   for (EventIndex i = index + 1; i < timeline.events.size(); ++i) {
-    const auto* next = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (next != nullptr && !next->chained_first && SameWriter(timeline.events[i], timeline.events[index])) return i;
+    const What& what = timeline.events[i].what;
+    const auto* next = std::get_if<ExceptionRaised>(&what);
+    const auto* stopped = std::get_if<JobStopped>(&what);
+    const bool ends = (next != nullptr && !next->chained_first) || (stopped != nullptr && stopped->by == "keyboard");
+    if (ends && SameWriter(timeline.events[i], timeline.events[index])) return i;
   }
   return index;
 }
 
-/// Raised to say that there is no more of something, and handled as such: what is wrong was found by who handled it.
+/// Raised to say that there is no more of something, or within Python's own library, and handled as such: what is wrong
+/// was found by who handled it.
 bool OnlySaysThatItIsEmpty(const ExceptionRaised& raised) {
   static constexpr std::array<std::string_view, 4> kNames = {"StopIteration", "StopAsyncIteration", "GeneratorExit",
                                                              "Empty"};
-  return std::find(kNames.begin(), kNames.end(), LastName(raised.type)) != kNames.end();
+  const auto is_pythons = [](const std::string& frame) {
+    return frame.find("/lib/python") != std::string::npos && frame.find("-packages/") == std::string::npos;
+  };
+  return std::find(kNames.begin(), kNames.end(), LastName(raised.type)) != kNames.end() ||
+         (!raised.stack.empty() && std::ranges::all_of(raised.stack, is_pythons));
 }
 
-/// Raised in the launcher itself, which only reports or suffers what happened to its children.
+/// Raised in the launcher itself, which only reports or suffers what happened to its children; unless it had none yet.
 bool InLauncher(const ExceptionRaised& raised) {
+  const auto reads_its_options = [](const std::string& frame) {
+    return frame.ends_with(" in config_from_args") || frame.ends_with(" in _validate_launch_command");
+  };
+  if (std::ranges::any_of(raised.stack, reads_its_options)) return false;
   const auto launcher = [](const std::string& frame) {
     // @record wraps the user's own main as well as the launcher's.
     if (frame.find("elastic/multiprocessing/errors/") != std::string::npos) return false;
