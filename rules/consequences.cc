@@ -178,6 +178,27 @@ bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
          std::ranges::all_of(finding.culprits, [](const Culprit& culprit) { return culprit.rank.has_value(); });
 }
 
+namespace {
+
+/// Whoever complained of this set up a communicator behind it: what had failed was tried again.
+bool JoinedAnew(const Evidence& evidence, const Finding& finding) {
+  const Timeline& timeline = evidence.timeline;
+  return std::ranges::all_of(evidence.matches, [&](const LineMatch& match) {
+    if (evidence.book.rules[match.rule].id != finding.rule) return true;
+    const Event& complaint = timeline.events[match.event];
+    return complaint.origin.pid && std::any_of(timeline.events.begin() + static_cast<std::ptrdiff_t>(match.event),
+                                               timeline.events.end(), [&](const Event& event) {
+                                                 const auto* init = std::get_if<CommInit>(&event.what);
+                                                 return init != nullptr && init->complete && init->nranks > 1 &&
+                                                        event.where.input == complaint.where.input &&
+                                                        event.origin.pid == complaint.origin.pid &&
+                                                        timeline.HostOf(event) == timeline.HostOf(complaint);
+                                               });
+  });
+}
+
+}  // namespace
+
 void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findings) {
   std::map<std::string_view, EventIndex> last;
   for (const LineMatch& match : evidence.matches) {
@@ -189,12 +210,14 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
     const auto line = last.find(finding.rule);
     if (finding.cause.empty() || line == last.end()) continue;
     const What& what = evidence.timeline.events[line->second].what;
+    const bool joined = finding.strength == Strength::kDecisive && JoinedAnew(evidence, finding);
     if (finding.strength == Strength::kDecisive &&
-        (IsOfKernel(what) || IsOfHost(what) || !evidence.course.LongOutlived(line->second)))
+        (IsOfKernel(what) || IsOfHost(what) || !(joined || evidence.course.LongOutlived(line->second))))
       continue;
     const bool came_up = finding.strength == Strength::kHint &&
                          (evidence.course.ServedAfter(line->second) || evidence.course.LoopRanBehind(line->second));
-    if (!IsOfKernel(what) && !IsOfHost(what) && (came_up || evidence.course.WentOn(line->second)))
+    if (!IsOfKernel(what) && !IsOfHost(what) &&
+        (came_up || evidence.course.WentOn(line->second, joined ? 1 : Course::kStepsThatUndo)))
       finding.explained_by = "work-went-on";
     else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second))
       finding.explained_by = "program-had-ended";
