@@ -29,10 +29,10 @@ constexpr std::size_t kOften = 3;        ///< so many lines of one kind are rows
 constexpr std::size_t kElsewhere = 512;  ///< lines from all over the log, beside those
 constexpr std::uint64_t kUnseen = 6;     ///< rulers and blank lines at the end say nothing
 
-constexpr std::array<std::string_view, 19> kRelations = {
-    "any-log",    "of-a-round",      "worked",     "elsewhere", "said-before", "said-often", "at-once",
-    "alternates", "often-before",    "uniform",    "periodic",  "new-words",   "bar-full",   "bar-full-near",
-    "share-open", "share-open-near", "share-full", "time-left", "round-count"};
+constexpr std::array<std::string_view, 16> kRelations = {
+    "any-log",    "of-a-round", "worked",      "elsewhere",      "said-often", "at-once",
+    "alternates", "uniform",    "new-words",   "bar-full-near",  "share-open", "share-open-near",
+    "share-full", "time-left",  "round-count", "says-end-before"};
 
 /// The sign of lines that are left out of sight: a batch system's or a tool's behind the program's last, and warnings
 /// of Python's, which come when their buffer does.
@@ -112,11 +112,11 @@ bool SeesTheEnd(const Timeline& timeline, std::uint32_t input) {
   return last != timeline.events.rend() && last->where.InputLine() + kUnseen >= timeline.inputs[input].lines;
 }
 
-/// The line of its own source that a warning of Python's shows.
+/// The line of its own source that a warning of Python's shows, or TensorFlow's advice behind one.
 bool IsShownByWarning(const Timeline& timeline, EventIndex index) {
-  static const Pattern kWarning(R"(\.py:\d+: \w*Warning: )");
+  static const Pattern kWarning(R"(\.py:\d+: \w*Warning: |^Instructions for updating:)");
   const Event& event = timeline.events[index];
-  if (!event.text.starts_with("  ")) return false;
+  if (!event.text.starts_with("  ") && !event.text.starts_with("Use ")) return false;
   while (index-- > 0)
     if (timeline.events[index].where.input == event.where.input && timeline.events[index].where != event.where)
       return kWarning.Matches(timeline.events[index].text);
@@ -125,10 +125,10 @@ bool IsShownByWarning(const Timeline& timeline, EventIndex index) {
 
 /// What is seen of one input.
 struct View {
-  std::vector<Line> lines;               ///< that say anything: the first ones, then the last ones
-  std::size_t first = 0;                 ///< how many are first ones
-  bool whole = true;                     ///< none of them was left out of sight
-  std::multiset<std::string> elsewhere;  ///< the words of others, which are kept for whatever reason
+  std::vector<Line> lines;          ///< that say anything: the first ones, then the last ones
+  std::size_t first = 0;            ///< how many are first ones
+  bool whole = true;                ///< none of them was left out of sight
+  std::set<std::string> elsewhere;  ///< the words of others, which are kept for whatever reason
 
   std::span<const Line> tail() const { return std::span(lines).subspan(first); }
   /// Those shortly before the last.
@@ -138,7 +138,7 @@ struct View {
   }
 };
 
-View ViewOf(const Timeline& timeline, const RuleBook& book, std::uint32_t input) {
+View ViewOf(const Timeline& timeline, const RuleBook& book, const Course& course, std::uint32_t input) {
   const auto others = std::ranges::find(book.farewell, kOfOthers, &FarewellSign::name);
   std::vector<EventIndex> own;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -146,6 +146,9 @@ View ViewOf(const Timeline& timeline, const RuleBook& book, std::uint32_t input)
     const bool again = !own.empty() && timeline.events[own.back()].where == event.where;  // one line, several events
     if (event.where.input == input && !again && Says(event)) own.push_back(i);
   }
+  // What others print all the time stands between; who ends in it was cut off there, or may have been.
+  if (!own.empty() && !course.IsChatter(own.back()))
+    std::erase_if(own, [&](EventIndex i) { return course.IsChatter(i); });
   View out;
   std::vector<Line> last;
   const auto take = [&](EventIndex i, std::vector<Line>& lines) {
@@ -203,9 +206,9 @@ bool CountsARoundNumber(std::span<const Line> lines) {
   return false;
 }
 
-std::set<std::string> LongWords(const Line& line) {
+std::set<std::string> LongWords(std::string_view words) {
   std::set<std::string> out;
-  for (std::string& word : PlainWords(line.words))
+  for (std::string& word : PlainWords(words))
     if (word.size() > 2) out.insert(std::move(word));
   return out;
 }
@@ -225,12 +228,14 @@ class Weighing {
       Show(sign.name + "-before", sign.before, std::ranges::any_of(view.near(), shows) ? 1 : 0);
     }
     Relation("worked", course.worked());
-    // Who says what he does next is not at the end of what he counts.
+    // Who says what he does next is not at the end of what he counts, and whatever he does is new.
     const bool announced = std::ranges::find(signs, kAnnounces, &std::pair<std::string, double>::first) != signs.end();
     Relation("round-count", !announced && CountsARoundNumber(view.tail().last(std::min(view.tail().size(), kNear))));
+    Relation("says-end-before",
+             std::ranges::any_of(view.near(), [&](const Line& line) { return course.SaysItEnds(line.event); }));
     Relation("of-a-round", course.IsOneOfMany(view.lines.back().event));
     Rows();
-    NewWords();
+    if (!announced) NewWords();
     Bars();
     Shares();
   }
@@ -239,7 +244,7 @@ class Weighing {
 
  private:
   void Show(const std::string& name, double weight, double value) {
-    if (value <= 0) return;
+    if (value <= 0 || weight == 0) return;
     sum_ += weight * value;
     signs.emplace_back(name, value);
   }
@@ -251,35 +256,39 @@ class Weighing {
 
   /// Rows of a loop are alike, and alike the last one; or they take turns.
   void Rows() {
-    std::map<std::string_view, std::size_t> times, in_tail, in_near;
+    std::map<std::string_view, std::size_t> times, in_tail;
     for (const Line& line : view_.lines) ++times[line.words];
     for (const Line& line : view_.tail()) ++in_tail[line.words];
-    for (const Line& line : view_.near()) ++in_near[line.words];
     const std::string& last = view_.lines.back().words;
     const auto other =
         std::find_if(view_.lines.rbegin(), view_.lines.rend(), [&](const Line& line) { return line.words != last; });
     const auto at_once = static_cast<std::size_t>(other - view_.lines.rbegin());
-    const std::size_t earlier = times[last] - at_once;
-    Relation("said-before", earlier > 0 && earlier < kOften);
-    Relation("said-often", earlier >= kOften);
+    Relation("said-often", times[last] - at_once >= kOften);
     Relation("at-once", at_once > kOften);
     Relation("elsewhere", view_.elsewhere.contains(last));
-    const auto often = [&](const Line& line) { return times[line.words] >= in_near[line.words] + 2; };
-    Relation("often-before", Share(std::ranges::count_if(view_.near(), often), view_.near().size()));
     const auto alike = static_cast<std::ptrdiff_t>(in_tail[last]);
     const bool rows = in_tail[last] >= kOften;
     Relation("uniform", rows ? Share(alike, view_.tail().size()) : 0);
     Relation("alternates", rows && at_once == 1);
-    const auto twice = [&](const Line& line) { return in_tail[line.words] > 1; };
-    Relation("periodic", Share(std::ranges::count_if(view_.tail(), twice), view_.tail().size()));
   }
 
   void NewWords() {
-    std::set<std::string> known;
-    for (const Line& line : std::span(view_.lines).first(view_.lines.size() - 1)) known.merge(LongWords(line));
-    const std::set<std::string> own = LongWords(view_.lines.back());
-    const auto is_new = [&](const std::string& word) { return !known.contains(word); };
-    Relation("new-words", Share(std::ranges::count_if(own, is_new), own.size()));
+    std::set<std::string> own = LongWords(view_.lines.back().words);
+    const std::size_t all = own.size();
+    for (const Line& line : std::span(view_.lines).first(view_.lines.size() - 1)) Forget(own, line.words);
+    for (const std::string& words : view_.elsewhere) Forget(own, words);
+    Relation("new-words", Share(static_cast<std::ptrdiff_t>(own.size()), all));
+  }
+
+  /// Of the words those that are among the others, each of which a blank follows.
+  static void Forget(std::set<std::string>& words, std::string_view others) {
+    std::erase_if(words, [&](const std::string& word) {
+      for (std::size_t at = others.find(word); at != std::string_view::npos; at = others.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        if ((at == 0 || others[at - 1] == ' ') && end < others.size() && others[end] == ' ') return true;
+      }
+      return false;
+    });
   }
 
   void Bars() {
@@ -289,7 +298,6 @@ class Weighing {
       full = full || (last && last->count == last->of);
       last = ReadBar(line.event, line.text);
     }
-    Relation("bar-full", last && last->count == last->of);
     Relation("bar-full-near", full && !(last && last->count < last->of));
   }
 
@@ -323,7 +331,7 @@ bool IsFarewellRelation(std::string_view name) { return std::ranges::find(kRelat
 std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& book, const Course& course,
                                    std::uint32_t input) {
   if (book.farewell.empty() || !SeesTheEnd(timeline, input)) return std::nullopt;
-  const View view = ViewOf(timeline, book, input);
+  const View view = ViewOf(timeline, book, course, input);
   // Rows of bare numbers say nothing, and are work.
   const bool rows = view.whole && timeline.inputs[input].lines >= kFirst + kLast;
   if (view.lines.empty() || (view.lines.size() < kLeast && !rows)) return std::nullopt;

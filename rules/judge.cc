@@ -210,8 +210,10 @@ bool EndedWell(const Evidence& evidence, const std::vector<Finding>& findings) {
         finding.confidence <= thresholds::kOfAWarning &&
         timeline.Order(event, course.endings().front()) == std::partial_ordering::less)
       return true;
-    // Trouble of a host that no line of a job at work complains of did the job no harm.
-    if (IsOfKernel(timeline.events[event].what) || IsOfHost(timeline.events[event].what)) return course.worked();
+    // Trouble of a host that no line of a job at work complains of did the job no harm; where somebody says that it
+    // ended.
+    if (IsOfKernel(timeline.events[event].what) || IsOfHost(timeline.events[event].what))
+      return course.worked() && !(course.only_weighed() && finding.strength == Strength::kDecisive);
     if (course.WentOn(event, finding.strength == Strength::kHint ? 1 : Course::kStepsThatUndo)) return true;
     if (finding.strength != Strength::kDecisive && course.IsBehindEnd(event)) return true;
     return finding.cause.empty() && timeline.Order(course.endings().front(), event) == std::partial_ordering::less;

@@ -349,6 +349,7 @@ Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told
   Course course(timeline, told);
   if (course.failed() || timeline.inputs.size() > kMostInputs) return course;
   if (!course.endings().empty() && std::ranges::none_of(told, IsWeakEnding)) return course;  // who knows has told
+  course.LookForChatter(told);
   std::vector<Told> farewells;
   const auto ended = [&](std::uint32_t input) {
     return course.endings().empty() || std::ranges::any_of(course.endings(), [&](EventIndex ending) {

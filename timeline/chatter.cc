@@ -33,8 +33,8 @@ bool IsAsked(const Timeline& timeline, std::span<const Told> told) {
 
 }  // namespace
 
-Chatter::Chatter(const Timeline& timeline, std::span<const Told> told) {
-  if (!IsAsked(timeline, told)) return;
+Chatter::Chatter(const Timeline& timeline, std::span<const Told> told, Asked asked) {
+  if (asked == Asked::kIfAnybodyComplains && !IsAsked(timeline, told)) return;
   std::set<EventIndex> telling;
   for (const Told& line : told)
     if (line.what != Told::What::kWork && line.what != Told::What::kGrumble) telling.insert(line.event);

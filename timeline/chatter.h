@@ -18,8 +18,9 @@ struct Told;
 // in front of them is over. Two lines with nothing but chatter between them stand together.
 class Chatter {
  public:
+  enum class Asked : std::uint8_t { kIfAnybodyComplains, kAlways };
   /// `told`: lines of which the rules tell more than work or a grumble are none.
-  Chatter(const Timeline& timeline, std::span<const Told> told);
+  Chatter(const Timeline& timeline, std::span<const Told> told, Asked asked = Asked::kIfAnybodyComplains);
   bool Holds(const SourcePos& where) const;
   /// Lines from one to a later one, that one counted and chatter not; 0 where it is not later; of lines that are not
   /// kept nobody knows what they were, so only few count for chatter.

@@ -436,6 +436,7 @@ void Course::ReadWork(std::span<const Told> told) {
   std::vector<Counted> lines;  // a bar, which has no row, moves whatever it counts
   for (const Told& line : told) {
     if (line.what == Told::What::kEnding && line.kind == "worker") said_.push_back(line.event);
+    if (line.what == Told::What::kEnding && line.kind != kFarewell) closing_.push_back(line.event);
     if (line.what != Told::What::kWork) continue;
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
     if (line.kind == "recovered") recovered_.push_back(line.event);
@@ -688,6 +689,7 @@ void Course::ReadEndings(std::span<const Told> told) {
       continue;
     endings_.push_back(line.event);
     only_scores_ = only_scores_ && only_last;
+    only_weighed_ = false;
   }
 }
 

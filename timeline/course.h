@@ -1,6 +1,7 @@
 // How the job went: failed or not, since when, how it ended. Told once, here; detectors, judge and reports ask it.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -76,6 +77,8 @@ class Course {
   /// All that speaks for a good end are scores, a counter at its goal, or last words without counted work, with nothing
   /// behind.
   bool only_scores() const { return only_scores_; }
+  /// Nobody says that it ended well: its last lines were weighed.
+  bool only_weighed() const { return only_weighed_; }
   /// Steps were counted on after this, twice or more, or its writer said at once that it got over it, or that it
   /// ignored it, or a thread died of it, or it was caught and logged, and its process printed on.
   bool WentOn(EventIndex event, std::size_t steps = kStepsThatUndo) const;
@@ -96,6 +99,11 @@ class Course {
   /// Its program had said behind counted work that it reached its end, and counted nothing since.
   bool IsBehindEnd(EventIndex event) const;
   /// The line tells of a step or an evaluation, and its numbers are those of a counter.
+  /// Of a log in which nobody complains what is chatter is not known before it is asked for.
+  void LookForChatter(std::span<const Told> told) { chatter_ = Chatter(*timeline_, told, Chatter::Asked::kAlways); }
+  bool IsChatter(EventIndex event) const { return chatter_.Holds(timeline_->events[event].where); }
+  /// A rule reads words of an end in it, whatever they count for there.
+  bool SaysItEnds(EventIndex event) const { return std::ranges::binary_search(closing_, event); }
   bool CountsSteps(EventIndex event) const;
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
@@ -160,7 +168,7 @@ class Course {
   Chatter chatter_;
   std::vector<EventIndex> work_;     ///< lines that tell of steps or evaluation, in order
   std::vector<EventIndex> trained_;  ///< those of steps: what was trained is evaluated behind its end
-  bool only_scores_ = true;
+  bool only_scores_ = true, only_weighed_ = true;
   bool short_of_goal_ = false;  ///< what is counted did not come to where the configuration says that it ends
   bool bars_ = false;           ///< some progress bar moved, of a download perhaps
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
@@ -174,6 +182,7 @@ class Course {
   std::vector<Bar> loops_;                  ///< bars that count, in order
   std::vector<EventIndex> deaths_;          ///< some process ended badly, gave up waiting, or was stopped
   std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
+  std::vector<EventIndex> closing_;         ///< words of an end, whosever and whatever they count for
   std::vector<SourcePos> ignored_;          ///< lines of exceptions that Python ignored
   std::vector<LineSpan> outlived_;  ///< tracebacks that ended a thread, or were logged, and their process printed on
   std::vector<Fatal> fatal_;
