@@ -128,6 +128,7 @@ struct View {
   std::vector<Line> lines;          ///< that say anything: the first ones, then the last ones
   std::size_t first = 0;            ///< how many are first ones
   bool whole = true;                ///< none of them was left out of sight
+  std::size_t with_chatter = 0;     ///< how many there are with the chatter between them, if there is any
   std::set<std::string> elsewhere;  ///< the words of others, which are kept for whatever reason
 
   std::span<const Line> tail() const { return std::span(lines).subspan(first); }
@@ -146,10 +147,12 @@ View ViewOf(const Timeline& timeline, const RuleBook& book, const Course& course
     const bool again = !own.empty() && timeline.events[own.back()].where == event.where;  // one line, several events
     if (event.where.input == input && !again && Says(event)) own.push_back(i);
   }
-  // What others print all the time stands between; who ends in it was cut off there, or may have been.
-  if (!own.empty() && !course.IsChatter(own.back()))
-    std::erase_if(own, [&](EventIndex i) { return course.IsChatter(i); });
   View out;
+  // What others print all the time stands between; who ends in it was cut off there, or may have been.
+  const std::size_t all = own.size();
+  if (!own.empty() && !course.IsChatter(own.back()) &&
+      std::erase_if(own, [&](EventIndex i) { return course.IsChatter(i); }) > 0)
+    out.with_chatter = all;
   std::vector<Line> last;
   const auto take = [&](EventIndex i, std::vector<Line>& lines) {
     if (others != book.farewell.end() && (others->ShowsIn(timeline.events[i].text) || IsShownByWarning(timeline, i))) {
@@ -334,7 +337,7 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
   const View view = ViewOf(timeline, book, course, input);
   // Rows of bare numbers say nothing, and are work.
   const bool rows = view.whole && timeline.inputs[input].lines >= kFirst + kLast;
-  if (view.lines.empty() || (view.lines.size() < kLeast && !rows)) return std::nullopt;
+  if (view.lines.empty() || (std::max(view.with_chatter, view.lines.size()) < kLeast && !rows)) return std::nullopt;
   // What libraries say as they are torn down is no last word of the program's.
   const auto* message = std::get_if<LogMessage>(&timeline.events[view.lines.back().event].what);
   if (message == nullptr || message->component != Component::kAny) return std::nullopt;
