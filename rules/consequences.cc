@@ -2,9 +2,12 @@
 #include "rules/consequences.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "timeline/breaks.h"
@@ -180,22 +183,31 @@ bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
 
 namespace {
 
-/// Whoever complained of this set up a communicator behind it: what had failed was tried again.
-bool JoinedAnew(const Evidence& evidence, const Finding& finding) {
-  const Timeline& timeline = evidence.timeline;
-  return std::ranges::all_of(evidence.matches, [&](const LineMatch& match) {
-    if (evidence.book.rules[match.rule].id != finding.rule) return true;
-    const Event& complaint = timeline.events[match.event];
-    return complaint.origin.pid && std::any_of(timeline.events.begin() + static_cast<std::ptrdiff_t>(match.event),
-                                               timeline.events.end(), [&](const Event& event) {
-                                                 const auto* init = std::get_if<CommInit>(&event.what);
-                                                 return init != nullptr && init->complete && init->nranks > 1 &&
-                                                        event.where.input == complaint.where.input &&
-                                                        event.origin.pid == complaint.origin.pid &&
-                                                        timeline.HostOf(event) == timeline.HostOf(complaint);
-                                               });
-  });
-}
+/// Which processes set up a communicator, and the last time.
+class Joined {
+ public:
+  explicit Joined(const Timeline& timeline) : timeline_(timeline) {
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+      const auto* init = std::get_if<CommInit>(&timeline.events[i].what);
+      if (init != nullptr && init->complete && init->nranks > 1) last_[WriterOf(timeline.events[i])] = i;
+    }
+  }
+  /// Whoever complained of this did so behind it: what had failed was tried again.
+  bool Anew(const Evidence& evidence, const Finding& finding) const {
+    return std::ranges::all_of(evidence.matches, [&](const LineMatch& match) {
+      if (evidence.book.rules[match.rule].id != finding.rule) return true;
+      const Event& complaint = timeline_.events[match.event];
+      const auto joined = complaint.origin.pid ? last_.find(WriterOf(complaint)) : last_.end();
+      return joined != last_.end() && joined->second > match.event;
+    });
+  }
+
+ private:
+  using Writer = std::tuple<std::uint32_t, std::optional<std::int64_t>, std::optional<std::string>>;
+  Writer WriterOf(const Event& event) const { return {event.where.input, event.origin.pid, timeline_.HostOf(event)}; }
+  const Timeline& timeline_;
+  std::map<Writer, EventIndex> last_;
+};
 
 }  // namespace
 
@@ -206,18 +218,18 @@ void NoteWhatWorkOutlived(const Evidence& evidence, std::vector<Finding>& findin
     // What Python ignored says nothing of what the same words meant elsewhere.
     if (!is_new && !evidence.course.WasIgnored(match.event)) line->second = match.event;
   }
+  std::optional<Joined> joined;  // asked of few jobs
   for (Finding& finding : findings) {
     const auto line = last.find(finding.rule);
     if (finding.cause.empty() || line == last.end()) continue;
     const What& what = evidence.timeline.events[line->second].what;
-    const bool joined = finding.strength == Strength::kDecisive && JoinedAnew(evidence, finding);
-    if (finding.strength == Strength::kDecisive &&
-        (IsOfKernel(what) || IsOfHost(what) || !(joined || evidence.course.LongOutlived(line->second))))
-      continue;
+    const bool of_job = !IsOfKernel(what) && !IsOfHost(what), decisive = finding.strength == Strength::kDecisive;
+    const bool anew =
+        of_job && decisive && (joined ? *joined : joined.emplace(evidence.timeline)).Anew(evidence, finding);
+    if (decisive && !anew && !(of_job && evidence.course.LongOutlived(line->second))) continue;
     const bool came_up = finding.strength == Strength::kHint &&
                          (evidence.course.ServedAfter(line->second) || evidence.course.LoopRanBehind(line->second));
-    if (!IsOfKernel(what) && !IsOfHost(what) &&
-        (came_up || evidence.course.WentOn(line->second, joined ? 1 : Course::kStepsThatUndo)))
+    if (of_job && (came_up || evidence.course.WentOn(line->second, anew ? 1 : Course::kStepsThatUndo)))
       finding.explained_by = "work-went-on";
     else if (evidence.course.ended_well() && evidence.course.IsBehindEnd(line->second))
       finding.explained_by = "program-had-ended";

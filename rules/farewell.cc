@@ -227,8 +227,8 @@ class Weighing {
     for (const FarewellSign& sign : book.farewell) {
       if (sign.text.empty() || sign.name == kOfOthers) continue;
       const auto shows = [&](const Line& line) { return sign.ShowsIn(line.text); };
-      Show(sign.name, sign.last, shows(view.lines.back()) ? 1 : 0);
-      Show(sign.name + "-before", sign.before, std::ranges::any_of(view.near(), shows) ? 1 : 0);
+      if (sign.last != 0) Show(sign.name, sign.last, shows(view.lines.back()) ? 1 : 0);
+      if (sign.before != 0) Show(sign.name + "-before", sign.before, std::ranges::any_of(view.near(), shows) ? 1 : 0);
     }
     Relation("worked", course.worked());
     // Who says what he does next is not at the end of what he counts, and whatever he does is new.
@@ -247,7 +247,7 @@ class Weighing {
 
  private:
   void Show(const std::string& name, double weight, double value) {
-    if (value <= 0 || weight == 0) return;
+    if (value <= 0) return;
     sum_ += weight * value;
     signs.emplace_back(name, value);
   }

@@ -457,8 +457,7 @@ std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::opt
   for (EventIndex i = *left + 1; i < end; ++i) {
     const Event& event = timeline.events[i];
     if (event.where.line == timeline.events[*left].where.line) continue;
-    const auto* stopped = std::get_if<JobStopped>(&event.what);
-    const bool by_hand = stopped != nullptr && stopped->by == "keyboard";
+    const bool by_hand = IsStopByHand(event.what);
     if ((IsDeath(event.what) && !by_hand) || !IsOfJob(event)) return std::nullopt;
     if (!first) first = i;
     lines += SaysAnything(event.text) ? 1 : 0;

@@ -33,8 +33,9 @@ bool IsAsked(const Timeline& timeline, std::span<const Told> told) {
 
 }  // namespace
 
-Chatter::Chatter(const Timeline& timeline, std::span<const Told> told, Asked asked) {
-  if (asked == Asked::kIfAnybodyComplains && !IsAsked(timeline, told)) return;
+Chatter::Chatter(const Timeline& timeline, std::span<const Told> told, Asked asked)
+    : looked_for_(asked == Asked::kAlways || IsAsked(timeline, told)) {
+  if (!looked_for_) return;
   std::set<EventIndex> telling;
   for (const Told& line : told)
     if (line.what != Told::What::kWork && line.what != Told::What::kGrumble) telling.insert(line.event);

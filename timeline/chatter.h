@@ -21,12 +21,14 @@ class Chatter {
   enum class Asked : std::uint8_t { kIfAnybodyComplains, kAlways };
   /// `told`: lines of which the rules tell more than work or a grumble are none.
   Chatter(const Timeline& timeline, std::span<const Told> told, Asked asked = Asked::kIfAnybodyComplains);
+  bool was_looked_for() const { return looked_for_; }
   bool Holds(const SourcePos& where) const;
   /// Lines from one to a later one, that one counted and chatter not; 0 where it is not later; of lines that are not
   /// kept nobody knows what they were, so only few count for chatter.
   std::uint64_t Apart(std::uint32_t input, std::uint64_t from, std::uint64_t to) const;
 
  private:
+  bool looked_for_;
   std::map<std::uint32_t, std::vector<std::uint64_t>> kept_;  ///< by input that has chatter: kept lines that are none
 };
 

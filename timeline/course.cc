@@ -148,6 +148,11 @@ bool IsSchedulersStop(const What& what) {
   return stopped != nullptr && stopped->by == "slurm";
 }
 
+bool IsStopByHand(const What& what) {
+  const auto* stopped = std::get_if<JobStopped>(&what);
+  return stopped != nullptr && stopped->by == "keyboard";
+}
+
 bool EndsATask(const What& what) {
   const auto* exit = std::get_if<ProcessExit>(&what);
   return exit != nullptr && (exit->reporter == "srun" || exit->reporter == "pals");
@@ -483,8 +488,7 @@ void Course::ReadSigns(std::span<const Told> told) {
     const What& what = timeline_->events[i].what;
     if (std::holds_alternative<WorkTimedOut>(what)) First(first_time_out_, i);
     // A task of an earlier step of the script may fail, or be stopped by hand, and the job is not ended by it.
-    const auto* stopped = std::get_if<JobStopped>(&what);
-    const bool of_one = std::holds_alternative<ProcessExit>(what) || (stopped != nullptr && stopped->by == "keyboard");
+    const bool of_one = std::holds_alternative<ProcessExit>(what) || IsStopByHand(what);
     const bool of_earlier = (of_one && LongOutlived(i)) || (IsSchedulersStop(what) && OutlivedStop(i));
     if ((IsDeath(what) && !of_earlier) || (Raises(what) && !WentOn(i))) First(since_, i);
   }

@@ -98,12 +98,14 @@ class Course {
   static constexpr std::size_t kStepsThatUndo = 2;
   /// Its program had said behind counted work that it reached its end, and counted nothing since.
   bool IsBehindEnd(EventIndex event) const;
-  /// The line tells of a step or an evaluation, and its numbers are those of a counter.
   /// Of a log in which nobody complains what is chatter is not known before it is asked for.
-  void LookForChatter(std::span<const Told> told) { chatter_ = Chatter(*timeline_, told, Chatter::Asked::kAlways); }
+  void LookForChatter(std::span<const Told> told) {
+    if (!chatter_.was_looked_for()) chatter_ = Chatter(*timeline_, told, Chatter::Asked::kAlways);
+  }
   bool IsChatter(EventIndex event) const { return chatter_.Holds(timeline_->events[event].where); }
   /// A rule reads words of an end in it, whatever they count for there.
   bool SaysItEnds(EventIndex event) const { return std::ranges::binary_search(closing_, event); }
+  /// The line tells of a step or an evaluation, and its numbers are those of a counter.
   bool CountsSteps(EventIndex event) const;
   /// A line of the same words stood in front of steps that were counted before this.
   bool IsOneOfMany(EventIndex event) const;
@@ -203,6 +205,8 @@ bool IsBadExit(const What& what);
 
 /// The scheduler's word that it ends the whole job, or one of its steps.
 bool IsSchedulersStop(const What& what);
+/// Somebody pressed Ctrl-C.
+bool IsStopByHand(const What& what);
 
 /// One of several tasks ended, by a launcher that tells of each as it ends.
 bool EndsATask(const What& what);

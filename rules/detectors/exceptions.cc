@@ -99,16 +99,15 @@ EventIndex EndOfChain(const Timeline& timeline, EventIndex index) {
   for (EventIndex i = index + 1; i < timeline.events.size(); ++i) {
     const What& what = timeline.events[i].what;
     const auto* next = std::get_if<ExceptionRaised>(&what);
-    const auto* stopped = std::get_if<JobStopped>(&what);
-    const bool ends = (next != nullptr && !next->chained_first) || (stopped != nullptr && stopped->by == "keyboard");
+    const bool ends = (next != nullptr && !next->chained_first) || IsStopByHand(what);
     if (ends && SameWriter(timeline.events[i], timeline.events[index])) return i;
   }
   return index;
 }
 
-/// Raised to say that there is no more of something, or within Python's own library, and handled as such: what is wrong
-/// was found by who handled it.
-bool OnlySaysThatItIsEmpty(const ExceptionRaised& raised) {
+/// Raised to tell whoever handles it that there is no more of something, or within Python's own library: what is wrong
+/// was found by the handler.
+bool OnlyTellsItsHandler(const ExceptionRaised& raised) {
   static constexpr std::array<std::string_view, 4> kNames = {"StopIteration", "StopAsyncIteration", "GeneratorExit",
                                                              "Empty"};
   const auto is_pythons = [](const std::string& frame) {
@@ -299,7 +298,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
     if (raised == nullptr || raised->ignored || (EndsAThread(*raised) && evidence.course.WentOn(i)) ||
         TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i) ||
-        (OnlySaysThatItIsEmpty(*raised) && EndOfChain(timeline, i) != i))
+        (OnlyTellsItsHandler(*raised) && EndOfChain(timeline, i) != i))
       continue;
     const auto rank = RankOfException(timeline, i);
     if (const auto same = seen.Find(*raised)) {
