@@ -175,7 +175,7 @@ class Agent {
   void Hear(const LookAround& look) { node_.Look(look.order); }
   void Hear(const KillRanks& kill) { node_.Kill(kill.ranks); }
   void Hear(const CoordinatorBeat&) {}
-  void Hear(const Farewell& farewell) { end_ = AgentEnd{farewell.status, farewell.complaint}; }
+  void Hear(const AgentFarewell& farewell) { end_ = AgentEnd{farewell.status, farewell.complaint}; }
 
   // ---- what it is told
   // ------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ void Fields(Archive& archive, KillRanks& m) {
 template <class Archive>
 void Fields(Archive&, CoordinatorBeat&) {}
 template <class Archive>
-void Fields(Archive& archive, Farewell& m) {
+void Fields(Archive& archive, AgentFarewell& m) {
   archive("status", m.status);
   archive("complaint", m.complaint);
 }

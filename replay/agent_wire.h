@@ -40,12 +40,12 @@ struct KillRanks {
 struct CoordinatorBeat {
   static constexpr std::string_view kKind = "beat";
 };
-struct Farewell {  ///< the agent ends
+struct AgentFarewell {  ///< the agent ends
   static constexpr std::string_view kKind = "farewell";
   int status = 0;
   std::string complaint;  ///< for its standard error; empty: none
 };
-using ToAgent = std::variant<ProbeOrder, Begin, ToldRank, LookAround, KillRanks, CoordinatorBeat, Farewell>;
+using ToAgent = std::variant<ProbeOrder, Begin, ToldRank, LookAround, KillRanks, CoordinatorBeat, AgentFarewell>;
 
 // ---- to the coordinator ---------------------------------------------------------------------------------------------
 /// The first message. Agents of other versions must be able to read and write it: keys are only ever added.

@@ -218,7 +218,7 @@ std::optional<Error> Crew::Join(milliseconds limit) {
   if (error) {
     // Those that are greeting just now are told as well.
     for (Peer& peer : state_->strangers) {
-      peer.channel.Send(Encode(ToAgent(inquest::Farewell{3, error->message})));
+      peer.channel.Send(Encode(ToAgent(AgentFarewell{3, error->message})));
       peer.channel.Drain(kCrewTick);
     }
     Farewell(3, error->message);
@@ -257,7 +257,7 @@ Result<std::vector<EngineProbe>> Crew::Probe(const std::string& engine,
 void Crew::Farewell(int status, const std::string& complaint) {
   for (const auto& node : state_->nodes) {
     if (!node) continue;
-    node->Send(inquest::Farewell{status, complaint});
+    node->Send(AgentFarewell{status, complaint});
     node->channel().Drain(kFarewell);
   }
 }

@@ -185,7 +185,7 @@ class Inference {
   void Ranks() {
     MembersAsked asked{.row = row_, .recorded = group_, .by_elements = RanksByRatio(), .given = what_.ranks};
     if (logged_) asked.called_on = logged_->communicator;
-    Members members = MembersOf(timeline_, collective_, asked);
+    OperationMembers members = MembersOf(timeline_, collective_, asked);
     if (op_->operation == Operation::kSendRecv && !what_.ranks) Pair(members);
     plan_.ranks = std::move(members.count);
     plan_.at_least = members.at_least;
@@ -199,7 +199,7 @@ class Inference {
   }
 
   /// The two that are named, if they are two.
-  void Pair(Members& members) const {
+  void Pair(OperationMembers& members) const {
     std::vector<JobPlace> places;
     std::vector<std::optional<std::uint32_t>> processes;
     for (std::size_t i = 0; i < members.places.size(); ++i) {

@@ -45,7 +45,7 @@ class Membership {
     }
   }
 
-  Members Run() {
+  OperationMembers Run() {
     Prove();
     if (asked_.given) Take(*asked_.given);
     if (!found_.processes.empty()) Describe();
@@ -252,12 +252,12 @@ class Membership {
   const MembersAsked& asked_;
   RankSet seen_;
   std::map<int, int> rank_under_;  ///< the job's rank by its number in the group, as it says itself
-  Members found_;
+  OperationMembers found_;
 };
 
 }  // namespace
 
-Members MembersOf(const Timeline& timeline, const CollectiveRef& collective, const MembersAsked& asked) {
+OperationMembers MembersOf(const Timeline& timeline, const CollectiveRef& collective, const MembersAsked& asked) {
   return Membership(timeline, collective, asked).Run();
 }
 

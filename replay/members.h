@@ -11,7 +11,7 @@
 
 namespace inquest {
 
-struct Members {
+struct OperationMembers {
   Argument<int> count;                ///< 0: nothing proves it; names seen are a lower bound
   int at_least = 0;                   ///< those that are named
   std::vector<JobPlace> places = {};  ///< by rank of the group; empty: not known, or more than kMostRanks
@@ -26,7 +26,7 @@ struct MembersAsked {
   std::optional<int> by_elements = {};         ///< what its numbers of elements say
   std::optional<int> given = {};               ///< what an option says
 };
-Members MembersOf(const Timeline& timeline, const CollectiveRef& collective, const MembersAsked& asked);
+OperationMembers MembersOf(const Timeline& timeline, const CollectiveRef& collective, const MembersAsked& asked);
 
 /// Communicators that may be the operation's: all that are known to be in it are in them, under the numbers that they
 /// have in the group.

@@ -142,6 +142,30 @@ TEST_CASE("every source is in the list of its room", "[layering]") {
   }
 }
 
+// Two types of one name are one to the linker, which then takes either's functions for both.
+TEST_CASE("a name is of one type", "[layering]") {
+  static const Pattern kNamespace(R"(^namespace ([\w:]+) \{$)"), kLeft(R"(^\}  // namespace)"),
+      kType(R"(^(?:struct|class|union|enum class) (?:alignas\([^)]*\) )?([\w:]+)[^;]*\{)");
+  std::map<std::string, std::string> defined;  // by name, in which header
+  for (const std::string& file : Sources()) {
+    if (!file.ends_with(".h")) continue;
+    std::ifstream stream(fs::path(INQUEST_SOURCE_DIR) / file);
+    std::vector<std::string> in;
+    for (std::string line; std::getline(stream, line);) {
+      if (const auto opened = kNamespace.Search(line)) in.emplace_back(opened->text(1));
+      if (kLeft.Matches(line) && !in.empty()) in.pop_back();
+      const auto type = kType.Search(line);
+      if (!type) continue;
+      std::string name;
+      for (const std::string& space : in) name += space + "::";
+      const auto [known, added] = defined.try_emplace(name + std::string(type->text(1)), file);
+      INFO(known->first << " is defined in " << known->second << " and in " << file);
+      CHECK(added);
+    }
+  }
+  CHECK(defined.size() > 100);
+}
+
 TEST_CASE("rooms include only the rooms below them", "[layering]") {
   REQUIRE_FALSE(Sources().empty());
   for (const std::string& file : Sources()) {

@@ -250,8 +250,8 @@ class GlooSequence final : public Session {
   }
 
  private:
-  struct OwnLane : Lane {
-    using Lane::Lane;
+  struct OwnLane : StreamLane {
+    using StreamLane::StreamLane;
     Runner runner{"Gloo", WithHostPorts};  ///< last: it ends first
   };
 

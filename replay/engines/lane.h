@@ -11,8 +11,8 @@
 
 namespace inquest {
 
-struct Lane {
-  explicit Lane(std::vector<std::uint32_t> of) : steps(std::move(of)) {}
+struct StreamLane {
+  explicit StreamLane(std::vector<std::uint32_t> of) : steps(std::move(of)) {}
   /// To be asked by any thread: what is completed had begun.
   StreamProgress progress() const {
     const std::uint32_t done = completed;

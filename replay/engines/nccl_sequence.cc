@@ -89,8 +89,8 @@ class NcclSequence final : public NcclOwner {
   }
 
  private:
-  struct OwnLane : Lane {
-    using Lane::Lane;
+  struct OwnLane : StreamLane {
+    using StreamLane::StreamLane;
     cuda::Stream stream = nullptr;
     Buffers buffers;
   };

@@ -207,7 +207,7 @@ TEST_CASE("what agents say comes through as it was; what is none of it is refuse
   for (const ToAgent& message : std::vector<ToAgent>{ProbeOrder{"gloo", {{"interface", "eth0"}}}, Begin{4, order},
                                                      ToldRank{1, ToWorker(Proceed{2})},
                                                      LookAround{{.id = 1, .threads = true, .backtraces = {1, 2}}},
-                                                     KillRanks{{1, 2}}, CoordinatorBeat{}, Farewell{3, "why"}}) {
+                                                     KillRanks{{1, 2}}, CoordinatorBeat{}, AgentFarewell{3, "why"}}) {
     const auto again = DecodeToAgent(Encode(message));
     REQUIRE(again);
     CHECK(Encode(*again) == Encode(message));
