@@ -24,7 +24,7 @@ std::optional<std::uint64_t> CountIn(std::string_view text) {
 }  // namespace
 
 std::optional<Bar> ReadBar(EventIndex event, std::string_view text) {
-  static const Pattern kBar(R"((\d+)%\|[^|]{0,200}\| *(\d+)/(\d+) \[(?:(\d{1,4}):)?(\d{1,4}):(\d\d)<)");
+  static const Pattern kBar(R"((\d+)%(?:\|[^|]{0,200}\|)? *(\d+)/(\d+) \[(?:(\d{1,4}):)?(\d{1,4}):(\d\d)<)");
   static const Pattern kRich(R"((\d+)% +\S* +([\d,]+)/([\d,]+) +\[ +(?:(\d{1,4}):)?(\d{1,4}):(\d\d) <)");
   auto match = kBar.Search(text);
   if (!match) match = kRich.Search(text);

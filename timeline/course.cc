@@ -184,21 +184,28 @@ bool Course::CountedOnForLong(EventIndex event) const {
 bool Course::OutlivedStop(EventIndex event) const {
   const std::span<const EventIndex> counted = CountedBehind(event);
   if (counted.empty()) return false;
-  if (ManyLinesFollow(event)) return true;
+  if (ManyLinesFollow(event, kManyLines)) return true;
   // By the program's own clock: the scheduler's may be of another zone.
   const auto &first = timeline_->events[counted.front()].at, &last = timeline_->events[counted.back()].at;
   if (first && last && first->date == last->date) return last->at > first->at + kGrace;
   return HasManySteps(event) || static_cast<std::ptrdiff_t>(counted.size()) >= kManyRows;
 }
 
-bool Course::ManyLinesFollow(EventIndex event) const {
+bool Course::ManyLinesFollow(EventIndex event, std::uint64_t many) const {
   const SourcePos where = timeline_->events[event].where;
-  return where.InputLine() + kManyLines < timeline_->inputs[where.input].lines;
+  return where.InputLine() + many < timeline_->inputs[where.input].lines;
+}
+
+// A program's standard output may be printed by the block, and the last block as it leaves, behind the words that it
+// died with. The C library and Python hold 4 and 8 KiB.
+bool Course::MoreFollowsThanIsBuffered(const SourcePos& where) const {
+  constexpr std::uint64_t kBlock = 8192;
+  return timeline_->inputs[where.input].bytes > where.offset + kBlock;
 }
 
 bool Course::IsOfEarlierProgram(EventIndex event) const {
   const SourcePos where = timeline_->events[event].where;
-  return ManyLinesFollow(event) &&
+  return ManyLinesFollow(event, kLongAfter) && MoreFollowsThanIsBuffered(where) &&
          std::ranges::any_of(fatal_, [&](const Fatal& each) { return each.lines.Holds(where); }) && !DiedSince(event) &&
          timeline_->KnownRanks() <= 1;
 }
@@ -266,7 +273,7 @@ bool Course::LoopWentOn(EventIndex event) const {
   };
   if (!deaths_.empty()) {
     if (CountedOnBehindDeaths(event)) return true;
-  } else if (ServedAfter(event, kStepsThatUndo) ||
+  } else if (ServedAfter(event, kStepsThatUndo) || RoundsWereFull(behind, input) ||
              static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows ||
              std::ranges::any_of(front, [&](const Bar& before) { return went_on(before) && !drawn_later(before); })) {
     return true;
@@ -278,6 +285,20 @@ bool Course::LoopWentOn(EventIndex event) const {
     return bar.count == 0 ? bar.elapsed < kLongLoop && went_on(bar)
                           : bar.elapsed >= kUndisturbed && !WasDrawn(bar, closed + 1);
   });
+}
+
+// Rounds may be shorter, each, than what others count on while they are told to leave.
+bool Course::RoundsWereFull(std::span<const Bar> bars, std::uint32_t input) const {
+  std::map<std::string_view, std::pair<std::size_t, std::chrono::seconds>>
+      full;  // by loop: how often, and for how long
+  for (const Bar& bar : bars) {
+    if (bar.count < bar.of || timeline_->events[bar.event].where.input != input) continue;
+    auto& [times, elapsed] = full[bar.loop];
+    ++times;
+    elapsed += bar.elapsed;
+    if (times >= kStepsThatUndo && elapsed >= kLongLoop) return true;
+  }
+  return false;
 }
 
 // Who counts on for long behind all that died had no part in it: another launch died that wrote into the same log.
@@ -476,7 +497,8 @@ void Course::ReadSigns(std::span<const Told> told) {
     if (raised == nullptr) continue;
     const LineSpan lines{event.where.input, raised->begin.line, event.where.line};
     if (raised->ignored) ignored_.push_back(event.where);
-    const bool of_program = !raised->stack.empty() && raised->stack.front().ends_with(" in <module>");
+    const bool never_ran = raised->stack.empty() && raised->type == "SyntaxError";
+    const bool of_program = never_ran || (!raised->stack.empty() && raised->stack.front().ends_with(" in <module>"));
     if (of_program && !raised->ignored && fatal_.size() < kMostThreads)
       fatal_.push_back({lines, LastBarAtOnceBehind(i)});
     if (EndsAThread(*raised) && outlived_.size() < kMostThreads &&
@@ -519,6 +541,18 @@ bool Course::StoppedShort(std::uint32_t input) const {
   const auto last = std::find_if(loops_.rbegin(), loops_.rend(),
                                  [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; });
   return last != loops_.rend() && last->count < last->of;
+}
+
+bool Course::BeganAnother(EventIndex event) const {
+  const std::uint32_t input = timeline_->events[event].where.input;
+  const auto is_here = [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; };
+  const std::span<const Bar> behind = BarsBehind(event);
+  const auto last = std::find_if(behind.rbegin(), behind.rend(), is_here);
+  if (last == behind.rend() || last->count < kStepsThatUndo || last->count >= last->of) return false;
+  const std::span<const Bar> front = std::span(loops_).first(loops_.size() - behind.size());
+  const auto before = std::find_if(front.rbegin(), front.rend(),
+                                   [&](const Bar& bar) { return is_here(bar) && bar.loop == last->loop; });
+  return before == front.rend() || before->count > last->count;
 }
 
 // Bars of loops within others are full again and again; what is loaded or made ready is none of the job's work.
@@ -688,6 +722,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     // Who counts on for long had not ended, whatever it counts.
     if (line.kind != kInFront && line.kind != "scheduler" && CountedOnForLong(line.event)) continue;
     if (line.kind == "leaving" && StoppedShort(where.input)) continue;
+    if (line.kind == "worker" && BeganAnother(line.event)) continue;
     if (line.kind != kInFront && line.kind != "scheduler" &&
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
       continue;

@@ -123,13 +123,16 @@ class Course {
   bool OutlivedStop(EventIndex event) const;
   /// A great many rows behind it in its input, by their own clock for longer than who leaves takes to leave.
   bool CountedOnForLong(EventIndex event) const;
-  /// More lines follow in its input than are printed while a job is ended.
-  bool ManyLinesFollow(EventIndex event) const;
+  /// So many lines follow in its input.
+  bool ManyLinesFollow(EventIndex event, std::uint64_t many) const;
+  bool MoreFollowsThanIsBuffered(const SourcePos& where) const;
   /// No frame of its program caught it, one process wrote, and it wrote on: it was another start of it.
   bool IsOfEarlierProgram(EventIndex event) const;
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
   /// a great many rows were counted; and nobody died, or who did had no part in it.
   bool LoopWentOn(EventIndex event) const;
+  /// Bars of one loop came to their ends, twice or more, and for minutes in all.
+  bool RoundsWereFull(std::span<const Bar> bars, std::uint32_t input) const;
   /// Of an exception that left its program, the last of the bars that are drawn once more behind it; else the event.
   EventIndex LastClosedBar(EventIndex event) const;
   EventIndex LastBarAtOnceBehind(EventIndex event) const;
@@ -154,6 +157,8 @@ class Course {
   void DateTrouble();
   /// Its last bar is not full: who leaves then may have been made to.
   bool StoppedShort(std::uint32_t input) const;
+  /// A bar that was begun behind it counts, and is not full.
+  bool BeganAnother(EventIndex event) const;
   /// The bar that counted longest in the input is full, for the first time, and the last thing that is printed.
   std::optional<EventIndex> LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const;
   /// The last words of its input, behind the ending, complain: whatever ended well was not all.
