@@ -552,7 +552,7 @@ bool Course::BeganAnother(EventIndex event) const {
   const std::span<const Bar> front = std::span(loops_).first(loops_.size() - behind.size());
   const auto before = std::find_if(front.rbegin(), front.rend(),
                                    [&](const Bar& bar) { return is_here(bar) && bar.loop == last->loop; });
-  return before == front.rend() || before->count > last->count;
+  return before != front.rend() && before->count == before->of && IsLastWord(last->event);
 }
 
 // Bars of loops within others are full again and again; what is loaded or made ready is none of the job's work.
