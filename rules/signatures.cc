@@ -426,7 +426,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
         matches.push_back(std::move(line));
         continue;
       }
-      if (IsOfTrouble(held.phase_kind) && !GroupOf(line.groups, "none").empty()) continue;
+      if (!GroupOf(line.groups, "none").empty()) continue;
       if (IsOfNames(held.phase_kind)) {
         matches.push_back(std::move(line));
         continue;

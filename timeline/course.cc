@@ -274,7 +274,8 @@ bool Course::LoopWentOn(EventIndex event) const {
   if (!deaths_.empty()) {
     if (CountedOnBehindDeaths(event)) return true;
   } else if (ServedAfter(event, kStepsThatUndo) || RoundsWereFull(behind, input) ||
-             static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows ||
+             (static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows &&
+              MoreFollowsThanIsBuffered(timeline_->events[event].where)) ||
              std::ranges::any_of(front, [&](const Bar& before) { return went_on(before) && !drawn_later(before); })) {
     return true;
   }
