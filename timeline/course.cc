@@ -228,7 +228,11 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     if (said > event && SaysSoItself(timeline_->events[event], timeline_->events[said])) return true;
     if (said <= event || counted.empty() || timeline_->events[said].where.input != where.input) continue;
     const auto first = std::ranges::upper_bound(counted, closed), last = std::ranges::lower_bound(counted, said);
-    if (last - first >= static_cast<std::ptrdiff_t>(steps)) return true;
+    const bool counts_on = std::any_of(first, last, [&](EventIndex row) {
+      return std::ranges::binary_search(loops_, row, {}, &Bar::event) || CountsSteps(row);
+    });
+    if (last - first >= static_cast<std::ptrdiff_t>(steps) && (counts_on || MoreFollowsThanIsBuffered(where)))
+      return true;
   }
   return SteppedOn(closed, steps) || IsOfEarlierProgram(event) || LoopWentOn(event);
 }
@@ -550,10 +554,10 @@ bool Course::BeganAnother(EventIndex event) const {
   const std::span<const Bar> behind = BarsBehind(event);
   const auto last = std::find_if(behind.rbegin(), behind.rend(), is_here);
   if (last == behind.rend() || last->count < kStepsThatUndo || last->count >= last->of) return false;
-  const std::span<const Bar> front = std::span(loops_).first(loops_.size() - behind.size());
-  const auto before = std::find_if(front.rbegin(), front.rend(),
-                                   [&](const Bar& bar) { return is_here(bar) && bar.loop == last->loop; });
-  return before != front.rend() && before->count == before->of && IsLastWord(last->event);
+  const bool was_full = std::ranges::any_of(loops_, [&](const Bar& bar) {
+    return bar.event < last->event && bar.loop == last->loop && bar.count == bar.of && is_here(bar);
+  });
+  return was_full && IsLastWord(last->event);
 }
 
 // Bars of loops within others are full again and again; what is loaded or made ready is none of the job's work.
@@ -590,8 +594,9 @@ bool Course::EndsInComplaint(std::span<const EventIndex> grumbles, EventIndex en
 bool Course::IsLastWord(EventIndex event) const {
   const SourcePos where = timeline_->events[event].where;
   const EventIndex end = timeline_->EventsOf(where.input).second;
-  return std::none_of(timeline_->events.begin() + event + 1, timeline_->events.begin() + end,
-                      [&](const Event& other) { return other.where != where && SaysAnything(other.text); });
+  return std::none_of(timeline_->events.begin() + event + 1, timeline_->events.begin() + end, [&](const Event& other) {
+    return other.where != where && SaysAnything(other.text) && !chatter_.Holds(other.where);
+  });
 }
 
 bool Course::EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const {

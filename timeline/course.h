@@ -157,7 +157,7 @@ class Course {
   void DateTrouble();
   /// Its last bar is not full: who leaves then may have been made to.
   bool StoppedShort(std::uint32_t input) const;
-  /// A bar that was full in front of it counts anew behind it, and is the last thing that is printed.
+  /// The last thing that is printed, behind it, is a bar that was full before and counts anew.
   bool BeganAnother(EventIndex event) const;
   /// The bar that counted longest in the input is full, for the first time, and the last thing that is printed.
   std::optional<EventIndex> LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const;
