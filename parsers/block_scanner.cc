@@ -216,10 +216,13 @@ void BlockScanner::State::ChooseKept(bool goes_on) {
   const auto context = [&](std::size_t i) {
     if (may_be_context(i) && reasons[i] == Reason::kNone) give(static_cast<std::uint32_t>(i), Reason::kContext);
   };
+  std::size_t over = 0;  // behind the sections before, which began no later: a line may hold a hundred thousand
   const auto section = [&](std::size_t first, std::uint32_t end_line) {
-    for (std::size_t i = first; i < pieces.size() && pieces.line(i) < end_line; ++i)
+    for (over = std::max(first, over); over < pieces.size() && pieces.line(over) < end_line; ++over) {
+      const std::size_t i = over;
       if (classes[i] == LineClass::kPlain && reasons[i] == Reason::kNone && !pieces.text(i).empty())
         give(static_cast<std::uint32_t>(i), Reason::kSection);
+    }
   };
   // Which of the lines near an end of the block stand near a telling one of the next, or at the input's end, knows who
   // reads the blocks in order. Of a progress bar's pieces the last one says it all.
@@ -268,6 +271,16 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
   const auto ends_line = [&](std::size_t i) { return i + 1 == pieces.size() || pieces.line(i + 1) != pieces.line(i); };
   for (std::size_t i = 0; i < pieces.size() && offset + pieces.begin(i) < kSampledWhole; ++i)
     if (ends_line(i)) samples.push_back(static_cast<std::uint32_t>(i));
+  // A bar that was drawn over itself may be a line of a million pieces.
+  const auto last_of_line = [&](std::size_t piece) {
+    const std::uint32_t line = pieces.line(piece);
+    std::size_t last = piece, behind = pieces.size();  // the first piece behind it
+    while (last + 1 < behind) {
+      const std::size_t half = last + (behind - last) / 2;
+      (pieces.line(half) == line ? last : behind) = half;
+    }
+    return last;
+  };
   std::uint32_t line = 0;
   std::size_t counted = 0;
   for (std::uint64_t at = NextSample(std::max<std::uint64_t>(1, offset)); at < offset + raw.size() && pieces.size() > 0;
@@ -290,8 +303,7 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
       }
       piece = std::min(first, pieces.size() - 1);
     }
-    while (!ends_line(piece)) ++piece;
-    samples.push_back(static_cast<std::uint32_t>(piece));
+    samples.push_back(static_cast<std::uint32_t>(last_of_line(piece)));
   }
   std::ranges::sort(samples);  // those of the whole head and those of a distance meet there
   samples.erase(std::unique(samples.begin(), samples.end()), samples.end());

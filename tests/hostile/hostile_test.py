@@ -190,6 +190,12 @@ class HostileTest(unittest.TestCase):
         self.assertLess(len(done.stdout), 1 << 20, name)
         return self.check(done, [path.stat().st_size], name)
 
+    def test_a_line_of_many_pieces(self):
+        """Each is drawn over the one before: what stands near one of them was looked for from its line's first to its last."""
+        self.judge_bounded("\r" * (1 << 22), "returns")
+        self.judge_bounded("Error: x\r" * (1 << 17), "errors")
+        self.judge_bounded("Traceback (most recent call last):\r" * (1 << 15), "tracebacks")
+
     def test_a_rank_that_nothing_supports(self):
         """Neither what a line calls itself nor a size that it names is a size of ours."""
         work = "WorkNCCL(SeqNum=4410, OpType=ALLREDUCE, NumelIn=25264128, NumelOut=25264128, Timeout(ms)=600000)"
