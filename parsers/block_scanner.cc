@@ -271,16 +271,6 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
   const auto ends_line = [&](std::size_t i) { return i + 1 == pieces.size() || pieces.line(i + 1) != pieces.line(i); };
   for (std::size_t i = 0; i < pieces.size() && offset + pieces.begin(i) < kSampledWhole; ++i)
     if (ends_line(i)) samples.push_back(static_cast<std::uint32_t>(i));
-  // A bar that was drawn over itself may be a line of a million pieces.
-  const auto last_of_line = [&](std::size_t piece) {
-    const std::uint32_t line = pieces.line(piece);
-    std::size_t last = piece, behind = pieces.size();  // the first piece behind it
-    while (last + 1 < behind) {
-      const std::size_t half = last + (behind - last) / 2;
-      (pieces.line(half) == line ? last : behind) = half;
-    }
-    return last;
-  };
   std::uint32_t line = 0;
   std::size_t counted = 0;
   for (std::uint64_t at = NextSample(std::max<std::uint64_t>(1, offset)); at < offset + raw.size() && pieces.size() > 0;
@@ -288,22 +278,15 @@ void BlockScanner::State::Sample(std::string_view raw, std::uint64_t offset) {
     const auto here = static_cast<std::size_t>(at - offset);
     std::size_t piece = 0;
     if (without_escapes.empty()) {
-      piece = std::min(pieces.PieceAt(static_cast<std::uint32_t>(here)), pieces.size() - 1);
+      piece = pieces.PieceAt(static_cast<std::uint32_t>(here));
     } else {
       line += static_cast<std::uint32_t>(std::count(raw.begin() + static_cast<std::ptrdiff_t>(counted),
                                                     raw.begin() + static_cast<std::ptrdiff_t>(here), '\n'));
       counted = here;
-      std::size_t first = 0, count = pieces.size();
-      while (count > 0) {
-        const std::size_t half = count / 2;
-        if (pieces.line(first + half) < line)
-          first += half + 1, count -= half + 1;
-        else
-          count = half;
-      }
-      piece = std::min(first, pieces.size() - 1);
+      piece = pieces.FirstOfLine(line);
     }
-    samples.push_back(static_cast<std::uint32_t>(last_of_line(piece)));
+    piece = std::min(piece, pieces.size() - 1);
+    samples.push_back(static_cast<std::uint32_t>(pieces.FirstOfLine(pieces.line(piece) + 1) - 1));
   }
   std::ranges::sort(samples);  // those of the whole head and those of a distance meet there
   samples.erase(std::unique(samples.begin(), samples.end()), samples.end());

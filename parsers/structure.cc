@@ -172,6 +172,18 @@ std::uint32_t Structure::line(std::size_t piece) const {
   return static_cast<std::uint32_t>(piece) - static_cast<std::uint32_t>(before);
 }
 
+std::size_t Structure::FirstOfLine(std::uint32_t line) const {
+  std::size_t first = 0, count = size_;
+  while (count > 0) {
+    const std::size_t half = count / 2;
+    if (this->line(first + half) < line)
+      first += half + 1, count -= half + 1;
+    else
+      count = half;
+  }
+  return first;
+}
+
 std::size_t Structure::PieceAt(std::uint32_t offset) const {
   return static_cast<std::size_t>(
       std::lower_bound(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(size_), offset) - ends_.begin());

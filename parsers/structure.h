@@ -42,6 +42,9 @@ class Structure {
   std::uint32_t line(std::size_t piece) const;
   /// Lines that end in what is cut: the line of the piece that comes next.
   std::uint32_t lines() const { return static_cast<std::uint32_t>(count_ - returns_.size()); }
+  /// The first piece of that line or of a later one; size(): none is cut. By halving: a bar that was drawn over itself
+  /// may be a line of a million pieces.
+  std::size_t FirstOfLine(std::uint32_t line) const;
   /// The piece that holds the byte at `offset`.
   std::size_t PieceAt(std::uint32_t offset) const;
 

@@ -196,18 +196,15 @@ bool Course::ManyLinesFollow(EventIndex event, std::uint64_t many) const {
   return where.InputLine() + many < timeline_->inputs[where.input].lines;
 }
 
-// A program's standard output may be printed by the block, and the last block as it leaves, behind the words that it
-// died with. The C library and Python hold 4 and 8 KiB.
-bool Course::MoreFollowsThanIsBuffered(const SourcePos& where) const {
-  constexpr std::uint64_t kBlock = 8192;
+bool Course::MoreFollowsThanIsBuffered(EventIndex event) const {
+  constexpr std::uint64_t kBlock = 8192;  ///< Python's; the C library holds 4 KiB
+  const SourcePos where = timeline_->events[event].where;
   return timeline_->inputs[where.input].bytes > where.offset + kBlock;
 }
 
 bool Course::IsOfEarlierProgram(EventIndex event) const {
-  const SourcePos where = timeline_->events[event].where;
-  return ManyLinesFollow(event, kLongAfter) && MoreFollowsThanIsBuffered(where) &&
-         std::ranges::any_of(fatal_, [&](const Fatal& each) { return each.lines.Holds(where); }) && !DiedSince(event) &&
-         timeline_->KnownRanks() <= 1;
+  return ManyLinesFollow(event, kLongAfter) && MoreFollowsThanIsBuffered(event) && FatalOf(event) != nullptr &&
+         !DiedSince(event) && timeline_->KnownRanks() <= 1;
 }
 
 bool Course::WentOn(EventIndex event, std::size_t steps) const {
@@ -228,11 +225,11 @@ bool Course::WentOn(EventIndex event, std::size_t steps) const {
     if (said > event && SaysSoItself(timeline_->events[event], timeline_->events[said])) return true;
     if (said <= event || counted.empty() || timeline_->events[said].where.input != where.input) continue;
     const auto first = std::ranges::upper_bound(counted, closed), last = std::ranges::lower_bound(counted, said);
-    const bool counts_on = std::any_of(first, last, [&](EventIndex row) {
+    if (last - first < static_cast<std::ptrdiff_t>(steps)) continue;
+    const auto counts_on = [&](EventIndex row) {
       return std::ranges::binary_search(loops_, row, {}, &Bar::event) || CountsSteps(row);
-    });
-    if (last - first >= static_cast<std::ptrdiff_t>(steps) && (counts_on || MoreFollowsThanIsBuffered(where)))
-      return true;
+    };
+    if (MoreFollowsThanIsBuffered(event) || std::any_of(first, last, counts_on)) return true;
   }
   return SteppedOn(closed, steps) || IsOfEarlierProgram(event) || LoopWentOn(event);
 }
@@ -279,7 +276,7 @@ bool Course::LoopWentOn(EventIndex event) const {
     if (CountedOnBehindDeaths(event)) return true;
   } else if (ServedAfter(event, kStepsThatUndo) || RoundsWereFull(behind, input) ||
              (static_cast<std::ptrdiff_t>(CountedBehind(event).size()) >= kManyRows &&
-              MoreFollowsThanIsBuffered(timeline_->events[event].where)) ||
+              MoreFollowsThanIsBuffered(event)) ||
              std::ranges::any_of(front, [&](const Bar& before) { return went_on(before) && !drawn_later(before); })) {
     return true;
   }
@@ -294,8 +291,8 @@ bool Course::LoopWentOn(EventIndex event) const {
 
 // Rounds may be shorter, each, than what others count on while they are told to leave.
 bool Course::RoundsWereFull(std::span<const Bar> bars, std::uint32_t input) const {
-  std::map<std::string_view, std::pair<std::size_t, std::chrono::seconds>>
-      full;  // by loop: how often, and for how long
+  // By loop: how often, and for how long.
+  std::map<std::string_view, std::pair<std::size_t, std::chrono::seconds>> full;
   for (const Bar& bar : bars) {
     if (bar.count < bar.of || timeline_->events[bar.event].where.input != input) continue;
     auto& [times, elapsed] = full[bar.loop];
@@ -319,9 +316,14 @@ bool Course::CountedOnBehindDeaths(EventIndex event) const {
 }
 
 EventIndex Course::LastClosedBar(EventIndex event) const {
+  const Fatal* fatal = FatalOf(event);
+  return fatal == nullptr ? event : std::max(event, fatal->closed);
+}
+
+const Course::Fatal* Course::FatalOf(EventIndex event) const {
   const SourcePos where = timeline_->events[event].where;
   const auto fatal = std::ranges::find_if(fatal_, [&](const Fatal& each) { return each.lines.Holds(where); });
-  return fatal == fatal_.end() ? event : std::max(event, fatal->closed);
+  return fatal == fatal_.end() ? nullptr : &*fatal;
 }
 
 EventIndex Course::LastBarAtOnceBehind(EventIndex event) const {
@@ -542,20 +544,24 @@ bool Course::IsOneOfMany(EventIndex event) const {
                      });
 }
 
-bool Course::StoppedShort(std::uint32_t input) const {
+const Bar* Course::LastBar(std::uint32_t input) const {
   const auto last = std::find_if(loops_.rbegin(), loops_.rend(),
                                  [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; });
-  return last != loops_.rend() && last->count < last->of;
+  return last == loops_.rend() ? nullptr : &*last;
+}
+
+bool Course::StoppedShort(std::uint32_t input) const {
+  const Bar* last = LastBar(input);
+  return last != nullptr && last->count < last->of;
 }
 
 bool Course::BeganAnother(EventIndex event) const {
   const std::uint32_t input = timeline_->events[event].where.input;
-  const auto is_here = [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; };
-  const std::span<const Bar> behind = BarsBehind(event);
-  const auto last = std::find_if(behind.rbegin(), behind.rend(), is_here);
-  if (last == behind.rend() || last->count < kStepsThatUndo || last->count >= last->of) return false;
+  const Bar* last = LastBar(input);
+  if (last == nullptr || last->event <= event || last->count < kStepsThatUndo || last->count >= last->of) return false;
   const bool was_full = std::ranges::any_of(loops_, [&](const Bar& bar) {
-    return bar.event < last->event && bar.loop == last->loop && bar.count == bar.of && is_here(bar);
+    return bar.event < last->event && bar.loop == last->loop && bar.count == bar.of &&
+           timeline_->events[bar.event].where.input == input;
   });
   return was_full && IsLastWord(last->event);
 }
@@ -563,8 +569,8 @@ bool Course::BeganAnother(EventIndex event) const {
 // Bars of loops within others are full again and again; what is loaded or made ready is none of the job's work.
 std::optional<EventIndex> Course::LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const {
   const auto is_here = [&](const Bar& bar) { return timeline_->events[bar.event].where.input == input; };
-  const auto last = std::find_if(loops_.rbegin(), loops_.rend(), is_here);
-  if (last == loops_.rend() || last->count < last->of || last->elapsed < kLongLoop) return std::nullopt;
+  const Bar* last = LastBar(input);
+  if (last == nullptr || last->count < last->of || last->elapsed < kLongLoop) return std::nullopt;
   const bool longest = std::ranges::all_of(loops_, [&](const Bar& other) {
     return !is_here(other) || (other.elapsed <= last->elapsed && (other.loop != last->loop || other.count < other.of ||
                                                                   other.elapsed + kLongLoop > last->elapsed));

@@ -117,6 +117,11 @@ class Course {
   bool worked() const { return !work_.empty() || bars_; }
 
  private:
+  /// An exception that no frame of its program caught.
+  struct Fatal {
+    LineSpan lines;
+    EventIndex closed = 0;  ///< the last of the bars that stand behind it at once, or itself
+  };
   /// Its line is a scheduler's word that it ends the job. Who is told to end may count on until he is killed, half a
   /// minute later or where sites give more time; so only work long after it is another job's.
   bool StandsWithAStop(EventIndex event) const;
@@ -125,7 +130,9 @@ class Course {
   bool CountedOnForLong(EventIndex event) const;
   /// So many lines follow in its input.
   bool ManyLinesFollow(EventIndex event, std::uint64_t many) const;
-  bool MoreFollowsThanIsBuffered(const SourcePos& where) const;
+  /// Standard output may be printed by the block, and the last one as its program leaves, behind the words that it died
+  /// with: more follows in its input than that.
+  bool MoreFollowsThanIsBuffered(EventIndex event) const;
   /// No frame of its program caught it, one process wrote, and it wrote on: it was another start of it.
   bool IsOfEarlierProgram(EventIndex event) const;
   /// A bar that stood in front of it, or began behind it, moved on for minutes by its own clock, a server answered, or
@@ -133,6 +140,7 @@ class Course {
   bool LoopWentOn(EventIndex event) const;
   /// Bars of one loop came to their ends, twice or more, and for minutes in all.
   bool RoundsWereFull(std::span<const Bar> bars, std::uint32_t input) const;
+  const Fatal* FatalOf(EventIndex event) const;  ///< whose lines hold it; nullptr: none
   /// Of an exception that left its program, the last of the bars that are drawn once more behind it; else the event.
   EventIndex LastClosedBar(EventIndex event) const;
   EventIndex LastBarAtOnceBehind(EventIndex event) const;
@@ -155,6 +163,7 @@ class Course {
   void ReadWork(std::span<const Told> told);
   void ReadSigns(std::span<const Told> told);
   void DateTrouble();
+  const Bar* LastBar(std::uint32_t input) const;  ///< nullptr: none
   /// Its last bar is not full: who leaves then may have been made to.
   bool StoppedShort(std::uint32_t input) const;
   /// The last thing that is printed, behind it, is a bar that was full before and counts anew.
@@ -181,12 +190,7 @@ class Course {
   std::map<std::uint32_t, std::vector<EventIndex>> counted_;  ///< by input: steps, bars, rows of numbers
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
   std::vector<EventIndex> recovered_, served_;                ///< served: a server came up
-  /// An exception that no frame of its program caught.
-  struct Fatal {
-    LineSpan lines;
-    EventIndex closed = 0;  ///< the last of the bars that stand behind it at once, or itself
-  };
-  std::vector<Bar> loops_;                  ///< bars that count, in order
+  std::vector<Bar> loops_;                                    ///< bars that count, in order
   std::vector<EventIndex> deaths_;          ///< some process ended badly, gave up waiting, or was stopped
   std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
   std::vector<EventIndex> closing_;         ///< words of an end, whosever and whatever they count for
