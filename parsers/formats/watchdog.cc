@@ -85,18 +85,25 @@ struct Caught {
   std::size_t begin = 0;
   bool watchdog = true;
 };
+constexpr std::string_view kCaught = "Watchdog caught";
 std::optional<Caught> FindCaught(std::string_view text) {
   constexpr std::string_view kWords = "aught collective operation timeout: ", kWatchdog = "Watchdog c";
   for (std::size_t at = text.find(kWords); at != std::string_view::npos; at = text.find(kWords, at + 1)) {
     if (text.substr(0, at).ends_with(kWatchdog)) return Caught{at - kWatchdog.size(), true};
     if (at > 0 && text[at - 1] == 'C') return Caught{at - 1, false};
   }
+  // Cut there, as an excerpt is: of what it was is unknown, that its rank waited is not.
+  const std::size_t cut = text.rfind(kCaught);
+  if (cut != std::string_view::npos &&
+      kWords.substr(kCaught.size() - kWatchdog.size()).starts_with(text.substr(cut + kCaught.size())))
+    return Caught{cut, true};
   return std::nullopt;
 }
 
 // Each message that is read holds one of these.
 constexpr std::string_view kTelling[] = {
     "aught collective operation timeout: ",
+    kCaught,
     "timed out in blocking wait",
     "raised the following async exception",
     "found async exception when checking for NCCL errors",
@@ -154,7 +161,7 @@ const WordSet& Words() {
 
 std::optional<WorkTimedOut> ReadTimeout(std::string_view text, std::uint64_t words) {
   using How = WorkTimedOut::How;
-  static const std::uint64_t kCaughtWords = Words().Of({"aught collective operation timeout: "}),
+  static const std::uint64_t kCaughtWords = Words().Of({"aught collective operation timeout: ", kCaught}),
                              kBlockingWords = Words().Of({"timed out in blocking wait"}),
                              kAsyncWords = Words().Of({"raised the following async exception"}),
                              kFoundWords = Words().Of({"found async exception when checking for NCCL errors"}),
@@ -389,6 +396,7 @@ class WatchdogParser final : public Parser {
 };
 
 constexpr std::string_view kWatchdogMarks[] = {
+    kCaught,
     "collective operation timeout: ",
     " milliseconds before timing out",
     "timed out in blocking wait",

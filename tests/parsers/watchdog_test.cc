@@ -229,6 +229,15 @@ TEST_CASE("watchdog: claimed, but no event", "[watchdog]") {
   }
 }
 
+TEST_CASE("watchdog: who waited is told by a line that is cut behind the rank", "[watchdog]") {
+  Check({
+      {"[3]:[E ProcessGroupNCCL.cpp:828] [Rank 35] Watchdog caught collectiv", "watchdog rank=35"},
+      {"[Rank 35] Watchdog caught", "watchdog rank=35"},
+      {"[Rank 35] Watchdog caught collectives of another kind", ""},
+      {"[Rank 35] Watchdog cau", ""},
+  });
+}
+
 TEST_CASE("watchdog: words that only look like the watchdog's", "[watchdog]") {
   Check({
       {"watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python:41]", ""},
