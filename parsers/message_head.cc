@@ -59,8 +59,24 @@ std::optional<Known<GlobalRank>> SglangRank(string_view text) {
                            "tensor-parallel rank at the head of the line, in a job without others"};
 }
 
+/// `[04/05/2031-06:07:08] [TRT-LLM] [RANK 2] [E] ...`: other tags in brackets stand in front. Behind a c10 head stands
+/// the rank of a group.
+string_view WithoutTagsBeforeRank(string_view text) {
+  constexpr std::size_t kMostTags = 3, kLongestTag = 48;
+  string_view rest = text;
+  for (std::size_t tags = 0; tags < kMostTags && rest.starts_with('['); ++tags) {
+    const std::size_t end = rest.substr(0, kLongestTag).find("] [");
+    if (end == kNowhere || rest.substr(0, end).find(".cpp:") != kNowhere) return text;
+    rest.remove_prefix(end + 2);
+    const string_view word = rest.substr(1, 5);
+    if (word == "RANK " || word == "Rank " || word == "rank " || word == "rank=") return rest;
+  }
+  return text;
+}
+
 // Programs put their own `rank 3: `, `[rank 3] `, `Rank 3/8: ` in front; it stays in the text.
 std::optional<Known<GlobalRank>> OwnRank(string_view text) {
+  text = WithoutTagsBeforeRank(text);
   std::size_t at = text.starts_with("[") ? 1 : 0;
   const bool bracket = at == 1;
   if (const auto rank = SglangRank(text)) return rank;

@@ -12,6 +12,7 @@
 #include "core/host_name.h"
 #include "rules/evidence.h"
 #include "rules/farewell.h"
+#include "rules/raised.h"
 #include "rules/thresholds.h"
 
 namespace inquest {
@@ -98,18 +99,10 @@ void AddHost(const Timeline& timeline, const LineMatch& match, Blame& blame) {
       blame.hosts[host.value_or("")].insert(value);
 }
 
-/// The exception that ends in the line, where it does: who shows it need not be who raised it.
-const Event& RaisedThere(const Timeline& timeline, EventIndex index) {
-  const Event& event = timeline.events[index];
-  for (EventIndex i = index > 1 ? index - 2 : 0; i < timeline.events.size() && i <= index + 2; ++i)
-    if (timeline.events[i].where == event.where && std::holds_alternative<ExceptionRaised>(timeline.events[i].what))
-      return timeline.events[i];
-  return event;
-}
-
 void AddPrinter(const Timeline& timeline, const LineMatch& match, Blame& blame) {
-  const Event& event = RaisedThere(timeline, match.event);
-  const auto rank = timeline.RankOf(event);
+  const auto raised = RaisedAt(timeline, match.event);
+  const Event& event = timeline.events[raised.value_or(match.event)];
+  const auto rank = raised ? RankOfRaised(timeline, *raised) : timeline.RankOf(event);
   if (rank && blame.ranks.size() < kCulpritsPerRule) blame.ranks.insert(rank->value.value);
   if (rank) return;
   // No prefix says whose line it is; the sentence itself may.

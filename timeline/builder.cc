@@ -31,6 +31,20 @@ std::size_t CountLogs(const Timeline& timeline) {
   return timeline.inputs.size() - states.size();
 }
 
+/// Calls are no events, and where a log holds nothing else one of them stands for all: what is said of calls is placed by
+/// the events around.
+void AddACall(Timeline& timeline) {
+  for (const CommunicatorRow& row : timeline.communicators)
+    for (const CommunicatorRow::Member& member : row.members) {
+      if (!member.last_op_count || !timeline.events.empty()) continue;
+      Event event;
+      event.where = member.last_call_at;
+      event.text = member.last_call_text;
+      event.what = LogMessage{Component::kNccl, {}, {}, false};
+      timeline.events.push_back(std::move(event));
+    }
+}
+
 }  // namespace
 
 void PlaceBirths(Timeline& timeline) {
@@ -89,7 +103,8 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   timeline.logs = CountLogs(timeline);
   GiveYears(timeline.events);
   GiveHosts(timeline);
-  timeline.communicators = s.callers.ledger().Take(timeline.left_out);
+  timeline.communicators = s.callers.ledger().Take(timeline.left_out, s.callers.processes().rows);
+  if (timeline.events.empty()) AddACall(timeline);
   Recorded recorded = s.traces.Take(timeline.left_out);
   if (s.callers.processes_left_out() > 0) timeline.left_out["process"] += s.callers.processes_left_out();
   PlaceBirths(timeline);

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kBySender = "sender of the first channel line that the process printed";
 constexpr std::string_view kByProxy = "number of the proxy that the process runs, a rank of its communicator";
 constexpr std::string_view kByLargest = "rank in the communicator that spans the job";
+constexpr std::string_view kByDevice = "device of the process, one of those that each device of the host has";
 
 template <class T>
 void Improve(std::optional<Known<T>>& known, const Known<T>& other) {
@@ -25,7 +26,7 @@ void Improve(std::optional<Known<T>>& known, const Known<T>& other) {
 const CommunicatorRow* JobWide(const Timeline& timeline) {
   const CommunicatorRow* largest = nullptr;
   for (const CommunicatorRow& row : timeline.communicators)
-    if (row.whole_history && (largest == nullptr || row.nranks > largest->nranks)) largest = &row;
+    if ((row.whole_history || row.seen_from) && (largest == nullptr || row.nranks > largest->nranks)) largest = &row;
   if (largest != nullptr && timeline.world_size && timeline.world_size->value > largest->nranks) return nullptr;
   return largest;
 }
@@ -299,7 +300,9 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
       auto& rank = processes.rows[member.process].rank;
       // Several communicator ranks in one process (one process for all GPUs) name no single rank of the process.
       if (ranks_of[member.process] == 1 && member.rank)
-        Improve(rank, Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
+        Improve(rank, row->seen_from
+                          ? Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kAssumed, kByDevice}
+                          : Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
     }
   }
   timeline.processes = std::move(processes.rows);

@@ -65,6 +65,7 @@ std::uint32_t CallLedger::MemberOf(std::uint32_t process, std::uint64_t pointer,
   Member member;
   member.process = process;
   member.group = GroupOf(fmt::format("orphan {} {}", nranks, ordinal), nranks);
+  member.stepwise = ordinal == 0;
   groups_[member.group].members.push_back(static_cast<std::uint32_t>(members_.size()));
   members_.push_back(member);
   ++generation_;
@@ -162,6 +163,10 @@ void CallLedger::AddCalls(const CallBatch& batch, std::size_t begin, std::size_t
     // Most calls are not the first of their number, and agree with the others.
     Group& group = *lane.group;
     const std::uint64_t number = member.calls++;
+    if (member.stepwise) {
+      if (number == 0) member.first_op_count = call.op_count;
+      member.stepwise = call.op_count == member.first_op_count + number;
+    }
     Slot& slot = group.slot(number);
     if (number - group.base < group.size && slot.descriptor == kind.descriptor && member.whole && !group.diverged_at)
       ++slot.agreed;
@@ -225,7 +230,7 @@ void CallLedger::Aim(Lane& lane) {
 void CallLedger::Record(std::uint32_t index, std::uint64_t number, std::uint32_t descriptor, const Place& place) {
   const Member& member = members_[index];
   Group& group = groups_[member.group];
-  if (!member.whole || group.nranks <= 1) return;
+  if ((!member.whole && !member.stepwise) || group.nranks <= 1) return;
   if (group.diverged_at && number > *group.diverged_at) return;
   ForgetAgreed(group);
   if (number < group.base) return;
@@ -267,9 +272,10 @@ void CallLedger::Diverge(Group& group, std::uint64_t number, std::uint32_t membe
   group.deviants.push_back({member, descriptor, place});
 }
 
-CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
+CommunicatorRow::Divergence CallLedger::Sides(const Group& group, std::optional<std::uint64_t> from) const {
   CommunicatorRow::Divergence out;
   out.number = *group.diverged_at;
+  const auto op_count = from ? std::optional(*from + out.number) : std::nullopt;
   struct Side {
     std::vector<int> ranks;
     std::optional<Place> place;
@@ -293,7 +299,7 @@ CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
   for (auto& [descriptor, side] : sides) {
     std::sort(side.ranks.begin(), side.ranks.end());
     CommunicatorRow::Divergence::Side row{
-        descriptors_[descriptor], side.ranks, {}, CallText(descriptors_[descriptor], std::nullopt)};
+        descriptors_[descriptor], side.ranks, {}, CallText(descriptors_[descriptor], op_count)};
     if (side.place) row.where = {side.place->input, side.place->line, 0, side.place->parts};
     out.sides.push_back(std::move(row));
   }
@@ -303,11 +309,32 @@ CommunicatorRow::Divergence CallLedger::Sides(const Group& group) const {
   return out;
 }
 
-CommunicatorRow CallLedger::Row(const Group& group) {
+/// The device's number is the rank where each device of one host, from 0, has a process of its own.
+bool CallLedger::NameByDevice(const Group& group, const std::vector<ProcessRow>& processes) {
+  if (group.members.size() != static_cast<std::size_t>(group.nranks)) return false;
+  const Member& first = members_[group.members.front()];
+  std::vector<bool> named(group.members.size());
+  for (const std::uint32_t index : group.members) {
+    Member& member = members_[index];
+    if (!member.stepwise || member.first_op_count != first.first_op_count || member.process >= processes.size())
+      return false;
+    const ProcessRow& process = processes[member.process];
+    const auto device = static_cast<std::size_t>(process.cuda_dev.value_or(-1));
+    if (process.host != processes[first.process].host || device >= named.size() || named[device]) return false;
+    const auto is_of_it = [&](const Member& other) { return other.process == member.process; };
+    if (std::ranges::count_if(members_, is_of_it) != 1) return false;
+    named[device] = true;
+    member.rank = GroupRank{*process.cuda_dev};
+  }
+  return true;
+}
+
+CommunicatorRow CallLedger::Row(const Group& group, const std::vector<ProcessRow>& processes) {
   CommunicatorRow row;
   row.comm_id = group.comm_id;
   row.nranks = group.nranks;
   row.number = group.id;
+  if (NameByDevice(group, processes)) row.seen_from = members_[group.members.front()].first_op_count;
   for (const std::uint32_t index : group.members) {
     Member& member = members_[index];
     row.whole_history = row.whole_history && member.whole;
@@ -333,15 +360,15 @@ CommunicatorRow CallLedger::Row(const Group& group) {
   }
   std::stable_sort(row.members.begin(), row.members.end(),
                    [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  if (group.diverged_at) row.divergence = Sides(group);
+  if (group.diverged_at && (row.whole_history || row.seen_from)) row.divergence = Sides(group, row.seen_from);
   return row;
 }
 
-std::vector<CommunicatorRow> CallLedger::Take(LeftOut& left_out) {
+std::vector<CommunicatorRow> CallLedger::Take(LeftOut& left_out, const std::vector<ProcessRow>& processes) {
   std::vector<CommunicatorRow> rows;
   rows.reserve(groups_.size());
   for (Group& group : groups_) {
-    rows.push_back(Row(group));
+    rows.push_back(Row(group, processes));
     group = {};
   }
   if (groups_left_out_ > 0) left_out["communicator"] += groups_left_out_;

@@ -21,7 +21,9 @@ namespace inquest {
 // that every member has made alike is forgotten; memory follows how far the fastest member is ahead of the slowest, at
 // eight bytes a call. opCount is no key: it counts launched plans, and since NCCL 2.27 not even those on every rank.
 // Sends and receives differ from rank to rank by nature and are only counted. Assumed: a member's history is whole from
-// the Init line on; where a communicator's birth was not seen, its calls are counted and not compared.
+// the Init line on. Where a communicator's birth was not seen, as in the end of a log, its calls are counted; they are
+// compared where opCount shows that all members are seen from the same call on, each call alone in its launch, and each
+// of its processes, one to each device of a host, has no other.
 class CallLedger {
  public:
   /// Process numbers are the caller's.
@@ -54,8 +56,8 @@ class CallLedger {
   /// The caller's numbers of processes changed. Those of members are all still there.
   void Renumber(const std::vector<std::uint32_t>& numbers);
   /// Communicators in the order in which they were first seen. What was
-  /// forgotten is added to `left_out`. Spent afterwards.
-  std::vector<CommunicatorRow> Take(LeftOut& left_out);
+  /// forgotten is added to `left_out`. `processes`: by the caller's number. Spent afterwards.
+  std::vector<CommunicatorRow> Take(LeftOut& left_out, const std::vector<ProcessRow>& processes);
 
  private:
   // With what their maps take.
@@ -91,7 +93,9 @@ class CallLedger {
     std::uint32_t process = 0, group = 0;
     std::optional<GroupRank> rank;
     bool whole = false, started = false, completed = false, ended = false, aborted = false;
+    bool stepwise = false;  ///< its birth was not seen, and each call had the opCount behind the one before
     std::uint64_t calls = 0, sends = 0;
+    std::uint32_t first_op_count = 0;
     std::uint32_t last_descriptor = 0, last_op_count = 0, last_input = 0;
     std::uint64_t last_line = 0, last_parts = 0;
     std::string last_text;
@@ -138,8 +142,9 @@ class CallLedger {
   std::size_t ThinDescriptors();
   void ThinWindows(std::size_t most);
   void Resize(Group& group, std::size_t slots);
-  CommunicatorRow Row(const Group& group);
-  CommunicatorRow::Divergence Sides(const Group& group) const;
+  bool NameByDevice(const Group& group, const std::vector<ProcessRow>& processes);
+  CommunicatorRow Row(const Group& group, const std::vector<ProcessRow>& processes);
+  CommunicatorRow::Divergence Sides(const Group& group, std::optional<std::uint64_t> from) const;
 
   std::vector<Group> groups_;
   std::vector<Member> members_;

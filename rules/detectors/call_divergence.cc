@@ -2,7 +2,8 @@
 //
 // What holds: the k-th call lines of a communicator's ranks differ, or one rank made fewer calls than the others when
 // they timed out. Why that implies the cause: NCCL matches calls by their order on the communicator and by nothing
-// else. What looks like it: a log that begins in the middle, which is why only whole histories are compared; a log cut
+// else. What looks like it: a log that begins in the middle, which is why only whole histories are compared, and those
+// that opCount shows to begin with the same call; a log cut
 // while the job ran, which is why fewer calls count only where something says that the others waited.
 #include <algorithm>
 
@@ -16,7 +17,7 @@ namespace inquest {
 namespace call_divergence {
 
 constexpr FindingRow kFindings[] = {
-    {"call-divergence", "whole-history", "number communicator first-call first-ranks other-call other-ranks"},
+    {"call-divergence", "whole-history by-op-count", "number communicator first-call first-ranks other-call other-ranks"},
     {"calls-behind", "others-waited counted-only", "ranks calls ahead they"},
 };
 using Found = FoundIn<kFindings>;
@@ -56,17 +57,21 @@ std::optional<GlobalRank> GlobalOf(const Timeline& timeline, const CommunicatorR
 
 Found FromDivergence(const Timeline& timeline, const CommunicatorRow& row) {
   const auto& sides = row.divergence->sides;
-  Found found({"call-divergence", "whole-history"});
+  Found found({"call-divergence", "by-op-count"});
+  if (row.whole_history) found.Grade({"call-divergence", "whole-history"});
   const auto in_words = [](const CallDescriptor& call) {
     return fmt::format("{} of {} elements", call.op, call.count);
   };
-  found.Say("number", std::to_string(row.divergence->number + 1));
+  found.Say("number", row.seen_from ? fmt::format("of opCount {:x}", *row.seen_from + row.divergence->number)
+                                    : std::to_string(row.divergence->number + 1));
   found.Say("communicator", row.comm_id ? fmt::format("0x{:x}", row.comm_id->value) : "without id");
   found.Say("first-call", in_words(sides[0].call));
   found.Say("first-ranks", FoldRanks(sides[0].ranks));
   found.Say("other-call", in_words(sides[1].call));
   found.Say("other-ranks", FoldRanks(sides[1].ranks));
   found.collective = RefOfCall(row, sides[0].call);
+  if (row.seen_from)
+    found.collective->op_count = static_cast<std::int64_t>(*row.seen_from + row.divergence->number);
   for (std::size_t i = sides.size(); i-- > 0;)
     found.citations.push_back(CiteCall(
         timeline, row, sides[i].ranks.empty() ? std::nullopt : std::optional(GroupRank{sides[i].ranks.front()}),
@@ -107,7 +112,7 @@ bool SomethingWaited(const Evidence& evidence) {
 
 std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow& row) {
   const Timeline& timeline = evidence.timeline;
-  if (!row.whole_history || row.members.size() < 2 || static_cast<int>(row.members.size()) < row.nranks)
+  if ((!row.whole_history && !row.seen_from) || row.members.size() < 2 || static_cast<int>(row.members.size()) < row.nranks)
     return std::nullopt;
   const bool all_ended = std::all_of(row.members.begin(), row.members.end(),
                                      [](const auto& member) { return member.ended && !member.aborted; });
@@ -164,7 +169,7 @@ bool WentOnAndLeft(const CommunicatorRow& row) {
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
   for (const CommunicatorRow& row : evidence.timeline.communicators) {
-    if (row.divergence && row.whole_history && row.divergence->sides.size() > 1 && !WentOnAndLeft(row))
+    if (row.divergence && row.divergence->sides.size() > 1 && !WentOnAndLeft(row))
       out.push_back(FromDivergence(evidence.timeline, row));
     else if (auto found = row.divergence ? std::nullopt : FromCounts(evidence, row))
       out.push_back(std::move(*found));

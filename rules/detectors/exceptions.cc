@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "rules/detectors.h"
+#include "rules/raised.h"
 #include "rules/thresholds.h"
 #include "timeline/shape.h"
 
@@ -196,44 +197,6 @@ bool ParentReports(const Rule& rule) {
   return rule.of_parent || rule.cause == "interrupted" || rule.cause == "host-oom";
 }
 
-/// A logger names its rank in front of "Traceback", and the lines below have nothing in front; others may write
-/// between.
-std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex index) {
-  const auto& raised = std::get<ExceptionRaised>(timeline.events[index].what);
-  const SourcePos begin = raised.begin;
-  const std::uint64_t reach = raised.headless && !raised.stack.empty() ? thresholds::kTracebackLines : 1;
-  const auto begins_another = [&](const SourcePos& head) {
-    return std::ranges::any_of(timeline.events, [&](const Event& event) {
-      const auto* other = std::get_if<ExceptionRaised>(&event.what);
-      return other != nullptr && other != &raised && other->begin == head;
-    });
-  };
-  for (EventIndex i = index; i-- > 0 && timeline.events[i].where.input == begin.input &&
-                             timeline.events[i].where.line + reach >= begin.line;) {
-    const Event& head = timeline.events[i];
-    if (head.where.line > begin.line || head.text.find("Traceback (most recent call last)") == std::string::npos)
-      continue;
-    if (const auto rank = timeline.RankOf(head); rank && !begins_another(head.where))
-      return Known<GlobalRank>{rank->value, Basis::kDerived, "the line that begins the traceback"};
-  }
-  return std::nullopt;
-}
-
-/// A traceback inside torchelastic's failure report belongs to the rank of the entry above it.
-std::optional<Known<GlobalRank>> RankOfException(const Timeline& timeline, EventIndex index) {
-  if (auto rank = timeline.RankOf(timeline.events[index])) return rank;
-  const SourcePos begin = std::get<ExceptionRaised>(timeline.events[index].what).begin;
-  if (auto rank = RankOfHead(timeline, index)) return rank;
-  for (EventIndex i = index;
-       i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 6 >= begin.line;) {
-    const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (exit != nullptr && exit->reporter == "torchelastic" && exit->rank &&
-        timeline.events[i].where.line <= begin.line)
-      return Known<GlobalRank>{*exit->rank, Basis::kDerived, "entry of the failure report that holds the traceback"};
-  }
-  return std::nullopt;
-}
-
 /// By event: its line is a symptom, of whatever kind.
 std::vector<bool> Lines(const Evidence& evidence) {
   std::vector<bool> out(evidence.timeline.events.size());
@@ -300,7 +263,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
         TellsOfAnother(*raised) || SameLine(on_line, timeline, i) || MessageIs(symptoms, timeline, i) ||
         (OnlyTellsItsHandler(*raised) && EndOfChain(timeline, i) != i))
       continue;
-    const auto rank = RankOfException(timeline, i);
+    const auto rank = RankOfRaised(timeline, i);
     if (const auto same = seen.Find(*raised)) {
       Relation& found = out[*same];
       ++found.times;

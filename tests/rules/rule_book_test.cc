@@ -38,6 +38,7 @@ constexpr std::string_view kFinding =
     "claim: 'Call {number} was {first-call}.'\n"
     "grades:\n"
     "  whole-history: {strength: decisive, confidence: 0.8}\n"
+    "  by-op-count: {strength: decisive, confidence: 0.8}\n"
     "explains: [remote-error]\n"
     "blames: rank\n"
     "remedies:\n"
@@ -195,7 +196,7 @@ TEST_CASE("every mistake of a finding's file is named with its line", "[rules]")
       Replaced(Replaced(kFinding, "call-divergence", "stacks-differ"), "Call {number} was {first-call}.", "{who}"),
       "call {number}", "it");
   const std::string stack =
-      Replaced(work, "  whole-history:", "  as-many: {strength: hint, confidence: 0.3}\n  minority:");
+      Replaced(Replaced(work, "  by-op-count:", "  as-many:"), "  whole-history:", "  minority:");
   const std::string kinds =
       "causes: {data-preparation: ib-fault, checkpoint: ib-fault, compile: ib-fault, evaluation: ib-fault, loading: "
       "ib-fault}\n";
@@ -207,14 +208,14 @@ TEST_CASE("every mistake of a finding's file is named with its line", "[rules]")
       {"unknown word", place, Replaced(kFinding, "{first-call}", "{first-cal}"),
        place + ":3: the detector has no word 'first-cal'"},
       {"unknown word of a remedy", place, Replaced(kFinding, "call {number}", "call {numbr}"),
-       place + ":9: the detector has no word 'numbr'"},
+       place + ":10: the detector has no word 'numbr'"},
       {"unknown word to ask for", place, std::string(kFinding) + "    when: often\n",
-       place + ":10: the detector has no word 'often'"},
+       place + ":11: the detector has no word 'often'"},
       {"unknown grade", place, Replaced(kFinding, "whole-history", "half-history"),
        place + ":5: the detector has no grade 'half-history'"},
       {"grade that is not there", place, Replaced(kFinding, "whole-history", "half-history"),
        place + ":4: no grade 'whole-history'"},
-      {"no grades", place, Replaced(kFinding, "grades:\n  whole-history: {strength: decisive, confidence: 0.8}\n", ""),
+      {"no grades", place, Replaced(kFinding, "grades:\n  whole-history: {strength: decisive, confidence: 0.8}\n  by-op-count: {strength: decisive, confidence: 0.8}\n", ""),
        place + ":1: no 'grades'"},
       {"no confidence", place, Replaced(kFinding, ", confidence: 0.8", ""), place + ":5: no 'confidence'"},
       {"bad confidence", place, Replaced(kFinding, "0.8", "1.8"), place + ":5: bad confidence '1.8'"},
@@ -222,17 +223,17 @@ TEST_CASE("every mistake of a finding's file is named with its line", "[rules]")
       {"no claim", place, Replaced(kFinding, "claim: 'Call {number} was {first-call}.'\n", ""),
        place + ":4: no 'claim'"},
       {"explains nothing known", place, Replaced(kFinding, "[remote-error]", "[remote-eror]"),
-       place + ":6: 'explains' names nothing known: 'remote-eror'"},
+       place + ":7: 'explains' names nothing known: 'remote-eror'"},
       {"refuted by nothing known", place, std::string(kFinding) + "refuted_by: [good-end, bad-end]\n",
-       place + ":10: 'refuted_by' names nothing known: 'bad-end'"},
-      {"bad blame", place, Replaced(kFinding, "blames: rank", "blames: me"), place + ":7: bad blames 'me'"},
-      {"bad flag", place, std::string(kFinding) + "alone: no\n", place + ":10: bad alone 'no'"},
-      {"unknown key", place, std::string(kFinding) + "colour: red\n", place + ":10: unknown key 'colour'"},
+       place + ":11: 'refuted_by' names nothing known: 'bad-end'"},
+      {"bad blame", place, Replaced(kFinding, "blames: rank", "blames: me"), place + ":8: bad blames 'me'"},
+      {"bad flag", place, std::string(kFinding) + "alone: no\n", place + ":11: bad alone 'no'"},
+      {"unknown key", place, std::string(kFinding) + "colour: red\n", place + ":11: unknown key 'colour'"},
       {"no cause", root, std::string(kFinding), root + ":1: no cause"},
       {"folder is no cause", "findings/ib-falt/call-divergence.yaml", std::string(kFinding),
        "findings/ib-falt/call-divergence.yaml:1: the folder 'ib-falt' is no cause"},
       {"causes beside the folder", place, std::string(kFinding) + "causes: {a: ib-fault}\n",
-       place + ":10: the folder names the cause"},
+       place + ":11: the folder names the cause"},
       {"kind without a cause", "findings/stack-at-other-work.yaml", stack + Replaced(kinds, "compile: ib-fault, ", ""),
        "findings/stack-at-other-work.yaml:11: no cause for the kind 'compile'"},
       {"kind of a cause that is none", "findings/stack-at-other-work.yaml",

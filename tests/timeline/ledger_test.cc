@@ -36,7 +36,10 @@ CommInit InitOf(std::uint64_t pointer, int rank, int nranks, std::optional<std::
 /// What a ledger holds so far.
 std::vector<CommunicatorRow> Rows(CallLedger ledger) {
   LeftOut left_out;
-  return ledger.Take(left_out);
+  std::vector<ProcessRow> processes;
+  for (int device = 0; device < 8; ++device)
+    processes.push_back({"alder04", 41200 + device, {}, {}, device, {}, {}});
+  return ledger.Take(left_out, processes);
 }
 
 /// Feeds a ledger as the builder does: a batch a block, in slices between which communicators are born and die.
@@ -363,6 +366,20 @@ TEST_CASE("ledger: histories that begin in the middle are counted and not compar
   std::vector<std::uint64_t> counts = Counts(rows[0]);
   std::sort(counts.begin(), counts.end());
   CHECK(counts == std::vector<std::uint64_t>{10, 11, 12, 13});
+}
+
+TEST_CASE("ledger: histories that begin in the middle are compared where opCount shows where", "[ledger]") {
+  const auto seen = [](std::uint32_t late_by, int others) {
+    Feed feed;
+    for (int rank = 0; rank < 4; ++rank)
+      for (std::uint32_t i = 0; i < 3; ++i)
+        feed.Call(rank, rank == 2 && i == 1 ? kBroadcast : Reduce(8), 500 + i + (rank == 3 ? late_by : 0));
+    for (int other = 0; other < others; ++other) feed.Call(1, Reduce(8), 500, 1 + other, 2);
+    return feed.Take()[0];
+  };
+  CHECK(Show(seen(0, 0)) == "#1: AllReduce 8 on 0 1 3 | Broadcast 64 on 2");
+  CHECK(Show(seen(1, 0)) == "alike");  // rank 3 is seen from a later call on
+  CHECK(Show(seen(0, 1)) == "alike");  // a process with two communicators may have met others on them
 }
 
 TEST_CASE("ledger: one rank far ahead of the others", "[ledger]") {
