@@ -23,6 +23,7 @@ std::optional<What> ReadExit(std::string_view text) {
   const auto match = kExit.Search(text);
   if (!match || !match->number(1)) return std::nullopt;
   ProcessExit exit = ExitWithCode(*match->number(1), kElastic);
+  exit.first_observed = true;  // of all that it saw failed, the agent names the one of the earliest time
   exit.local_rank = RankOf<LocalRank>(*match, 2);
   exit.pid = match->number(3);
   return exit;

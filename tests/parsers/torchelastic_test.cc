@@ -40,19 +40,19 @@ TEST_CASE("torchelastic: a child failed", "[torchelastic]") {
   Check({
       {"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 1 (pid: 41300) of "
        "binary: /usr/bin/python3",
-       "torchelastic: local=1 pid=41300 signal=9"},
+       "torchelastic: local=1 pid=41300 signal=9 first"},
       {"[2031-04-05 06:07:08,123] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) "
        "local_rank: 0 (pid: 7) of "
        "binary: python",
-       "torchelastic: local=0 pid=7 code=1"},
+       "torchelastic: local=0 pid=7 code=1 first"},
       {"E0405 06:07:08.123000 140213377832768 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: "
        "137) local_rank: 3 (pid: "
        "44) of fn: main (start_method: spawn)",
-       "torchelastic: local=3 pid=44 code=137 signal=9"},
+       "torchelastic: local=3 pid=44 code=137 signal=9 first"},
       {"E0405 06:07:08.123000 4100 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: -11) "
        "local_rank: 2 (pid: 45) of "
        "binary: python",
-       "torchelastic: local=2 pid=45 signal=11"},
+       "torchelastic: local=2 pid=45 signal=11 first"},
       {"job failed (exitcode: unknown)", ""},
   });
 }
