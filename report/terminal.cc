@@ -53,7 +53,10 @@ constexpr Span kTwoColumns[] = {{0x1100, 0x115e},   {0x2e80, 0x303e},   {0x3041,
                                 {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff01, 0xff60},  {0xffe0, 0xffe6},
                                 {0x1f300, 0x1f64f}, {0x1f680, 0x1faff}, {0x20000, 0x3fffd}};
 
-int ColumnsOf(char32_t code) { return In(kNoColumn, code) ? 0 : In(kTwoColumns, code) ? 2 : 1; }
+int ColumnsOf(char32_t code) {
+  if (code < std::begin(kNoColumn)->first) return 1;
+  return In(kNoColumn, code) ? 0 : In(kTwoColumns, code) ? 2 : 1;
+}
 
 bool Between(std::string_view text, std::size_t at, int first, int last) {
   return at < text.size() && static_cast<unsigned char>(text[at]) >= first &&

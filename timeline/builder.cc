@@ -31,8 +31,8 @@ std::size_t CountLogs(const Timeline& timeline) {
   return timeline.inputs.size() - states.size();
 }
 
-/// Calls are no events, and where a log holds nothing else one of them stands for all: what is said of calls is placed by
-/// the events around.
+/// Calls are no events, and where a log holds nothing else one of them stands for all: what is said of calls is placed
+/// by the events around.
 void AddACall(Timeline& timeline) {
   for (const CommunicatorRow& row : timeline.communicators)
     for (const CommunicatorRow::Member& member : row.members) {

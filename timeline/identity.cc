@@ -300,9 +300,8 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
       auto& rank = processes.rows[member.process].rank;
       // Several communicator ranks in one process (one process for all GPUs) name no single rank of the process.
       if (ranks_of[member.process] == 1 && member.rank)
-        Improve(rank, row->seen_from
-                          ? Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kAssumed, kByDevice}
-                          : Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
+        Improve(rank, row->seen_from ? Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kAssumed, kByDevice}
+                                     : Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
     }
   }
   timeline.processes = std::move(processes.rows);

@@ -95,8 +95,8 @@ struct CommunicatorRow {
   std::uint64_t number = 0;     ///< in the order in which communicators were met; never given twice
   std::vector<Member> members;  ///< by rank, those of unknown rank first; ranks never seen are missing
   bool whole_history = true;    ///< every member's Init was seen, so that counts compare
-  /// No Init was seen, but opCount shows that all members are seen from one call on, which had this one. Their ranks are
-  /// then the numbers of their devices.
+  /// No Init was seen, but opCount shows that all members are seen from one call on, which had this one. Their ranks
+  /// are then the numbers of their devices.
   std::optional<std::uint64_t> seen_from;
 
   /// The first call number (from 0) at which members asked for different things.

@@ -17,7 +17,8 @@ namespace inquest {
 namespace call_divergence {
 
 constexpr FindingRow kFindings[] = {
-    {"call-divergence", "whole-history by-op-count", "number communicator first-call first-ranks other-call other-ranks"},
+    {"call-divergence", "whole-history by-op-count",
+     "number communicator first-call first-ranks other-call other-ranks"},
     {"calls-behind", "others-waited counted-only", "ranks calls ahead they"},
 };
 using Found = FoundIn<kFindings>;
@@ -70,8 +71,7 @@ Found FromDivergence(const Timeline& timeline, const CommunicatorRow& row) {
   found.Say("other-call", in_words(sides[1].call));
   found.Say("other-ranks", FoldRanks(sides[1].ranks));
   found.collective = RefOfCall(row, sides[0].call);
-  if (row.seen_from)
-    found.collective->op_count = static_cast<std::int64_t>(*row.seen_from + row.divergence->number);
+  if (row.seen_from) found.collective->op_count = static_cast<std::int64_t>(*row.seen_from + row.divergence->number);
   for (std::size_t i = sides.size(); i-- > 0;)
     found.citations.push_back(CiteCall(
         timeline, row, sides[i].ranks.empty() ? std::nullopt : std::optional(GroupRank{sides[i].ranks.front()}),
@@ -112,7 +112,8 @@ bool SomethingWaited(const Evidence& evidence) {
 
 std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow& row) {
   const Timeline& timeline = evidence.timeline;
-  if ((!row.whole_history && !row.seen_from) || row.members.size() < 2 || static_cast<int>(row.members.size()) < row.nranks)
+  if ((!row.whole_history && !row.seen_from) || row.members.size() < 2 ||
+      static_cast<int>(row.members.size()) < row.nranks)
     return std::nullopt;
   const bool all_ended = std::all_of(row.members.begin(), row.members.end(),
                                      [](const auto& member) { return member.ended && !member.aborted; });

@@ -195,8 +195,7 @@ TEST_CASE("every mistake of a finding's file is named with its line", "[rules]")
   const std::string work = Replaced(
       Replaced(Replaced(kFinding, "call-divergence", "stacks-differ"), "Call {number} was {first-call}.", "{who}"),
       "call {number}", "it");
-  const std::string stack =
-      Replaced(Replaced(work, "  by-op-count:", "  as-many:"), "  whole-history:", "  minority:");
+  const std::string stack = Replaced(Replaced(work, "  by-op-count:", "  as-many:"), "  whole-history:", "  minority:");
   const std::string kinds =
       "causes: {data-preparation: ib-fault, checkpoint: ib-fault, compile: ib-fault, evaluation: ib-fault, loading: "
       "ib-fault}\n";
@@ -215,7 +214,11 @@ TEST_CASE("every mistake of a finding's file is named with its line", "[rules]")
        place + ":5: the detector has no grade 'half-history'"},
       {"grade that is not there", place, Replaced(kFinding, "whole-history", "half-history"),
        place + ":4: no grade 'whole-history'"},
-      {"no grades", place, Replaced(kFinding, "grades:\n  whole-history: {strength: decisive, confidence: 0.8}\n  by-op-count: {strength: decisive, confidence: 0.8}\n", ""),
+      {"no grades", place,
+       Replaced(kFinding,
+                "grades:\n  whole-history: {strength: decisive, confidence: 0.8}\n  by-op-count: {strength: decisive, "
+                "confidence: 0.8}\n",
+                ""),
        place + ":1: no 'grades'"},
       {"no confidence", place, Replaced(kFinding, ", confidence: 0.8", ""), place + ":5: no 'confidence'"},
       {"bad confidence", place, Replaced(kFinding, "0.8", "1.8"), place + ":5: bad confidence '1.8'"},

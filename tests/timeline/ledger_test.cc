@@ -37,8 +37,7 @@ CommInit InitOf(std::uint64_t pointer, int rank, int nranks, std::optional<std::
 std::vector<CommunicatorRow> Rows(CallLedger ledger) {
   LeftOut left_out;
   std::vector<ProcessRow> processes;
-  for (int device = 0; device < 8; ++device)
-    processes.push_back({"alder04", 41200 + device, {}, {}, device, {}, {}});
+  for (int device = 0; device < 8; ++device) processes.push_back({"alder04", 41200 + device, {}, {}, device, {}, {}});
   return ledger.Take(left_out, processes);
 }
 
