@@ -105,6 +105,13 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (stuck.kind == nullptr || &kind < stuck.kind) stuck.kind = &kind;
     stuck.events.push_back(i);
   }
+  // One whose stack is not shown waits for what the others are seen to wait for.
+  const auto unseen = by_rule.find(kUnseen.id), elsewhere = by_rule.find(kElsewhere.id);
+  if (unseen != by_rule.end() && elsewhere != by_rule.end()) {
+    elsewhere->second.events.insert(elsewhere->second.events.end(), unseen->second.events.begin(),
+                                    unseen->second.events.end());
+    by_rule.erase(unseen);
+  }
   std::vector<Relation> out;
   for (const auto& [rule, stuck] : by_rule) out.push_back(FoundOf(evidence, stuck));
   return out;
