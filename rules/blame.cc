@@ -180,7 +180,7 @@ std::vector<Culprit> FirstGone(const Timeline& timeline, const std::vector<Findi
   if (out.empty()) out = Awaited(timeline);
   // Whom a consequence names by its number is who was missed.
   for (const Finding& finding : findings)
-    if (out.empty() && finding.cause.empty()) out = finding.culprits;
+    if (out.empty() && finding.cause.empty() && NamesARank(finding.culprits)) out = finding.culprits;
   return out;
 }
 
