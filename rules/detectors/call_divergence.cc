@@ -159,10 +159,11 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
 }
 
 /// Calls that differ hang, or corrupt what follows at once. Where all went on for long and left in order, some line of
-/// a call was lost, and the numbers are off by it.
+/// a call was lost, and the numbers are off by it; where their births were not seen and all went on for long, they are
+/// of several communicators, as those of a pipeline's stages.
 bool WentOnAndLeft(const CommunicatorRow& row) {
   return std::all_of(row.members.begin(), row.members.end(), [&](const auto& member) {
-    return member.ended && !member.aborted &&
+    return (row.seen_from || (member.ended && !member.aborted)) &&
            member.calls > row.divergence->number + thresholds::kCallsAfterADifference;
   });
 }
