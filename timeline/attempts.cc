@@ -511,11 +511,11 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       reader.Read(i);
       reader.Wrote(i);
       if (std::holds_alternative<NcclVersion>(event.what)) reader.Started(i, "nccl-version");
-      // The rows of one table are one look.
+      // The rows of one table are one look, whatever rules are drawn between them.
       const bool snapshot =
           std::holds_alternative<GpuSnapshot>(event.what) || std::holds_alternative<GpuProcess>(event.what);
       if (snapshot && !snapshot_open) reader.Started(i, "nvidia-smi");
-      snapshot_open = snapshot || (snapshot_open && !IsOfJob(event));
+      snapshot_open = snapshot || (snapshot_open && (!IsOfJob(event) || !SaysAnything(event.text)));
       for (; next != told.end() && next->event == i; ++next) {
         if (next->what == Told::What::kStart) reader.Started(i, next->kind, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);

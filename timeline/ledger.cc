@@ -315,7 +315,7 @@ bool CallLedger::NameByDevice(const Group& group, const std::vector<ProcessRow>&
   const Member& first = members_[group.members.front()];
   std::vector<bool> named(group.members.size());
   for (const std::uint32_t index : group.members) {
-    Member& member = members_[index];
+    const Member& member = members_[index];
     if (!member.stepwise || member.first_op_count != first.first_op_count || member.process >= processes.size())
       return false;
     const ProcessRow& process = processes[member.process];
@@ -324,8 +324,9 @@ bool CallLedger::NameByDevice(const Group& group, const std::vector<ProcessRow>&
     const auto is_of_it = [&](const Member& other) { return other.process == member.process; };
     if (std::ranges::count_if(members_, is_of_it) != 1) return false;
     named[device] = true;
-    member.rank = GroupRank{*process.cuda_dev};
   }
+  for (const std::uint32_t index : group.members)
+    members_[index].rank = GroupRank{*processes[members_[index].process].cuda_dev};
   return true;
 }
 

@@ -379,6 +379,7 @@ TEST_CASE("ledger: histories that begin in the middle are compared where opCount
   CHECK(Show(seen(0, 0)) == "#1: AllReduce 8 on 0 1 3 | Broadcast 64 on 2");
   CHECK(Show(seen(1, 0)) == "alike");  // rank 3 is seen from a later call on
   CHECK(Show(seen(0, 1)) == "alike");  // a process with two communicators may have met others on them
+  for (const auto& member : seen(1, 0).members) CHECK_FALSE(member.rank);
 }
 
 TEST_CASE("ledger: one rank far ahead of the others", "[ledger]") {
