@@ -1,4 +1,6 @@
 // `(RayTrainWorker pid=41234, ip=10.3.0.17) ` (Ray), `(EngineCore_DP0 pid=311) ` (vLLM).
+#include <algorithm>
+
 #include "parsers/envelopes/front.h"
 
 namespace inquest {
@@ -6,12 +8,12 @@ namespace {
 
 using std::string_view;
 
-/// vLLM names its workers `VllmWorker rank=1 `, later `Worker_TP1 `, with the other dimensions only where there are
-/// any.
+/// vLLM names its workers `VllmWorker rank=1 `, later `Worker_TP1 ` or `Worker_PP1 `, with the other dimensions only
+/// where there are any.
 std::optional<Known<GlobalRank>> RankOfWorker(string_view name) {
   const bool rank = name.starts_with("VllmWorker rank=");
-  if (!rank && !name.starts_with("Worker_TP")) return std::nullopt;
-  name.remove_prefix(name.find_first_of("=P") + 1);
+  if (!rank && !name.starts_with("Worker_TP") && !name.starts_with("Worker_PP")) return std::nullopt;
+  name.remove_prefix(std::min(name.find_first_of("0123456789"), name.size()));
   const std::size_t digits = CountDigits(name);
   const auto number = Number<std::int32_t>(name.substr(0, digits));
   if (!number || (name.substr(digits) != " " && !name.substr(digits).starts_with("_EP"))) return std::nullopt;

@@ -253,6 +253,7 @@ TEST_CASE("Ray and vLLM", "[envelope]") {
       {"(VllmWorker rank=1 pid=311) x", "rank=1 pid=311 |x"},
       {"(Worker_TP1 pid=311) x", "rank=1 pid=311 |x"},
       {"(Worker_TP3_EP3 pid=311) x", "rank=3 pid=311 |x"},
+      {"(Worker_PP1 pid=311) x", "rank=1 pid=311 |x"},
       {"(Worker_DP1_TP1 pid=311) x", "pid=311 |x"},
       {"[2031-02-25 08:45:12 TP3] x", "rank=3 at=2031-02-25T08:45:12 |[2031-02-25 08:45:12 TP3] x"},
       {"[TRT-LLM] [RANK 2] [E] x", "rank=2 |[TRT-LLM] [RANK 2] [E] x"},
