@@ -36,12 +36,13 @@ std::size_t CountLogs(const Timeline& timeline) {
 void AddACall(Timeline& timeline) {
   for (const CommunicatorRow& row : timeline.communicators)
     for (const CommunicatorRow::Member& member : row.members) {
-      if (!member.last_op_count || !timeline.events.empty()) continue;
+      if (!member.last_op_count) continue;
       Event event;
       event.where = member.last_call_at;
       event.text = member.last_call_text;
       event.what = LogMessage{Component::kNccl, {}, {}, false};
       timeline.events.push_back(std::move(event));
+      return;
     }
 }
 

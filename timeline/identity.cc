@@ -26,7 +26,7 @@ void Improve(std::optional<Known<T>>& known, const Known<T>& other) {
 const CommunicatorRow* JobWide(const Timeline& timeline) {
   const CommunicatorRow* largest = nullptr;
   for (const CommunicatorRow& row : timeline.communicators)
-    if ((row.whole_history || row.seen_from) && (largest == nullptr || row.nranks > largest->nranks)) largest = &row;
+    if (row.compares() && (largest == nullptr || row.nranks > largest->nranks)) largest = &row;
   if (largest != nullptr && timeline.world_size && timeline.world_size->value > largest->nranks) return nullptr;
   return largest;
 }
@@ -300,8 +300,9 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
       auto& rank = processes.rows[member.process].rank;
       // Several communicator ranks in one process (one process for all GPUs) name no single rank of the process.
       if (ranks_of[member.process] == 1 && member.rank)
-        Improve(rank, row->seen_from ? Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kAssumed, kByDevice}
-                                     : Known<GlobalRank>{GlobalRank{member.rank->value}, Basis::kDerived, kByLargest});
+        Improve(rank,
+                Known<GlobalRank>{GlobalRank{member.rank->value}, row->seen_from ? Basis::kAssumed : Basis::kDerived,
+                                  row->seen_from ? kByDevice : kByLargest});
     }
   }
   timeline.processes = std::move(processes.rows);

@@ -310,7 +310,8 @@ CommunicatorRow::Divergence CallLedger::Sides(const Group& group, std::optional<
 }
 
 /// The device's number is the rank where each device of one host, from 0, has a process of its own.
-bool CallLedger::NameByDevice(const Group& group, const std::vector<ProcessRow>& processes) {
+bool CallLedger::NameByDevice(const Group& group, const std::vector<ProcessRow>& processes,
+                              const std::vector<std::uint32_t>& communicators) {
   if (group.members.size() != static_cast<std::size_t>(group.nranks)) return false;
   const Member& first = members_[group.members.front()];
   std::vector<bool> named(group.members.size());
@@ -321,8 +322,7 @@ bool CallLedger::NameByDevice(const Group& group, const std::vector<ProcessRow>&
     const ProcessRow& process = processes[member.process];
     const auto device = static_cast<std::size_t>(process.cuda_dev.value_or(-1));
     if (process.host != processes[first.process].host || device >= named.size() || named[device]) return false;
-    const auto is_of_it = [&](const Member& other) { return other.process == member.process; };
-    if (std::ranges::count_if(members_, is_of_it) != 1) return false;
+    if (communicators[member.process] != 1) return false;
     named[device] = true;
   }
   for (const std::uint32_t index : group.members)
@@ -330,12 +330,12 @@ bool CallLedger::NameByDevice(const Group& group, const std::vector<ProcessRow>&
   return true;
 }
 
-CommunicatorRow CallLedger::Row(const Group& group, const std::vector<ProcessRow>& processes) {
+CommunicatorRow CallLedger::Row(const Group& group, bool named) {
   CommunicatorRow row;
   row.comm_id = group.comm_id;
   row.nranks = group.nranks;
   row.number = group.id;
-  if (NameByDevice(group, processes)) row.seen_from = members_[group.members.front()].first_op_count;
+  if (named) row.seen_from = members_[group.members.front()].first_op_count;
   for (const std::uint32_t index : group.members) {
     Member& member = members_[index];
     row.whole_history = row.whole_history && member.whole;
@@ -361,15 +361,18 @@ CommunicatorRow CallLedger::Row(const Group& group, const std::vector<ProcessRow
   }
   std::stable_sort(row.members.begin(), row.members.end(),
                    [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  if (group.diverged_at && (row.whole_history || row.seen_from)) row.divergence = Sides(group, row.seen_from);
+  if (group.diverged_at && row.compares()) row.divergence = Sides(group, row.seen_from);
   return row;
 }
 
 std::vector<CommunicatorRow> CallLedger::Take(LeftOut& left_out, const std::vector<ProcessRow>& processes) {
   std::vector<CommunicatorRow> rows;
   rows.reserve(groups_.size());
+  std::vector<std::uint32_t> communicators(processes.size());  // by process
+  for (const Member& member : members_)
+    if (member.process < communicators.size()) ++communicators[member.process];
   for (Group& group : groups_) {
-    rows.push_back(Row(group, processes));
+    rows.push_back(Row(group, NameByDevice(group, processes, communicators)));
     group = {};
   }
   if (groups_left_out_ > 0) left_out["communicator"] += groups_left_out_;

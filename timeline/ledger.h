@@ -142,8 +142,9 @@ class CallLedger {
   std::size_t ThinDescriptors();
   void ThinWindows(std::size_t most);
   void Resize(Group& group, std::size_t slots);
-  bool NameByDevice(const Group& group, const std::vector<ProcessRow>& processes);
-  CommunicatorRow Row(const Group& group, const std::vector<ProcessRow>& processes);
+  bool NameByDevice(const Group& group, const std::vector<ProcessRow>& processes,
+                    const std::vector<std::uint32_t>& communicators);
+  CommunicatorRow Row(const Group& group, bool named);
   CommunicatorRow::Divergence Sides(const Group& group, std::optional<std::uint64_t> from) const;
 
   std::vector<Group> groups_;

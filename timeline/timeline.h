@@ -98,6 +98,8 @@ struct CommunicatorRow {
   /// No Init was seen, but opCount shows that all members are seen from one call on, which had this one. Their ranks
   /// are then the numbers of their devices.
   std::optional<std::uint64_t> seen_from;
+  /// The k-th calls of its members are one call.
+  bool compares() const { return whole_history || seen_from; }
 
   /// The first call number (from 0) at which members asked for different things.
   struct Divergence {

@@ -87,16 +87,15 @@ struct Caught {
 };
 constexpr std::string_view kCaught = "Watchdog caught";
 std::optional<Caught> FindCaught(std::string_view text) {
-  constexpr std::string_view kWords = "aught collective operation timeout: ", kWatchdog = "Watchdog c";
+  constexpr std::string_view kMessage = "Watchdog caught collective operation timeout: ", kWatchdog = "Watchdog c",
+                             kWords = kMessage.substr(kWatchdog.size());
   for (std::size_t at = text.find(kWords); at != std::string_view::npos; at = text.find(kWords, at + 1)) {
     if (text.substr(0, at).ends_with(kWatchdog)) return Caught{at - kWatchdog.size(), true};
     if (at > 0 && text[at - 1] == 'C') return Caught{at - 1, false};
   }
   // Cut there, as an excerpt is: of what it was is unknown, that its rank waited is not.
   const std::size_t cut = text.rfind(kCaught);
-  if (cut != std::string_view::npos &&
-      kWords.substr(kCaught.size() - kWatchdog.size()).starts_with(text.substr(cut + kCaught.size())))
-    return Caught{cut, true};
+  if (cut != std::string_view::npos && kMessage.starts_with(text.substr(cut))) return Caught{cut, true};
   return std::nullopt;
 }
 

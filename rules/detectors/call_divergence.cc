@@ -3,8 +3,8 @@
 // What holds: the k-th call lines of a communicator's ranks differ, or one rank made fewer calls than the others when
 // they timed out. Why that implies the cause: NCCL matches calls by their order on the communicator and by nothing
 // else. What looks like it: a log that begins in the middle, which is why only whole histories are compared, and those
-// that opCount shows to begin with the same call; a log cut
-// while the job ran, which is why fewer calls count only where something says that the others waited.
+// that opCount shows to begin with the same call; a log cut while the job ran, which is why fewer calls count only
+// where something says that the others waited.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -112,8 +112,7 @@ bool SomethingWaited(const Evidence& evidence) {
 
 std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow& row) {
   const Timeline& timeline = evidence.timeline;
-  if ((!row.whole_history && !row.seen_from) || row.members.size() < 2 ||
-      static_cast<int>(row.members.size()) < row.nranks)
+  if (!row.compares() || row.members.size() < 2 || static_cast<int>(row.members.size()) < row.nranks)
     return std::nullopt;
   const bool all_ended = std::all_of(row.members.begin(), row.members.end(),
                                      [](const auto& member) { return member.ended && !member.aborted; });
@@ -161,7 +160,7 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
 /// Calls that differ hang, or corrupt what follows at once. Where all went on for long and left in order, some line of
 /// a call was lost, and the numbers are off by it; where their births were not seen and all went on for long, they are
 /// of several communicators, as those of a pipeline's stages.
-bool WentOnAndLeft(const CommunicatorRow& row) {
+bool WentOn(const CommunicatorRow& row) {
   return std::all_of(row.members.begin(), row.members.end(), [&](const auto& member) {
     return (row.seen_from || (member.ended && !member.aborted)) &&
            member.calls > row.divergence->number + thresholds::kCallsAfterADifference;
@@ -171,7 +170,7 @@ bool WentOnAndLeft(const CommunicatorRow& row) {
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
   for (const CommunicatorRow& row : evidence.timeline.communicators) {
-    if (row.divergence && row.divergence->sides.size() > 1 && !WentOnAndLeft(row))
+    if (row.divergence && row.divergence->sides.size() > 1 && !WentOn(row))
       out.push_back(FromDivergence(evidence.timeline, row));
     else if (auto found = row.divergence ? std::nullopt : FromCounts(evidence, row))
       out.push_back(std::move(*found));

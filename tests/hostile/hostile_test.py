@@ -197,6 +197,18 @@ class HostileTest(unittest.TestCase):
         self.judge_bounded("Error: x\r" * (1 << 17), "errors")
         self.judge_bounded("Traceback (most recent call last):\r" * (1 << 15), "tracebacks")
 
+    def test_a_call_of_each_of_many_processes(self):
+        """Of none of them the birth was seen: whether it has one communicator was asked of all the others, for each."""
+        many = 100_000
+        path = self.folder / "processes.log"
+        path.write_text("".join(
+            f"alder04:{many + rank}:{many + rank} [{rank}] NCCL INFO AllReduce: opCount 5 sendbuff 0x7f3a recvbuff 0x7f3b count 64 "
+            f"datatype 7 op 0 root 0 comm 0x55d0{rank:06x} [nranks={many}] stream 0x55d0\n" for rank in range(many)))
+        started = os.times().children_user
+        done = self.run_inquest("--threads", 1, path)
+        self.assertLess(os.times().children_user - started, 10)
+        self.assertIn(done.returncode, VERDICTS)
+
     def test_a_rank_that_nothing_supports(self):
         """Neither what a line calls itself nor a size that it names is a size of ours."""
         work = "WorkNCCL(SeqNum=4410, OpType=ALLREDUCE, NumelIn=25264128, NumelOut=25264128, Timeout(ms)=600000)"
