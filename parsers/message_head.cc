@@ -47,14 +47,23 @@ std::optional<Timestamp> BracketTime(string_view text) {
   return close != kNowhere ? TimeOf(ParseTime(text.substr(close + 2))) : std::nullopt;
 }
 
-/// `[2031-02-25 08:45:12 TP3] `, `[2031-02-25 08:45:12 TP3 EP3] `: SGLang's, whose only dimension that is.
+/// `[2031-02-25 08:45:12 TP3] `, `[2031-02-25 08:45:12 TP3 EP3] `: SGLang's, whose only dimension that is. Where
+/// attention is data-parallel, `DP1 TP4`, the replicas share one count; those that are engines of their own begin anew.
 std::optional<Known<GlobalRank>> SglangRank(string_view text) {
-  constexpr std::size_t kTime = sizeof("[2031-02-25 08:45:12 ") - 1;
-  if (text.size() < kTime + 4 || !text.starts_with("[2") || text.substr(kTime - 1, 3) != " TP") return std::nullopt;
-  const std::size_t digits = CountDigits(text.substr(kTime + 2));
-  const string_view rest = text.substr(kTime + 2 + digits);
-  const auto rank = Number<std::int32_t>(text.substr(kTime + 2, digits));
-  if (!rank || (!rest.starts_with("] ") && !rest.starts_with(" EP"))) return std::nullopt;
+  constexpr std::size_t kTime = sizeof("[2031-02-25 08:45:12") - 1;
+  if (text.size() < kTime + 6 || !text.starts_with("[2")) return std::nullopt;
+  string_view rest = text.substr(kTime);
+  const auto take = [&](string_view name) -> std::optional<std::int32_t> {
+    if (!rest.starts_with(name)) return std::nullopt;
+    const std::size_t digits = CountDigits(rest.substr(name.size()));
+    const auto number = Number<std::int32_t>(rest.substr(name.size(), digits));
+    rest.remove_prefix(name.size() + digits);
+    return number;
+  };
+  const auto replica = take(" DP");
+  const auto rank = take(" TP");
+  if (!rank || *rank < replica.value_or(0) || (!rest.starts_with("] ") && !rest.starts_with(" EP")))
+    return std::nullopt;
   return Known<GlobalRank>{GlobalRank{*rank}, Basis::kDerived,
                            "tensor-parallel rank at the head of the line, in a job without others"};
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "rules/raised.h"
 #include "timeline/breaks.h"
 #include "timeline/ends.h"
 
@@ -127,6 +128,28 @@ std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top)
   return out;
 }
 
+/// The one rank of which a traceback is told, which begins right behind what the finding rests on; nullopt: of several,
+/// of nobody, or of somebody without a number.
+std::optional<GlobalRank> OnlyRaised(const Timeline& timeline, const Finding& top) {
+  constexpr std::uint64_t kRightBehind = 16;  ///< lines: a kernel's threads complain each
+  std::optional<GlobalRank> only;
+  bool behind = false;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
+    const auto* stack = std::get_if<StackSeen>(&timeline.events[i].what);
+    if (raised != nullptr ? raised->ignored || IsOfLauncher(*raised) : stack == nullptr || !stack->raised) continue;
+    const auto rank = raised != nullptr ? RankOfRaised(timeline, i) : timeline.RankOf(timeline.events[i]);
+    if (!rank || (only && *only != rank->value)) return std::nullopt;
+    only = rank->value;
+    const SourcePos begin = raised != nullptr ? raised->begin : timeline.events[i].where;
+    behind = behind || std::ranges::any_of(top.citations, [&](const Citation& line) {
+               return line.where.input == begin.input && line.where.line < begin.line &&
+                      begin.line <= line.where.line + kRightBehind;
+             });
+  }
+  return behind ? only : std::nullopt;
+}
+
 /// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
 /// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
 std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
@@ -167,10 +190,14 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
   if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
     const auto one = culprits.empty() ? OneThatEnded(timeline) : std::nullopt;
-    return one && SaidItself(timeline, top, one->rank) ? std::vector{Blamed(timeline, *one)} : culprits;
+    // What befalls a process befell the one that its launcher saw end first.
+    const bool befell = one && one->how == FirstEnd::How::kTold && !book.CauseIs(top.cause, "aftermath");
+    return befell || (one && SaidItself(timeline, top, one->rank)) ? std::vector{Blamed(timeline, *one)} : culprits;
   }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
+  if (const auto raised = culprits.empty() ? OnlyRaised(timeline, top) : std::nullopt)
+    return {BlameRank(timeline, *raised, "raised an exception right behind it")};
   return culprits;
 }
 

@@ -384,7 +384,7 @@ class Loader {
     const Mapping map(
         node, rule.file, 1,
         {"summary", "text", "where", "strength", "confidence", "kind", "scope", "words", "culprit", "alone",
-         "of_parent", "explains", "remedies", "own_advice", "collect", "retry", "references", "samples"},
+         "of_parent", "tells_death", "explains", "remedies", "own_advice", "collect", "retry", "references", "samples"},
         &errors_);
     if (!node.IsMap()) return;
     ReadId(rule.id, rule.file);
@@ -480,6 +480,7 @@ class Loader {
 
   void ReadAdvice(Rule& rule, const Mapping& map) {
     rule.of_parent = map.Flag("of_parent");
+    rule.tells_death = map.Flag("tells_death");
     rule.remedies = map.Remedies("remedies", book_.steps);
     rule.own_advice = map.Flag("own_advice");
     if (rule.own_advice && rule.remedies.empty())

@@ -38,11 +38,12 @@ struct Rule {
   std::vector<std::string> references;
   std::vector<std::string> match, differ;  ///< samples
   std::string phase_kind;                  ///< of a phase: which work; of an ending: whose word it is
-  std::string scope;        ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
-  std::string file;         ///< where it was read
-  bool alone = false;       ///< signatures: decides although nothing else says that the job failed
-  bool of_parent = false;   ///< a parent process or the program's frame prints it behind the death that it reports
-  bool own_advice = false;  ///< its remedies stand in place of the cause's, and not before them
+  std::string scope;         ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
+  std::string file;          ///< where it was read
+  bool alone = false;        ///< signatures: decides although nothing else says that the job failed
+  bool of_parent = false;    ///< a parent process or the program's frame prints it behind the death that it reports
+  bool tells_death = false;  ///< a parent's word that a child of its is gone: what it raises behind that follows
+  bool own_advice = false;   ///< its remedies stand in place of the cause's, and not before them
 
   /// Of `text`, when first asked for; copies made later share it. A job of many attempts is judged many times by one
   /// book. Not for two threads at once.

@@ -96,6 +96,7 @@ void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.blames);
   archive.Value(rule.alone);
   archive.Value(rule.of_parent);
+  archive.Value(rule.tells_death);
   archive.Value(rule.own_advice);
   archive.Value(rule.remedies);
   for (auto* list : {&rule.words, &rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ})

@@ -143,6 +143,10 @@ bool EndedByItself(const ProcessExit& exit) {
   return exit.first_observed && IsBadExit(exit) && !is_told(exit.signal.value_or(0)) && !is_told(of_shell);
 }
 
+const ProcessExit& ExitOf(const Timeline& timeline, EventIndex event) {
+  return std::get<ProcessExit>(timeline.events[event].what);
+}
+
 constexpr std::size_t kMostHeld = 512;  ///< against one another; of more nobody was first
 
 /// The first end of each rank for which that holds.
@@ -157,7 +161,7 @@ std::map<GlobalRank, EventIndex> FirstEnds(const Timeline& timeline, Holds holds
   return out;
 }
 
-bool EndedWithAnError(const ProcessExit& exit) { return !exit.signal && exit.exit_code.value_or(0) != 0; }
+bool EndedWithAnError(const ProcessExit& exit) { return !exit.signal && exit.exit_code != 0; }
 
 }  // namespace
 
@@ -216,8 +220,17 @@ std::partial_ordering Ends::Order(GlobalRank a, GlobalRank b) const {
 std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
   if (const auto left = LeftBeforeTheStop(timeline)) return {{GlobalRank{*left}, FirstEnd::How::kUnstopped}};
   const auto untold = [](const ProcessExit& exit) { return IsBadExit(exit) && !WasToldToEnd(exit); };
-  const auto observed = [&](const ProcessExit& exit) { return exit.first_observed && untold(exit); };
   std::map<GlobalRank, EventIndex> ended = FirstEnds(timeline, untold);
+  // Whom a launcher killed that was ending the job was not first.
+  std::vector<EventIndex> killed;
+  const auto by_hand = [](const ProcessExit& exit) { return exit.signal == 9; };
+  for (const auto& [rank, end] : FirstEnds(timeline, by_hand)) killed.push_back(end);
+  std::ranges::sort(killed);
+  const bool in_teardown = !killed.empty() && WasEnding(timeline, killed);
+  if (in_teardown) std::erase_if(ended, [&](const auto& end) { return by_hand(ExitOf(timeline, end.second)); });
+  const auto observed = [&](const ProcessExit& exit) {
+    return exit.first_observed && untold(exit) && !(in_teardown && by_hand(exit));
+  };
   // Of each agent the first, where they say so.
   if (const auto told = FirstEnds(timeline, observed); !told.empty())
     std::erase_if(ended, [&](const auto& end) { return !told.contains(end.first); });
@@ -231,8 +244,9 @@ std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
     };
     if (std::ranges::none_of(ended, earlier)) out.push_back({rank, FirstEnd::How::kEarliest});
   }
-  // All of them: nobody was first.
-  return out.size() > 1 && out.size() >= timeline.KnownRanks() ? std::vector<FirstEnd>() : out;
+  // All of them: nobody was first. Ranks count from 0: who is numbered 7 is one of eight at least.
+  const std::size_t least = out.empty() ? 0 : static_cast<std::size_t>(out.back().rank.value) + 1;
+  return out.size() > 1 && out.size() >= std::max(timeline.KnownRanks(), least) ? std::vector<FirstEnd>() : out;
 }
 
 std::vector<GlobalRank> EndedWithErrors(const Timeline& timeline) {

@@ -58,6 +58,27 @@ inline std::string SignalName(int number) {
   return "signal " + std::to_string(number);
 }
 
+/// What the status of an exception that ended a process on Windows is elsewhere (winnt.h, ntstatus.h); Python prints it
+/// as a number without a sign or with one.
+inline std::optional<int> SignalOfStatus(std::int64_t code) {
+  constexpr std::int64_t kOverrun = 0xC0000409, kHeap = 0xC0000374, kAccess = 0xC0000005, kStack = 0xC00000FD,
+                         kIllegal = 0xC000001D, kCtrlC = 0xC000013A, kWord = std::int64_t{1} << 32;
+  switch (code < 0 ? code + kWord : code) {
+    case kOverrun:
+    case kHeap:
+      return 6;
+    case kAccess:
+    case kStack:
+      return 11;
+    case kIllegal:
+      return 4;
+    case kCtrlC:
+      return 2;
+    default:
+      return std::nullopt;
+  }
+}
+
 /// An exit code as launchers print it: -9 is signal 9; 137 is an exit code that a shell made of signal 9.
 inline ProcessExit ExitWithCode(std::int64_t code, std::string_view reporter) {
   constexpr std::int64_t kShellBase = 128, kLastClassic = 31;
@@ -65,7 +86,16 @@ inline ProcessExit ExitWithCode(std::int64_t code, std::string_view reporter) {
   exit.reporter = std::string(reporter);
   if (code >= 0 && code <= 255) exit.exit_code = static_cast<int>(code);
   if (code < 0 && code > -65) exit.signal = static_cast<int>(-code);
+  if (const auto signal = SignalOfStatus(code)) exit.signal = signal;
   if (code > kShellBase && code <= kShellBase + kLastClassic) exit.signal = static_cast<int>(code - kShellBase);
+  return exit;
+}
+
+/// What a program hands to MPI_Abort or exit is cut to a byte, and no signal.
+inline ProcessExit ExitWithArgument(std::int64_t argument, std::string_view reporter) {
+  ProcessExit exit;
+  exit.reporter = std::string(reporter);
+  exit.exit_code = static_cast<int>(argument & 0xFF);
   return exit;
 }
 

@@ -176,7 +176,7 @@ bool ConsumeMpirun(const Record& record, EventSink& out) {
       R"(MPI_ABORT was invoked on rank (\d+) in communicator(?: (MPI_COMM_WORLD\b|MPI COMMUNICATOR \d+ DUP FROM 0\b))?(?:.*[Ee]rrorcode:? (\d+))?)");
   if (const auto match = kAbort.Search(record.text)) {
     ProcessExit exit;
-    if (const auto code = match->number(3)) exit = ExitWithCode(*code, "mpirun");
+    if (const auto code = match->number(3)) exit = ExitWithArgument(*code, "mpirun");
     exit.reporter = "mpirun";
     if (match->has(2)) exit.rank = RankOf<GlobalRank>(*match, 1);  // else it counts the ranks of some of them
     exit.first_observed = true;                                    // who called it ended all others
@@ -258,6 +258,7 @@ struct Sentence {
   bool first = false;               ///< who does so ends all others
   bool own = false;                 ///< who prints it speaks of itself
   std::string_view host_head = {};  ///< of the host's name, where the sentence has its number alone
+  bool argument = false;            ///< how it ended is what it handed to MPI_Abort
 };
 
 constexpr Sentence kSentences[] = {
@@ -267,9 +268,14 @@ constexpr Sentence kSentences[] = {
     {"composer", "Global rank ", R"(\bGlobal rank (\d+) \(PID (\d+)\) exited with code (-?\d+))", 1, 2, 3},
     {"sglang", "Child process unexpectedly failed with ",
      R"(failed with (?:exitcode=|an exit code )(-?\d+)\. pid=(\d+))", 0, 2, 1},
-    {"vllm", " died, exit code: ", R"(\bWorker \S+ pid (\d+) died, exit code: (-?\d+))", 0, 1, 2},
+    {"vllm", " died, exit code: ",  // Its own SIGTERM at the end of any run is told alike.
+     R"(\bWorker \S+ pid (\d+) died, exit code: (-?(?:\d|1[0-46-9]|[2-9]\d|\d{3,}))$)", 0, 1, 2},
     {"text-generation-inference", "was signaled to shutdown with signal ",
      R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
+    {"text-generation-inference", " failed to start", R"(\bShard (\d+) failed to start$)", 1, 0, 0, false, false, 0,
+     true},
+    {"mindspore", " is timed out. It may exit", R"(\bThe node: (\d+) is timed out\. It may exit)", 1, 0, 0, false,
+     false, 0, true},
     {"paddle", "Container rank ", R"(\bContainer rank (\d+) status failed cmd .{0,900}\bcode (-?\d+)\b)", 1, 0, 2},
     {"pals", " died from signal ", R"(^([\w.-]+): rank (\d+) died from signal (\d+))", 2, 0, 3, false, true, 1},
     {"pals", " exited with code ", R"(^([\w.-]+): rank (\d+) exited with code (\d+))", 2, 0, 3, false, false, 1},
@@ -304,8 +310,10 @@ constexpr Sentence kSentences[] = {
     {"mvapich", "MPI process (rank: ",
      R"((?:^\[([\w.-]+):mpispawn_\d+\]\[\w+\] )?MPI process \(rank: (\d+), pid: (\d+)\) exited with status (\d+))", 2,
      3, 4, false, false, 1},
-    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): killed by signal (\d+))", 1, 0, 2, false, true},
-    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): return code (\d+))", 1, 0, 2},
+    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): killed by signal (\d+))", 1, 0, 2, false, true,
+     0, true},
+    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): return code (\d+))", 1, 0, 2, false, false, 0,
+     true},
     {"aprun", " PE RANK ", R"((?:\[NID (\d+)\] .*)?\bPE RANK (\d+) exit signal ([A-Z][a-z]+(?: [a-z]+)*))", 2, 0, 3,
      false, true, 1, false, false, "nid"},
     {"aprun", " exit signals: ", R"(^Application \d+ exit signals: ([A-Z][a-z]+(?: [a-z]+)*))", 0, 0, 1, false, true},
@@ -317,11 +325,40 @@ constexpr Sentence kSentences[] = {
      R"(MPI Application rank (\d+) (?:exited|killed) before MPI_Finalize\(\) with signal (\d+))", 1, 0, 2, false, true},
     {"platform-mpi", " before MPI_Finalize() with ",
      R"(MPI Application rank (\d+) exited before MPI_Finalize\(\) with status (\d+))", 1, 0, 2},
+    {"gasnet", "*** Caught a fatal signal (proc ", R"(\*\*\* Caught a fatal signal \(proc (\d+)\): (SIG[A-Z]+))", 1, 0,
+     2, false, true},
+    {"gasnet", "*** FATAL ERROR (proc ", R"(\*\*\* FATAL ERROR \(proc (\d+)\): )", 1, 0, 0},
+    {"program", "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)", 1, 0, 0, false, false, 0, true},
     {"poe", "0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
     {"poe", "0031-300 ", R"(ERROR: 0031-300 +Forcing all remote tasks to exit due to exit code (\d+) in task (\d+))", 2,
      0, 1},
-    {"mpich", "application called MPI_Abort(",
-     R"(application called MPI_Abort\(MPI_COMM_WORLD, (-?\d+)\) - process (\d+))", 2, 0, 1, false, false, 0, true},
+    // The node is the process's number in MPI_COMM_WORLD, whichever communicator it aborts.
+    {"mpich",
+     "application called MPI_Abort(",
+     R"(\bAbort\((-?\d+)\) on node (\d+) \(rank \d+ in comm \d+\): application called MPI_Abort\()",
+     2,
+     0,
+     1,
+     false,
+     false,
+     0,
+     true,
+     false,
+     {},
+     true},
+    {"mpich",
+     "application called MPI_Abort(",
+     R"(application called MPI_Abort\(MPI_COMM_WORLD, (-?\d+)\) - process (\d+))",
+     2,
+     0,
+     1,
+     false,
+     false,
+     0,
+     true,
+     false,
+     {},
+     true},
     {"mpich", ": Fatal error in ", R"(^Abort\(-?\d+\) on node (\d+) \(rank \d+ in comm \d+\): Fatal error in )", 1, 0,
      0},
     {"mpich", "MPICH ERROR [Rank ",
@@ -361,7 +398,9 @@ std::optional<Event> ReadSentence(const Record& record) {
       const auto code = match->number(sentence.how);
       const auto signal = sentence.signal ? SignalNumber(match->text(sentence.how)) : std::nullopt;
       if (sentence.signal ? !signal : !code) return std::nullopt;
-      exit = sentence.signal ? ExitBySignal(signal, sentence.reporter) : ExitWithCode(*code, sentence.reporter);
+      exit = sentence.signal     ? ExitBySignal(signal, sentence.reporter)
+             : sentence.argument ? ExitWithArgument(*code, sentence.reporter)
+                                 : ExitWithCode(*code, sentence.reporter);
     }
     exit.first_observed = sentence.first;
     if (sentence.pid != 0) exit.pid = match->number(sentence.pid);
@@ -592,6 +631,11 @@ constexpr std::string_view kLaunchersMarks[] = {
     " exit codes: ",
     " of MPI processes was aborted.(rank=",
     " terminated with signal SIG",
+    " failed to start",
+    "*** Caught a fatal signal (proc ",
+    "*** FATAL ERROR (proc ",
+    "Error occurred on rank ",
+    " is timed out. It may exit",
     " before MPI_Finalize() with ",
     "ERROR: 0031-",
     "Container rank ",

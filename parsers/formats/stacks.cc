@@ -40,7 +40,7 @@ std::optional<std::string_view> ReadNativeFrame(std::string_view text) {
 class StackParser final : public Parser {
  public:
   bool Consume(const Record& record, EventSink& out) override {
-    if (BeginPython(record, out) || BeginNative(record, out)) return true;
+    if (ReadTitle(record, out) || BeginPython(record, out) || BeginNative(record, out)) return true;
     if (!held_) return false;
     const auto frame = python_ ? ReadPythonFrame(record.text) : ReadNativeFrame(record.text);
     if (!frame) {
@@ -65,6 +65,20 @@ class StackParser final : public Parser {
   void Finish(EventSink& out) override { Flush(out); }
 
  private:
+  /// py-spy's first line of a process: `Process 41234: sglang::scheduler_TP0`, `Process 41234: VLLM::Worker_TP1_EP1`.
+  bool ReadTitle(const Record& record, EventSink& out) {
+    static const Pattern kTitle(
+        R"(^Process (\d+): (?:sglang::scheduler|VLLM::Worker)_(?:DP\d+_)?TP(\d+)(?:_EP\d+)?\s*$)");
+    const auto match = kTitle.Search(record.text);
+    if (!match) return false;
+    Flush(out);
+    titled_ = match->number(1);
+    if (const auto rank = match->number(2); rank && *rank <= 1 << 20)
+      title_ = Known<GlobalRank>{GlobalRank{static_cast<std::int32_t>(*rank)}, Basis::kDerived,
+                                 "tensor-parallel rank in the process's title, in a job without others"};
+    return true;
+  }
+
   bool BeginPython(const Record& record, EventSink& out) {
     static const Pattern kHead(R"re(^Thread (?:(\d+)|0x[0-9A-Fa-f]+) \((?:active|idle)(?:\+gil)?\): "MainThread"$)re");
     const auto match = kHead.Search(record.text);
@@ -89,6 +103,7 @@ class StackParser final : public Parser {
     Flush(out);
     held_ = EventFrom(record, StackSeen{.tool = tool, .at = {}, .frame = {}, .thread = {}});
     if (pid) held_->origin.pid = pid;
+    if (title_ && pid && pid == titled_ && !held_->origin.rank) held_->origin.rank = title_;
     helper_ = false;
     frames_.clear();
     lines_.clear();
@@ -117,9 +132,12 @@ class StackParser final : public Parser {
   std::vector<std::string> frames_;  ///< innermost first
   std::vector<Line> lines_;          ///< of the frames
   bool python_ = false, helper_ = false;
+  std::optional<std::int64_t> titled_;      ///< pid of the process whose title was read
+  std::optional<Known<GlobalRank>> title_;  ///< and its rank there
 };
 
-constexpr std::string_view kStacksMarks[] = {": \"MainThread\"", " (Thread 0x"};
+constexpr std::string_view kStacksMarks[] = {": \"MainThread\"", " (Thread 0x", ": sglang::scheduler_",
+                                             ": VLLM::Worker_"};
 
 }  // namespace
 

@@ -43,7 +43,7 @@ std::string_view Quoted(std::string_view name) {
 
 /// Exceptions that tell of another process' end, or of a signal.
 bool TellsOfAnother(const ExceptionRaised& raised) {
-  static constexpr std::array<std::string_view, 20> kNames = {"ChildFailedError",
+  static constexpr std::array<std::string_view, 22> kNames = {"ChildFailedError",
                                                               "CalledProcessError",
                                                               "SignalException",
                                                               "KeyboardInterrupt",
@@ -62,14 +62,17 @@ bool TellsOfAnother(const ExceptionRaised& raised) {
                                                               "NodeDiedError",
                                                               "BrokenProcessPool",
                                                               "TerminatedWorkerError",
-                                                              "WorkerLostError"};
+                                                              "WorkerLostError",
+                                                              "CommClosedError",
+                                                              "StreamClosedError"};
   const std::string_view name = Quoted(LastName(raised.type));
   if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
   // Until 1.7 mp.spawn raised a bare Exception, whose message quotes the child's; a pipe ends with its other side.
   const auto last_in = [&](std::string_view file) {
     return !raised.stack.empty() && raised.stack.back().find(file) != std::string::npos;
   };
-  return (name == "Exception" && last_in("multiprocessing/spawn.py")) ||
+  // vLLM's engine waits for an answer of a worker in its queue, and its end is the queue's.
+  return (name == "Exception" && last_in("multiprocessing/spawn.py")) || last_in("/shm_broadcast.py:") ||
          (name == "EOFError" && last_in("multiprocessing/connection.py"));
 }
 
@@ -249,8 +252,34 @@ class Seen {
   std::map<std::string, std::size_t> findings_;
 };
 
+/// Behind its word that a child of its is gone a parent raises because of that. What a task raised Ray quotes, and such
+/// a word may stand in there.
+class DeathsTold {
+ public:
+  explicit DeathsTold(const Evidence& evidence) : timeline_(evidence.timeline) {
+    for (const LineMatch& match : evidence.matches)
+      if (evidence.book.rules[match.rule].tells_death && told_.size() < kMost) told_.push_back(match.event);
+  }
+  bool Explain(EventIndex index) const {
+    const Event& event = timeline_.events[index];
+    const bool quotes = LastName(std::get<ExceptionRaised>(event.what).type).starts_with("RayTaskError");
+    return std::ranges::any_of(told_, [&](EventIndex told) {
+      const SourcePos where = timeline_.events[told].where;
+      const bool holds = quotes ? event.where < where && where.line <= event.where.line + kQuoted : where < event.where;
+      return holds && SameWriter(timeline_.events[told], event);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  static constexpr std::uint64_t kQuoted = 40;  ///< lines
+  const Timeline& timeline_;
+  std::vector<EventIndex> told_;
+};
+
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
+  const DeathsTold deaths(evidence);
   const std::vector<bool> on_line = Lines(evidence), symptoms = Messages(evidence, Rule::Kind::kSymptom),
                           signatures = Messages(evidence, Rule::Kind::kSignature);
   const std::vector<bool> strong = Messages(evidence, Rule::Kind::kSignature, Strength::kSupporting);
@@ -277,7 +306,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
       return MessageIs(rules, timeline, i) || (end != i && MessageIs(rules, timeline, end));
     };
     const bool named = tells(strong) || (end != i && MessageIs(symptoms, timeline, end)) || InLauncher(*raised) ||
-                       repeated.Is(timeline.events[i]) || Caught(evidence, i);
+                       repeated.Is(timeline.events[i]) || Caught(evidence, i) || deaths.Explain(i);
     // A signature says it better, but for a hint; a thread's end is not its process'; one line without its stack may
     // have been caught; Ray's quotes another.
     const bool doubtful = tells(signatures) || raised->stack.empty() || EndsAThread(*raised) ||

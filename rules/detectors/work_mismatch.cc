@@ -4,7 +4,8 @@
 // DETAIL's fingerprints differ. Why that implies the cause: the sequence number counts a group's operations on each
 // rank, so a correct program has the same one at each number. What looks like it: two groups that count alike, so ranks
 // whose group the log does not name are held against each other with less confidence; all-to-all, send, gather and
-// scatter, whose sizes may differ. A minority is found by vote; where the vote is tied nobody is blamed.
+// scatter, whose sizes may differ. Models whose numbers of parameters differ are told in the same way. A minority is
+// found by vote; where the vote is tied nobody is blamed.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -20,6 +21,7 @@ constexpr FindingRow kFindings[] = {
     {"work-mismatch", "group-named group-guessed", "first-ranks first-call other-ranks other-call"},
     {"work-order-mismatch", "across-numbers across-sizes", "early late"},
     {"fingerprint-mismatch", "compared", "rank call other-rank other-call"},
+    {"models-differ", "compared", "rank params other-rank other-params"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -153,16 +155,9 @@ std::string KeyOf(const Fingerprint& print) {
   return key;
 }
 
-/// Each rank names the first one that differs from itself; over all reports every rank has one fingerprint, and the
-/// minority is who differs from most. Of two alone either may be wrong.
-std::vector<Culprit> MinorityOf(const Timeline& timeline) {
-  std::map<int, std::string> by_rank;
-  for (const Event& event : timeline.events) {
-    const auto* mismatch = std::get_if<FingerprintMismatch>(&event.what);
-    if (mismatch == nullptr) continue;
-    by_rank.try_emplace(mismatch->rank_a.value, KeyOf(mismatch->a));
-    by_rank.try_emplace(mismatch->rank_b.value, KeyOf(mismatch->b));
-  }
+/// Each rank names the first one that differs from itself; over all reports every rank has one key, and the minority is
+/// who differs from most. Of two alone either may be wrong.
+std::vector<Culprit> MinorityOf(const Timeline& timeline, const std::map<int, std::string>& by_rank) {
   std::map<std::string, std::vector<GlobalRank>> sides;
   for (const auto& [rank, key] : by_rank) sides[key].push_back(GlobalRank{rank});
   std::size_t largest = 0;
@@ -184,6 +179,49 @@ std::vector<Culprit> MinorityOf(const Timeline& timeline) {
   return out;
 }
 
+/// Where two are in the same call, the numbers of their calls are what differs.
+std::map<int, std::string> Fingerprints(const Timeline& timeline) {
+  std::map<int, std::string> by_rank, numbers;
+  bool by_number = false;
+  const auto add = [&](const GroupRank& rank, const Fingerprint& print) {
+    by_rank.try_emplace(rank.value, KeyOf(print));
+    numbers.try_emplace(rank.value, print.seq ? std::to_string(print.seq->value) : std::string());
+  };
+  for (const Event& event : timeline.events) {
+    const auto* mismatch = std::get_if<FingerprintMismatch>(&event.what);
+    if (mismatch == nullptr) continue;
+    add(mismatch->rank_a, mismatch->a);
+    add(mismatch->rank_b, mismatch->b);
+    by_number = by_number || KeyOf(mismatch->a) == KeyOf(mismatch->b);
+  }
+  return by_number ? numbers : by_rank;
+}
+
+/// DDP compares how many parameters each rank's model has, and each says of whom it differs.
+void FromModels(const Evidence& evidence, std::vector<Relation>& out) {
+  static const Pattern kCounts(R"(but Rank (\d+) has (\d+) params, while rank (\d+) has inconsistent (\d+) params)");
+  std::map<int, std::string> by_rank;
+  std::optional<Found> found;
+  for (const LineMatch& match : evidence.matches) {
+    if (evidence.book.rules[match.rule].id != "model-differs") continue;
+    const auto counts = kCounts.Search(MessageOf(evidence.timeline.events[match.event]));
+    const auto rank = counts ? counts->number(1) : std::nullopt, other = counts ? counts->number(3) : std::nullopt;
+    if (!rank || !other || std::max(*rank, *other) > 1 << 24) continue;
+    by_rank.try_emplace(static_cast<int>(*rank), counts->text(2));
+    by_rank.try_emplace(static_cast<int>(*other), counts->text(4));
+    if (found) continue;
+    found.emplace(Found::Held{"models-differ", "compared"});
+    found->Say("rank", std::string(counts->text(1)));
+    found->Say("params", std::string(counts->text(2)));
+    found->Say("other-rank", std::string(counts->text(3)));
+    found->Say("other-params", std::string(counts->text(4)));
+    found->citations = {Cite(evidence.timeline, match.event, "cause")};
+  }
+  if (!found || by_rank.size() < 3) return;  // of two nobody is wrong, and the rule says as much
+  found->culprits = MinorityOf(evidence.timeline, by_rank);
+  out.push_back(*std::move(found));
+}
+
 void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* mismatch = std::get_if<FingerprintMismatch>(&timeline.events[i].what);
@@ -199,7 +237,7 @@ void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
     if (mismatch->a.shape) ref.numel_in = Elements(*mismatch->a.shape);
     if (!mismatch->a.dtype.empty()) ref.dtype = mismatch->a.dtype;
     found.collective = std::move(ref);
-    found.culprits = MinorityOf(timeline);
+    found.culprits = MinorityOf(timeline, Fingerprints(timeline));
     found.citations.push_back(Cite(timeline, i, "cause"));
     out.push_back(std::move(found));
     return;  // each rank says the same of its own neighbour; the first is enough
@@ -209,6 +247,7 @@ void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
   FromFingerprints(evidence.timeline, out);
+  FromModels(evidence, out);
   for (const CollectiveRow& row : evidence.timeline.collectives) {
     if (!row.work.seq || row.recorded) continue;
     const Sides sides = Split(row);
