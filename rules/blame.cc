@@ -190,13 +190,15 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
   if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
     const auto one = culprits.empty() ? OneThatEnded(timeline) : std::nullopt;
-    // What befalls a process befell the one that its launcher saw end first.
-    const bool befell = one && one->how == FirstEnd::How::kTold && !book.CauseIs(top.cause, "aftermath");
+    // What befalls a process befell the one that its launcher saw end first; of those that waited in vain any may be.
+    const bool waited = std::ranges::any_of(
+        timeline.events, [](const Event& event) { return std::holds_alternative<WorkTimedOut>(event.what); });
+    const bool befell = one && one->how == FirstEnd::How::kTold && !waited && !book.CauseIs(top.cause, "aftermath");
     return befell || (one && SaidItself(timeline, top, one->rank)) ? std::vector{Blamed(timeline, *one)} : culprits;
   }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
-  if (const auto raised = culprits.empty() ? OnlyRaised(timeline, top) : std::nullopt)
+  if (const auto raised = culprits.empty() && !of_network ? OnlyRaised(timeline, top) : std::nullopt)
     return {BlameRank(timeline, *raised, "raised an exception right behind it")};
   return culprits;
 }

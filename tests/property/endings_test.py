@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-from judged import copy_case, judge_all
+from judged import files_of, judge_all, write_files
 
 UNDECIDED = {"healthy", "unknown"}  # in a case of these nothing failed for certain
 
@@ -32,17 +32,16 @@ def is_text(content: bytes) -> bool:
 
 
 def with_ending(case: pathlib.Path, folder: pathlib.Path, ending: str, where: str) -> bool:
-    copy_case(case, folder)
+    files = dict(files_of(case))
+    line = ending.encode() + b"\n"
     if where == "beside":
-        (folder / "zz-other.log").write_text(ending + "\n")
-        return True
-    main = max((path for path in sorted(folder.rglob("*")) if path.is_file()), key=lambda path: path.stat().st_size)
-    content = main.read_bytes()
+        return write_files(folder, {**files, "zz-other.log": line})
+    main = max(files, key=lambda name: len(files[name]))
+    content = files[main]
     if not is_text(content):
         return False
-    line = ending.encode() + b"\n"
-    main.write_bytes(content + (b"" if content.endswith(b"\n") else b"\n") + line if where == "behind" else line + content)
-    return True
+    files[main] = content + (b"" if content.endswith(b"\n") else b"\n") + line if where == "behind" else line + content
+    return write_files(folder, files)
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """Verdicts over many changed jobs: a folder each, judged together by `inquest triage`, whose run loads the rules once."""
 
 import concurrent.futures
+import functools
 import itertools
 import json
 import os
@@ -21,10 +22,26 @@ def name_of(number: int) -> str:
     return "job-" + letters
 
 
+@functools.cache
+def files_of(case: pathlib.Path) -> dict:
+    """The case's logs by their paths in it, in order; read once, for thousands of jobs."""
+    found = sorted(path for path in case.rglob("*") if path.is_file() and path.name != "case.json")
+    return {str(path.relative_to(case)): path.read_bytes() for path in found}
+
+
+def write_files(folder: pathlib.Path, files: dict) -> bool:
+    """A write() of judge_all, where that has made the folder."""
+    for name, content in files.items():
+        if "/" in name:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with open(f"{folder}/{name}", "wb", buffering=0) as file:
+            file.write(content)
+    return True
+
+
 def copy_case(case: pathlib.Path, folder: pathlib.Path) -> bool:
     """A write() of judge_all: the case's files as they are."""
-    shutil.copytree(case, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("case.json"))
-    return True
+    return write_files(folder, files_of(case))
 
 
 def triaged(binary: str, folder: pathlib.Path) -> dict:
@@ -42,8 +59,14 @@ def triaged(binary: str, folder: pathlib.Path) -> dict:
     return out
 
 
+def in_memory() -> str | None:
+    """Where thousands of small files cost nothing; None: there is no room."""
+    shared = "/dev/shm"
+    return shared if os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > 1 << 30 else None
+
+
 def judge_some(binary: str, jobs: list, write) -> list:
-    with tempfile.TemporaryDirectory(prefix="inquest-") as name:
+    with tempfile.TemporaryDirectory(prefix="inquest-", dir=in_memory()) as name:
         names = []
         for number, job in enumerate(jobs):
             folder = pathlib.Path(name) / "jobs" / name_of(number)
