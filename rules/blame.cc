@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,44 +129,96 @@ std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top)
   return out;
 }
 
+/// A process raised; nullopt: the event says nothing of the kind. Where its traceback begins, as far as that is known.
+std::optional<SourcePos> RaisesAt(const Event& event) {
+  const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+  if (raised != nullptr) return raised->ignored || IsOfLauncher(*raised) ? std::nullopt : std::optional(raised->begin);
+  const auto* stack = std::get_if<StackSeen>(&event.what);
+  return stack != nullptr && stack->raised ? std::optional(event.where) : std::nullopt;
+}
+
 /// The one rank of which a traceback is told, which begins right behind what the finding rests on; nullopt: of several,
 /// of nobody, or of somebody without a number.
-std::optional<GlobalRank> OnlyRaised(const Timeline& timeline, const Finding& top) {
+std::optional<GlobalRank> OnlyRaised(const Timeline& timeline, const Finding& behind) {
   constexpr std::uint64_t kRightBehind = 16;  ///< lines: a kernel's threads complain each
   std::optional<GlobalRank> only;
-  bool behind = false;
+  bool found = false;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-    const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    const auto* stack = std::get_if<StackSeen>(&timeline.events[i].what);
-    if (raised != nullptr ? raised->ignored || IsOfLauncher(*raised) : stack == nullptr || !stack->raised) continue;
-    const auto rank = raised != nullptr ? RankOfRaised(timeline, i) : timeline.RankOf(timeline.events[i]);
+    const auto begin = RaisesAt(timeline.events[i]);
+    if (!begin) continue;
+    const bool whole = std::holds_alternative<ExceptionRaised>(timeline.events[i].what);
+    const auto rank = whole ? RankOfRaised(timeline, i) : timeline.RankOf(timeline.events[i]);
     if (!rank || (only && *only != rank->value)) return std::nullopt;
     only = rank->value;
-    const SourcePos begin = raised != nullptr ? raised->begin : timeline.events[i].where;
-    behind = behind || std::ranges::any_of(top.citations, [&](const Citation& line) {
-               return line.where.input == begin.input && line.where.line < begin.line &&
-                      begin.line <= line.where.line + kRightBehind;
-             });
+    found = found || std::ranges::any_of(behind.citations, [&](const Citation& line) {
+              return line.where.input == begin->input && line.where.line < begin->line &&
+                     begin->line <= line.where.line + kRightBehind;
+            });
   }
-  return behind ? only : std::nullopt;
+  return found ? only : std::nullopt;
+}
+
+/// The one rank whose traceback the log ends in, where no other is told.
+std::optional<GlobalRank> OnlyTorn(const Timeline& timeline) {
+  std::optional<GlobalRank> only;
+  for (const Event& event : timeline.events) {
+    if (!RaisesAt(event)) continue;
+    const auto* stack = std::get_if<StackSeen>(&event.what);
+    const auto rank = timeline.RankOf(event);
+    if (stack == nullptr || !stack->at.empty() || !rank || only) return std::nullopt;
+    only = rank->value;
+  }
+  return only;
+}
+
+/// A few that ended their job each, as MPI_Abort does: whatever it was befell each of them.
+std::vector<Culprit> ThoseThatAborted(const Timeline& timeline) {
+  constexpr std::size_t kMost = 8;
+  std::vector<Culprit> out;
+  const std::set<GlobalRank> ranks = ToldFirst(timeline);
+  for (const GlobalRank rank : ranks.size() <= kMost ? ranks : std::set<GlobalRank>())
+    out.push_back(BlameRank(timeline, rank, "ended the job, as others did at once"));
+  return out;
 }
 
 /// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
 /// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
 std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
   if (const auto one = OneThatEnded(timeline)) return {Blamed(timeline, *one)};
+  if (std::vector<Culprit> aborted = ThoseThatAborted(timeline); !aborted.empty()) return aborted;
   if (collective && collective->ranks_absent.size() == 1 && !collective->ranks_waiting.empty())
     return {BlameRank(timeline, GlobalRank{collective->ranks_absent.front()},
                       "the only one that did not come to the operation in which the others waited")};
   return {};
 }
 
-/// The finding rests on a line of that rank's own.
+/// The finding rests on a line of that rank's own, or of the process whose end is reported under its number.
 bool SaidItself(const Timeline& timeline, const Finding& finding, GlobalRank rank) {
+  const auto is_its_process = [&](std::int64_t pid) {
+    return std::ranges::any_of(timeline.events, [&](const Event& event) {
+      const auto* exit = std::get_if<ProcessExit>(&event.what);
+      return exit != nullptr && exit->rank == rank && exit->pid == pid;
+    });
+  };
   return std::ranges::any_of(finding.citations, [&](const Citation& citation) {
-    const auto known = timeline.RankOf(timeline.events[citation.event]);
-    return citation.role == "cause" && known && known->value == rank;
+    const Event& event = timeline.events[citation.event];
+    const auto known = timeline.RankOf(event);
+    return citation.role == "cause" &&
+           (known ? known->value == rank : event.origin.pid && is_its_process(*event.origin.pid));
   });
+}
+
+/// What a line blames its host for, which nobody names, is where the one rank is that printed it.
+std::vector<Culprit> OnlyThere(const Timeline& timeline, const RuleBook& book, const Finding& top) {
+  const Rule* rule = book.FindRule(top.rule);
+  if (rule == nullptr || rule->blames != Rule::Blames::kHost) return {};
+  std::optional<GlobalRank> only;
+  for (const Citation& citation : top.citations) {
+    const auto rank = timeline.RankOf(timeline.events[citation.event]);
+    if (!rank || (only && *only != rank->value)) return {};
+    only = rank->value;
+  }
+  return only ? std::vector{BlameRank(timeline, *only, top.claim)} : std::vector<Culprit>();
 }
 
 /// For whom all who waited did so in the end; nobody where that is many.
@@ -194,7 +247,9 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
     const bool waited = std::ranges::any_of(
         timeline.events, [](const Event& event) { return std::holds_alternative<WorkTimedOut>(event.what); });
     const bool befell = one && one->how == FirstEnd::How::kTold && !waited && !book.CauseIs(top.cause, "aftermath");
-    return befell || (one && SaidItself(timeline, top, one->rank)) ? std::vector{Blamed(timeline, *one)} : culprits;
+    if (befell || (one && SaidItself(timeline, top, one->rank))) return {Blamed(timeline, *one)};
+    if (culprits.empty()) culprits = OnlyThere(timeline, book, top);
+    return culprits;
   }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
@@ -210,6 +265,8 @@ std::vector<Culprit> FirstGone(const Timeline& timeline, const std::vector<Findi
   // Whom a consequence names by its number is who was missed.
   for (const Finding& finding : findings)
     if (out.empty() && finding.cause.empty() && NamesARank(finding.culprits)) out = finding.culprits;
+  if (const auto torn = out.empty() ? OnlyTorn(timeline) : std::nullopt)
+    out.push_back(BlameRank(timeline, *torn, "the only one of which a traceback is told, and it is cut off"));
   return out;
 }
 

@@ -61,6 +61,17 @@ void PlaceBirths(Timeline& timeline) {
     }
 }
 
+/// A traceback without its exception tells that something was raised where the log ends in it; elsewhere others wrote
+/// into it, and the exception stands behind, or it was a stack that somebody printed.
+void DropWhatWasNotCut(Timeline& timeline) {
+  constexpr std::uint64_t kSource = 2;  ///< lines that may stand below the last frame: its source, and a mark under it
+  std::erase_if(timeline.events, [&](const Event& event) {
+    const auto* stack = std::get_if<StackSeen>(&event.what);
+    return stack != nullptr && stack->raised && stack->at.empty() &&
+           event.where.InputLine() + kSource < timeline.inputs[event.where.input].lines;
+  });
+}
+
 struct TimelineBuilder::State {
   explicit State(Devices of) : devices(of), kept(of == Devices::kWhole ? kRecordBytes : kEventBytes, kLineBytes, of) {}
 
@@ -100,6 +111,7 @@ Timeline TimelineBuilder::Build(std::vector<InputSummary> inputs) {
   Timeline timeline;
   timeline.inputs = std::move(inputs);
   timeline.events = s.kept.Take(timeline.inputs, timeline.left_out);
+  DropWhatWasNotCut(timeline);
   timeline.waits_left_out = s.kept.waits_left_out();
   timeline.logs = CountLogs(timeline);
   GiveYears(timeline.events);

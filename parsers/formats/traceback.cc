@@ -225,6 +225,21 @@ struct OpenTraceback {
     event.what = StackSeen{.tool = "traceback", .at = {}, .frame = {}, .thread = {}, .raised = true};
     return WaitIn(stack, places, std::move(event));
   }
+  /// The log ends within the traceback: something was raised, whatever it was.
+  std::optional<Event> CutAtEnd() const {
+    if (!headed || quoted || ignored || stack.empty()) return std::nullopt;
+    Event event;
+    event.at = at;
+    event.origin = origin;
+    event.where = places.back();
+    event.text = std::string("  ").append(stack.back());
+    event.what = StackSeen{.tool = "traceback",
+                           .at = {},
+                           .frame = user_frame.empty() ? stack.back() : user_frame,
+                           .thread = {},
+                           .raised = true};
+    return event;
+  }
   ExceptionRaised Close(const ExceptionLine& line) {
     const bool goes_on = ignored || IsOfWarning(head) || IsOfPathFile() || IsOfConda(line);
     ExceptionRaised raised{.type = std::string(Once(line.type)),
@@ -307,13 +322,17 @@ class TracebackParser final : public Parser {
   void Finish(EventSink& out) override {
     FlushDump(out);
     FlushPending(false, out);
-    for (const OpenTraceback& open : open_) Abandon(open, out);
+    for (const OpenTraceback& open : open_)
+      if (!Abandon(open, out))
+        if (auto torn = open.CutAtEnd()) out.Add(*std::move(torn));
     open_.clear();
   }
 
  private:
-  static void Abandon(const OpenTraceback& open, EventSink& out) {
-    if (auto wait = open.Cut()) out.Add(*std::move(wait));
+  static bool Abandon(const OpenTraceback& open, EventSink& out) {
+    auto wait = open.Cut();
+    if (wait) out.Add(*std::move(wait));
+    return wait.has_value();
   }
 
   void Expire(std::uint64_t line, EventSink& out) {

@@ -39,7 +39,7 @@ std::map<std::string, Seen> Latest(const Timeline& timeline) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
     const auto* stack = std::get_if<StackSeen>(&event.what);
-    if (stack == nullptr) continue;
+    if (stack == nullptr || (stack->raised && stack->at.empty())) continue;  // what it was at is not known
     const auto rank = timeline.RankOf(event);
     // Without a pid, a stack that ends a process is of another one than the stack before.
     const std::string number = event.origin.pid ? std::to_string(*event.origin.pid)

@@ -97,6 +97,9 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
     for (std::size_t i = 1; i < sides.size(); ++i)
       for (const auto* waiter : sides[i])
         found.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
+  if (sides.size() == 2 && sides[0].size() == 1 && sides[1].size() == 1)  // either of the two
+    for (const auto& side : sides)
+      found.culprits.push_back(BlameRank(timeline, side.front()->rank, "called " + Describe(side.front()->work)));
   for (std::size_t i = sides.size(); i-- > 0;)
     found.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
   return found;
@@ -119,6 +122,10 @@ std::optional<Found> FromNumbers(const Timeline& timeline, const CollectiveRow& 
   if (early.waiters.size() != late.waiters.size())
     for (const auto& waiter : early.waiters.size() < late.waiters.size() ? early.waiters : late.waiters)
       found.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
+  else if (early.waiters.size() == 1)  // either of the two
+    for (const CollectiveRow* row : {&early, &late})
+      found.culprits.push_back(
+          BlameRank(timeline, row->waiters.front().rank, "waited in " + Describe(row->waiters.front().work)));
   found.citations = {Cite(timeline, early.waiters.front().event, "cause"),
                      Cite(timeline, late.waiters.front().event, "cause")};
   return found;

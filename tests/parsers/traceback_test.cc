@@ -101,9 +101,9 @@ TEST_CASE("traceback: exceptions of any name", "[traceback]") {
       {"cv2.error: OpenCV(4.8.0)\n", "cv2.error(OpenCV(4.8.0)) at a.py:7 in f of 1 from line 1"},
       {"Stop\n", "Stop() at a.py:7 in f of 1 from line 1"},
       {"Exhausted: no more\n", "Exhausted(no more) at a.py:7 in f of 1 from line 1"},
-      {"INFO: going on\n", ""},
+      {"INFO: going on\n", "traceback:  in a.py:7 in f, raised"},
       {"a line of another program\nStop\n", "Stop() at a.py:7 in f of 1 from line 1"},
-      {"a\nb\nc\nd\nStop\n", ""},
+      {"a\nb\nc\nd\nStop\n", "traceback:  in a.py:7 in f, raised"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.end);
@@ -166,7 +166,7 @@ TEST_CASE("traceback: whatever stands in front of every line", "[traceback]") {
   CHECK(ShowAll("2031-02-03 ERROR main: " + with("", "")) == shown);
   // Another writer's line ends nothing.
   CHECK(ShowAll("[a]: Traceback (most recent call last):\n[a]:   File \"a.py\", line 7, in f\n[b]: Stop: no more\n") ==
-        "");
+        "traceback:  in a.py:7 in f, raised");
   // Two writers in turn.
   CHECK(ShowAll("[n1:4]: Traceback (most recent call last):\n[n1:5]: Traceback (most recent call last):\n[n1:4]:   "
                 "File \"a.py\", line 1, in f\n"
@@ -228,8 +228,8 @@ TEST_CASE("traceback: several at once in one stream", "[traceback]") {
       {"  File \"a.py\", line 1, in f\nRuntimeError: first\n    main()\n  File \"a.py\", line 2, in g\nRuntimeError: "
        "second\n",
        "RuntimeError(first) at a.py:1 in f of 1 from line 1; RuntimeError(second) at a.py:2 in g of 1 from line 4"},
-      // Cut: no exception, no event.
-      {"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n", ""},
+      // Cut: whatever it was that was raised.
+      {"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n", "traceback:  in a.py:1 in f, raised"},
   });
   // An exception far behind a cut traceback is not its end.
   CHECK(ShowAll("Traceback (most recent call last):\n" + std::string(600, '\n') +
@@ -333,7 +333,8 @@ TEST_CASE("traceback: one that was cut tells where its process waited", "[traceb
        "traceback: collective in barrier (torch/distributed/distributed_c10d.py:3696), raised; "
        "traceback: collective in barrier (torch/distributed/distributed_c10d.py:3696), raised"},
       // Other work: what went wrong there only the exception tells. Frames alone were perhaps printed on request.
-      {(head + packages + "torch/serialization.py\", line 441, in save\n").c_str(), ""},
+      {(head + packages + "torch/serialization.py\", line 441, in save\n").c_str(),
+       "traceback:  in train.py:7 in <module>, raised"},
       {barrier.c_str(), ""},
   });
 }
