@@ -24,7 +24,6 @@ import processes
 import schemas
 
 inquest, gloo, only = os.path.abspath(sys.argv[1]), sys.argv[2] == "1", sys.argv[3:]
-schema = schemas.strict("replay")
 NODES, PORT = 8, 29591
 SCRATCH = tempfile.TemporaryDirectory()
 CLEAN = {name: value for name, value in os.environ.items()
@@ -229,7 +228,7 @@ def run(net, *arguments, limit=240):
     out, err = ends[0]
     assert out, err
     document = json.loads(out)
-    jsonschema.validate(document, schema)
+    schemas.validate(document, "replay")
     return document, processes[0].returncode, took
 
 

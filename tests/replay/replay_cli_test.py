@@ -7,13 +7,11 @@ import subprocess
 import sys
 import tempfile
 
-import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import schemas
 
 inquest, gloo = sys.argv[1], sys.argv[2] == "1"
-schema = schemas.strict("replay")
 call = ["--op", "broadcast", "--count", "1000", "--ranks", "3"]
 
 
@@ -25,7 +23,7 @@ def run(*arguments):
 def document(*arguments):
     done = run("--format", "json", *arguments)
     found = json.loads(done.stdout)
-    jsonschema.validate(found, schema)
+    schemas.validate(found, "replay")
     return done.returncode, found
 
 

@@ -26,7 +26,6 @@ only = sys.argv[3:]
 if not gloo:
     print("skipped: this build has no Gloo")
     sys.exit(77)
-schema = schemas.strict("replay")
 worker = os.path.join(os.path.dirname(inquest), "inquest-replay-worker")
 CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith(("SLURM_", "OMPI_", "PMI", "TORCHELASTIC")) and name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")}
@@ -79,7 +78,7 @@ class Replay:
         self.status = self.process.returncode
         self.document = json.loads(self.out) if self.out else None
         if self.document:
-            jsonschema.validate(self.document, schema)
+            schemas.validate(self.document, "replay")
         self.trial = self.document["trials"][0] if self.document and self.document["trials"] else None
         return self
 

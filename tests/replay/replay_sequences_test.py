@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 
-import jsonschema
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import processes
@@ -18,7 +17,6 @@ import schemas
 inquest = sys.argv[1]
 if sys.argv[2] == "0":
     sys.exit(77)
-schema = schemas.strict("replay")
 
 
 class Job:
@@ -77,7 +75,7 @@ def replay(*arguments, status, timeout="3"):
     ran = subprocess.run([inquest, "replay", *arguments, "--engine", "gloo", "--timeout", timeout, "--format", "json"], capture_output=True, text=True, timeout=120, cwd=folder)
     assert ran.returncode == status, (ran.returncode, ran.stdout[-3000:], ran.stderr)
     document = json.loads(ran.stdout)
-    jsonschema.validate(document, schema)
+    schemas.validate(document, "replay")
     return document
 
 

@@ -10,13 +10,11 @@ import sys
 import tempfile
 import time
 
-import jsonschema
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import processes
+import schemas
 
 program, library, part = sys.argv[1:4]
-schema = json.loads((pathlib.Path(__file__).resolve().parents[3] / "docs" / "replay.schema.json").read_text())
 place = tempfile.TemporaryDirectory()
 home = pathlib.Path(place.name)
 tools = home / "tools"
@@ -32,7 +30,7 @@ def document(*arguments, **variables):
     done = run("--format", "json", *arguments, **variables)
     assert done.stdout, done
     found = json.loads(done.stdout)
-    jsonschema.validate(found, schema)
+    schemas.validate(found, "replay")
     return done.returncode, found
 
 
@@ -201,7 +199,7 @@ def two_nodes(*arguments):
     out, err = second.communicate(timeout=20)
     assert out == "" and second.returncode == first.returncode, (first, err)
     found = json.loads(first.stdout)
-    jsonschema.validate(found, schema)
+    schemas.validate(found, "replay")
     return found["trials"][0]
 
 

@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 
-import jsonschema
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import schemas
 
 program, library = sys.argv[1:3]
-schema = json.loads((pathlib.Path(__file__).resolve().parents[3] / "docs" / "replay.schema.json").read_text())
 place = tempfile.TemporaryDirectory()
 log = pathlib.Path(place.name) / "job.log"
 
@@ -38,7 +38,7 @@ def document(communicators, calls, *arguments, status, **variables):
                           env=os.environ | {"TMPDIR": place.name} | variables)
     assert done.returncode == status, (done.returncode, done.stdout[-3000:], done.stderr)
     found = json.loads(done.stdout)
-    jsonschema.validate(found, schema)
+    schemas.validate(found, "replay")
     return found
 
 
