@@ -208,6 +208,16 @@ bool SaidItself(const Timeline& timeline, const Finding& finding, GlobalRank ran
   });
 }
 
+/// Whom a parent process names, where it tells of a worker's death and nobody tells of what.
+std::vector<Culprit> ToldByParent(const RuleBook& book, const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    const Rule* rule = book.FindRule(finding.rule);
+    if (finding.cause.empty() && rule != nullptr && rule->tells_death && NamesARank(finding.culprits))
+      return finding.culprits;
+  }
+  return {};
+}
+
 /// What a line blames its host for, which nobody names, is where the one rank is that printed it.
 std::vector<Culprit> OnlyThere(const Timeline& timeline, const RuleBook& book, const Finding& top) {
   const Rule* rule = book.FindRule(top.rule);
@@ -239,6 +249,8 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   std::vector<Culprit> culprits = Borrowed(book, top, findings);
   if (culprits.empty()) culprits = top.culprits;
   if (NamesARank(culprits)) return culprits;
+  if (culprits.empty())
+    if (std::vector<Culprit> told = ToldByParent(book, findings); !told.empty()) return told;
   // Who failed first of what the network did says at least between whom.
   const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
   if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
