@@ -350,9 +350,10 @@ bool Course::MovedFor(const Bar& bar, EventIndex since) const {
 }
 
 bool Course::DiedSince(EventIndex event) const {
-  const std::uint32_t input = timeline_->events[event].where.input;
-  return std::ranges::any_of(
-      deaths_, [&](EventIndex death) { return death > event || timeline_->events[death].where.input != input; });
+  // Asked of each bar in a log of thousands of deaths.
+  if (deaths_.empty()) return false;
+  return deaths_.back() > event || deaths_elsewhere_ ||
+         timeline_->events[deaths_.back()].where.input != timeline_->events[event].where.input;
 }
 
 bool Course::LoopRanBehind(EventIndex event) const {
@@ -499,7 +500,11 @@ void Course::ReadSigns(std::span<const Told> told) {
   outlived_ = LoggedAndOutlived(*timeline_, chatter_);
   for (EventIndex i = 0; i < timeline_->events.size(); ++i) {
     const Event& event = timeline_->events[i];
-    if (IsDeath(event.what)) deaths_.push_back(i);
+    if (IsDeath(event.what)) {
+      deaths_elsewhere_ =
+          deaths_elsewhere_ || (!deaths_.empty() && timeline_->events[deaths_.back()].where.input != event.where.input);
+      deaths_.push_back(i);
+    }
     const auto* raised = std::get_if<ExceptionRaised>(&event.what);
     if (raised == nullptr) continue;
     const LineSpan lines{event.where.input, raised->begin.line, event.where.line};

@@ -191,7 +191,8 @@ class Course {
   std::map<std::uint32_t, std::vector<EventIndex>> rows_;     ///< those of them that are no bars
   std::vector<EventIndex> recovered_, served_;                ///< served: a server came up
   std::vector<Bar> loops_;                                    ///< bars that count, in order
-  std::vector<EventIndex> deaths_;          ///< some process ended badly, gave up waiting, or was stopped
+  std::vector<EventIndex> deaths_;          ///< some process ended badly, gave up waiting, or was stopped; in order
+  bool deaths_elsewhere_ = false;           ///< they stand in several inputs
   std::vector<EventIndex> endings_, said_;  ///< said: endings in a program's own words
   std::vector<EventIndex> closing_;         ///< words of an end, whosever and whatever they count for
   std::vector<SourcePos> ignored_;          ///< lines of exceptions that Python ignored
