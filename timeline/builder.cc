@@ -64,7 +64,7 @@ void PlaceBirths(Timeline& timeline) {
 /// A traceback without its exception tells that something was raised where the log ends in it; elsewhere others wrote
 /// into it, and the exception stands behind, or it was a stack that somebody printed.
 void DropWhatWasNotCut(Timeline& timeline) {
-  constexpr std::uint64_t kSource = 2;  ///< lines that may stand below the last frame: its source, and a mark under it
+  constexpr std::uint64_t kSource = 4;  ///< lines that may stand below the last frame: its source, and a mark under it
   std::erase_if(timeline.events, [&](const Event& event) {
     const auto* stack = std::get_if<StackSeen>(&event.what);
     return stack != nullptr && stack->raised && stack->at.empty() &&
