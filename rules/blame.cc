@@ -143,9 +143,12 @@ std::optional<GlobalRank> OnlyRaised(const Timeline& timeline, const Finding& be
   constexpr std::uint64_t kRightBehind = 16;  ///< lines: a kernel's threads complain each
   std::optional<GlobalRank> only;
   bool found = false;
+  const auto is_cited = [&](const SourcePos& where) {
+    return std::ranges::any_of(behind.citations, [&](const Citation& line) { return line.where == where; });
+  };
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto begin = RaisesAt(timeline.events[i]);
-    if (!begin) continue;
+    if (!begin || is_cited(timeline.events[i].where)) continue;  // its message may be printed in front of it
     const bool whole = std::holds_alternative<ExceptionRaised>(timeline.events[i].what);
     const auto rank = whole ? RankOfRaised(timeline, i) : timeline.RankOf(timeline.events[i]);
     if (!rank || (only && *only != rank->value)) return std::nullopt;
@@ -171,11 +174,11 @@ std::optional<GlobalRank> OnlyTorn(const Timeline& timeline) {
   return only;
 }
 
-/// A few that ended their job each, as MPI_Abort does: whatever it was befell each of them.
+/// A few that called MPI_Abort each: whatever it was befell each of them.
 std::vector<Culprit> ThoseThatAborted(const Timeline& timeline) {
   constexpr std::size_t kMost = 8;
   std::vector<Culprit> out;
-  const std::set<GlobalRank> ranks = ToldFirst(timeline);
+  const std::set<GlobalRank> ranks = Aborted(timeline);
   for (const GlobalRank rank : ranks.size() <= kMost ? ranks : std::set<GlobalRank>())
     out.push_back(BlameRank(timeline, rank, "ended the job, as others did at once"));
   return out;

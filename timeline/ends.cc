@@ -180,16 +180,19 @@ std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& even
   return known ? std::optional(known->value) : std::nullopt;
 }
 
-std::set<GlobalRank> ToldFirst(const Timeline& timeline) {
-  const auto told_first = [](const ProcessExit& exit) { return exit.first_observed && IsBadExit(exit); };
+std::set<GlobalRank> Aborted(const Timeline& timeline) {
+  const auto by_mpi = [](const ProcessExit& exit) {
+    return exit.first_observed && IsBadExit(exit) && (exit.reporter == "mpich" || exit.reporter == "mpirun");
+  };
   std::set<GlobalRank> out;
-  for (const auto& [rank, end] : FirstEnds(timeline, told_first)) out.insert(rank);
+  for (const auto& [rank, end] : FirstEnds(timeline, by_mpi)) out.insert(rank);
   return out;
 }
 
 std::optional<FirstEnd> OneThatEnded(const Timeline& timeline) {
-  if (const std::set<GlobalRank> told = ToldFirst(timeline); told.size() == 1)
-    return FirstEnd{*told.begin(), FirstEnd::How::kTold};
+  const auto told_first = [](const ProcessExit& exit) { return exit.first_observed && IsBadExit(exit); };
+  if (const auto told = FirstEnds(timeline, told_first); told.size() == 1)
+    return FirstEnd{told.begin()->first, FirstEnd::How::kTold};
   if (const auto only = FirstEnds(timeline, EndedWithAnError); only.size() == 1)
     return FirstEnd{only.begin()->first, FirstEnd::How::kOnlyError};
   return std::nullopt;

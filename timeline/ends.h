@@ -27,8 +27,8 @@ struct FirstEnd {
   How how = How::kTold;
 };
 
-/// Of whom a launcher says that they were the first to end badly: of each launcher one, or those that ended the job.
-std::set<GlobalRank> ToldFirst(const Timeline& timeline);
+/// Those that ended their job by MPI's own means: who does so is the first to end, and several may do so at once.
+std::set<GlobalRank> Aborted(const Timeline& timeline);
 /// The one of whom a launcher says that it was the first, else the only one that ended with an error; nullopt: nobody,
 /// or several.
 std::optional<FirstEnd> OneThatEnded(const Timeline& timeline);

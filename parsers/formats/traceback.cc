@@ -331,8 +331,9 @@ class TracebackParser final : public Parser {
  private:
   static bool Abandon(const OpenTraceback& open, EventSink& out) {
     auto wait = open.Cut();
-    if (wait) out.Add(*std::move(wait));
-    return wait.has_value();
+    if (!wait) return false;
+    out.Add(*std::move(wait));
+    return true;
   }
 
   void Expire(std::uint64_t line, EventSink& out) {
