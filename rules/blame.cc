@@ -259,12 +259,13 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
     const auto one = culprits.empty() ? OneThatEnded(timeline) : std::nullopt;
     // What befalls a process befell the one that its launcher saw end first; of those that waited in vain any may be.
-    const bool waited = std::ranges::any_of(
-        timeline.events, [](const Event& event) { return std::holds_alternative<WorkTimedOut>(event.what); });
-    const bool befell = one && one->how == FirstEnd::How::kTold && !waited && !book.CauseIs(top.cause, "aftermath");
-    if (befell || (one && SaidItself(timeline, top, one->rank))) return {Blamed(timeline, *one)};
-    if (culprits.empty()) culprits = OnlyThere(timeline, book, top);
-    return culprits;
+    const auto befell = [&] {
+      return one->how == FirstEnd::How::kTold && !book.CauseIs(top.cause, "aftermath") &&
+             std::ranges::none_of(timeline.events,
+                                  [](const Event& event) { return std::holds_alternative<WorkTimedOut>(event.what); });
+    };
+    if (one && (befell() || SaidItself(timeline, top, one->rank))) return {Blamed(timeline, *one)};
+    return culprits.empty() ? OnlyThere(timeline, book, top) : culprits;
   }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;

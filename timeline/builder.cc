@@ -46,6 +46,17 @@ void AddACall(Timeline& timeline) {
     }
 }
 
+/// A traceback without its exception tells that something was raised where the log ends in it; elsewhere others wrote
+/// into it, and the exception stands behind, or it was a stack that somebody printed.
+void DropWhatWasNotCut(Timeline& timeline) {
+  constexpr std::uint64_t kSource = 4;  ///< lines that may stand below the last frame: its source, and a mark under it
+  std::erase_if(timeline.events, [&](const Event& event) {
+    const auto* stack = std::get_if<StackSeen>(&event.what);
+    return stack != nullptr && stack->raised && stack->at.empty() &&
+           event.where.InputLine() + kSource < timeline.inputs[event.where.input].lines;
+  });
+}
+
 }  // namespace
 
 void PlaceBirths(Timeline& timeline) {
@@ -59,17 +70,6 @@ void PlaceBirths(Timeline& timeline) {
         if (std::holds_alternative<CommInit>(it->what))
           member.init_event = static_cast<EventIndex>(it - timeline.events.begin());
     }
-}
-
-/// A traceback without its exception tells that something was raised where the log ends in it; elsewhere others wrote
-/// into it, and the exception stands behind, or it was a stack that somebody printed.
-void DropWhatWasNotCut(Timeline& timeline) {
-  constexpr std::uint64_t kSource = 4;  ///< lines that may stand below the last frame: its source, and a mark under it
-  std::erase_if(timeline.events, [&](const Event& event) {
-    const auto* stack = std::get_if<StackSeen>(&event.what);
-    return stack != nullptr && stack->raised && stack->at.empty() &&
-           event.where.InputLine() + kSource < timeline.inputs[event.where.input].lines;
-  });
 }
 
 struct TimelineBuilder::State {

@@ -143,10 +143,6 @@ bool EndedByItself(const ProcessExit& exit) {
   return exit.first_observed && IsBadExit(exit) && !is_told(exit.signal.value_or(0)) && !is_told(of_shell);
 }
 
-const ProcessExit& ExitOf(const Timeline& timeline, EventIndex event) {
-  return std::get<ProcessExit>(timeline.events[event].what);
-}
-
 constexpr std::size_t kMostHeld = 512;  ///< against one another; of more nobody was first
 
 /// The first end of each rank for which that holds.
@@ -228,18 +224,17 @@ std::partial_ordering Ends::Order(GlobalRank a, GlobalRank b) const {
 
 std::vector<FirstEnd> FirstToEnd(const Timeline& timeline) {
   if (const auto left = LeftBeforeTheStop(timeline)) return {{GlobalRank{*left}, FirstEnd::How::kUnstopped}};
-  const auto untold = [](const ProcessExit& exit) { return IsBadExit(exit) && !WasToldToEnd(exit); };
-  std::map<GlobalRank, EventIndex> ended = FirstEnds(timeline, untold);
   // Whom a launcher killed that was ending the job was not first.
-  std::vector<EventIndex> killed;
-  const auto by_hand = [](const ProcessExit& exit) { return exit.signal == 9; };
-  for (const auto& [rank, end] : FirstEnds(timeline, by_hand)) killed.push_back(end);
-  std::ranges::sort(killed);
-  const bool in_teardown = !killed.empty() && WasEnding(timeline, killed);
-  if (in_teardown) std::erase_if(ended, [&](const auto& end) { return by_hand(ExitOf(timeline, end.second)); });
-  const auto observed = [&](const ProcessExit& exit) {
-    return exit.first_observed && untold(exit) && !(in_teardown && by_hand(exit));
+  const auto killed = [](const ProcessExit& exit) { return exit.signal == 9; };
+  std::vector<EventIndex> kills;
+  for (const auto& [rank, end] : FirstEnds(timeline, killed)) kills.push_back(end);
+  std::ranges::sort(kills);
+  const bool in_teardown = !kills.empty() && WasEnding(timeline, kills);
+  const auto untold = [&](const ProcessExit& exit) {
+    return IsBadExit(exit) && !WasToldToEnd(exit) && !(in_teardown && killed(exit));
   };
+  const auto observed = [&](const ProcessExit& exit) { return exit.first_observed && untold(exit); };
+  std::map<GlobalRank, EventIndex> ended = FirstEnds(timeline, untold);
   // Of each agent the first, where they say so.
   if (const auto told = FirstEnds(timeline, observed); !told.empty())
     std::erase_if(ended, [&](const auto& end) { return !told.contains(end.first); });

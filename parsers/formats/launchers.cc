@@ -261,6 +261,19 @@ struct Sentence {
   bool argument = false;            ///< how it ended is what it handed to MPI_Abort
 };
 
+/// MPICH's word for a call of MPI_Abort: what was handed to it, then by whom.
+constexpr Sentence Aborting(const char* form) {
+  Sentence sentence{"mpich", "application called MPI_Abort(", form, 2, 0, 1};
+  sentence.first = sentence.argument = true;
+  return sentence;
+}
+/// Its rank, of whom a parent tells as the first, and not how it ended.
+constexpr Sentence FirstGone(std::string_view reporter, std::string_view mark, const char* form) {
+  Sentence sentence{reporter, mark, form, 1, 0, 0};
+  sentence.first = true;
+  return sentence;
+}
+
 constexpr Sentence kSentences[] = {
     {"lightning", "Child process with PID ",
      R"((?:\[rank: (\d+)\] )?Child process with PID (\d+) terminated with code (-?\d+))", 1, 2, 3, true},
@@ -272,10 +285,8 @@ constexpr Sentence kSentences[] = {
      R"(\bWorker \S+ pid (\d+) died, exit code: (-?(?:\d|1[0-46-9]|[2-9]\d|\d{3,}))$)", 0, 1, 2},
     {"text-generation-inference", "was signaled to shutdown with signal ",
      R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
-    {"text-generation-inference", " failed to start", R"(\bShard (\d+) failed to start$)", 1, 0, 0, false, false, 0,
-     true},
-    {"mindspore", " is timed out. It may exit", R"(\bThe node: (\d+) is timed out\. It may exit)", 1, 0, 0, false,
-     false, 0, true},
+    FirstGone("text-generation-inference", " failed to start", R"(\bShard (\d+) failed to start$)"),
+    FirstGone("mindspore", " is timed out. It may exit", R"(\bThe node: (\d+) is timed out\. It may exit)"),
     {"paddle", "Container rank ", R"(\bContainer rank (\d+) status failed cmd .{0,900}\bcode (-?\d+)\b)", 1, 0, 2},
     {"pals", " died from signal ", R"(^([\w.-]+): rank (\d+) died from signal (\d+))", 2, 0, 3, false, true, 1},
     {"pals", " exited with code ", R"(^([\w.-]+): rank (\d+) exited with code (\d+))", 2, 0, 3, false, false, 1},
@@ -328,37 +339,13 @@ constexpr Sentence kSentences[] = {
     {"gasnet", "*** Caught a fatal signal (proc ", R"(\*\*\* Caught a fatal signal \(proc (\d+)\): (SIG[A-Z]+))", 1, 0,
      2, false, true},
     {"gasnet", "*** FATAL ERROR (proc ", R"(\*\*\* FATAL ERROR \(proc (\d+)\): )", 1, 0, 0},
-    {"program", "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)", 1, 0, 0, false, false, 0, true},
+    FirstGone("program", "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)"),
     {"poe", "0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
     {"poe", "0031-300 ", R"(ERROR: 0031-300 +Forcing all remote tasks to exit due to exit code (\d+) in task (\d+))", 2,
      0, 1},
     // The node is the process's number in MPI_COMM_WORLD, whichever communicator it aborts.
-    {"mpich",
-     "application called MPI_Abort(",
-     R"(\bAbort\((-?\d+)\) on node (\d+) \(rank \d+ in comm \d+\): application called MPI_Abort\()",
-     2,
-     0,
-     1,
-     false,
-     false,
-     0,
-     true,
-     false,
-     {},
-     true},
-    {"mpich",
-     "application called MPI_Abort(",
-     R"(application called MPI_Abort\(MPI_COMM_WORLD, (-?\d+)\) - process (\d+))",
-     2,
-     0,
-     1,
-     false,
-     false,
-     0,
-     true,
-     false,
-     {},
-     true},
+    Aborting(R"(\bAbort\((-?\d+)\) on node (\d+) \(rank \d+ in comm \d+\): application called MPI_Abort\()"),
+    Aborting(R"(application called MPI_Abort\(MPI_COMM_WORLD, (-?\d+)\) - process (\d+))"),
     {"mpich", ": Fatal error in ", R"(^Abort\(-?\d+\) on node (\d+) \(rank \d+ in comm \d+\): Fatal error in )", 1, 0,
      0},
     {"mpich", "MPICH ERROR [Rank ",

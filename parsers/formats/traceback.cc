@@ -219,25 +219,23 @@ struct OpenTraceback {
   /// Where the process waited, of a traceback whose exception is missing.
   std::optional<Event> Cut() const {
     if (!headed || stack.empty()) return std::nullopt;
-    Event event;
-    event.at = at;
-    event.origin = origin;
-    event.what = StackSeen{.tool = "traceback", .at = {}, .frame = {}, .thread = {}, .raised = true};
-    return WaitIn(stack, places, std::move(event));
+    return WaitIn(stack, places, Raising());
   }
   /// The log ends within the traceback: something was raised, whatever it was.
   std::optional<Event> CutAtEnd() const {
     if (!headed || quoted || ignored || stack.empty()) return std::nullopt;
+    Event event = Raising();
+    event.where = places.back();
+    event.text = std::string("  ").append(stack.back());
+    std::get<StackSeen>(event.what).frame = user_frame.empty() ? stack.back() : user_frame;
+    return event;
+  }
+  /// Its writer raised, wherever that was.
+  Event Raising() const {
     Event event;
     event.at = at;
     event.origin = origin;
-    event.where = places.back();
-    event.text = std::string("  ").append(stack.back());
-    event.what = StackSeen{.tool = "traceback",
-                           .at = {},
-                           .frame = user_frame.empty() ? stack.back() : user_frame,
-                           .thread = {},
-                           .raised = true};
+    event.what = StackSeen{.tool = "traceback", .at = {}, .frame = {}, .thread = {}, .raised = true};
     return event;
   }
   ExceptionRaised Close(const ExceptionLine& line) {

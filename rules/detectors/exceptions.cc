@@ -41,6 +41,8 @@ std::string_view Quoted(std::string_view name) {
                                                         : name;
 }
 
+bool QuotesATask(const ExceptionRaised& raised) { return LastName(raised.type).starts_with("RayTaskError"); }
+
 /// Exceptions that tell of another process' end, or of a signal.
 bool TellsOfAnother(const ExceptionRaised& raised) {
   static constexpr std::array<std::string_view, 22> kNames = {"ChildFailedError",
@@ -67,11 +69,11 @@ bool TellsOfAnother(const ExceptionRaised& raised) {
                                                               "StreamClosedError"};
   const std::string_view name = Quoted(LastName(raised.type));
   if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
-  // Until 1.7 mp.spawn raised a bare Exception, whose message quotes the child's; a pipe ends with its other side.
   const auto last_in = [&](std::string_view file) {
     return !raised.stack.empty() && raised.stack.back().find(file) != std::string::npos;
   };
-  // vLLM's engine waits for an answer of a worker in its queue, and its end is the queue's.
+  // Until 1.7 mp.spawn raised a bare Exception, whose message quotes the child's; a pipe ends with its other side, and
+  // vLLM's engine waits for an answer of a worker in its queue, whose end is the queue's.
   return (name == "Exception" && last_in("multiprocessing/spawn.py")) || last_in("/shm_broadcast.py:") ||
          (name == "EOFError" && last_in("multiprocessing/connection.py"));
 }
@@ -262,7 +264,7 @@ class DeathsTold {
   }
   bool Explain(EventIndex index) const {
     const Event& event = timeline_.events[index];
-    const bool quotes = LastName(std::get<ExceptionRaised>(event.what).type).starts_with("RayTaskError");
+    const bool quotes = QuotesATask(std::get<ExceptionRaised>(event.what));
     return std::ranges::any_of(told_, [&](EventIndex told) {
       const SourcePos where = timeline_.events[told].where;
       const bool holds = quotes ? event.where < where && where.line <= event.where.line + kQuoted : where < event.where;
@@ -309,8 +311,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
                        repeated.Is(timeline.events[i]) || Caught(evidence, i) || deaths.Explain(i);
     // A signature says it better, but for a hint; a thread's end is not its process'; one line without its stack may
     // have been caught; Ray's quotes another.
-    const bool doubtful = tells(signatures) || raised->stack.empty() || EndsAThread(*raised) ||
-                          LastName(raised->type).starts_with("RayTaskError");
+    const bool doubtful = tells(signatures) || raised->stack.empty() || EndsAThread(*raised) || QuotesATask(*raised);
     Found found({"uncaught-exception", "uncaught"});
     if (named)
       found.Grade({"uncaught-exception", "told-elsewhere"});

@@ -5,7 +5,7 @@
 // rank, so a correct program has the same one at each number. What looks like it: two groups that count alike, so ranks
 // whose group the log does not name are held against each other with less confidence; all-to-all, send, gather and
 // scatter, whose sizes may differ. Models whose numbers of parameters differ are told in the same way. A minority is
-// found by vote; where the vote is tied nobody is blamed.
+// found by vote; where the vote is tied nobody is blamed, but of two alone both: either may be wrong.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -93,13 +93,11 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
   found.Say("other-ranks", FoldRanks(RanksOf(sides[1])));
   found.Say("other-call", Describe(sides[1].front()->work));
   found.collective = RefOf(timeline, row);
-  if (sides[0].size() > sides[1].size())
-    for (std::size_t i = 1; i < sides.size(); ++i)
+  const bool of_two = sides.size() == 2 && sides[0].size() == 1;  // the first is the largest
+  if (of_two || sides[0].size() > sides[1].size())
+    for (std::size_t i = of_two ? 0 : 1; i < sides.size(); ++i)
       for (const auto* waiter : sides[i])
         found.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
-  if (sides.size() == 2 && sides[0].size() == 1 && sides[1].size() == 1)  // either of the two
-    for (const auto& side : sides)
-      found.culprits.push_back(BlameRank(timeline, side.front()->rank, "called " + Describe(side.front()->work)));
   for (std::size_t i = sides.size(); i-- > 0;)
     found.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
   return found;
@@ -119,13 +117,14 @@ std::optional<Found> FromNumbers(const Timeline& timeline, const CollectiveRow& 
   found.Say("early", Describe(early.work));
   found.Say("late", Describe(late.work));
   found.collective = RefOf(timeline, early);
-  if (early.waiters.size() != late.waiters.size())
-    for (const auto& waiter : early.waiters.size() < late.waiters.size() ? early.waiters : late.waiters)
+  const auto blame = [&](const CollectiveRow& row) {
+    for (const auto& waiter : row.waiters)
       found.culprits.push_back(BlameRank(timeline, waiter.rank, "waited in " + Describe(waiter.work)));
-  else if (early.waiters.size() == 1)  // either of the two
-    for (const CollectiveRow* row : {&early, &late})
-      found.culprits.push_back(
-          BlameRank(timeline, row->waiters.front().rank, "waited in " + Describe(row->waiters.front().work)));
+  };
+  const std::size_t at_early = early.waiters.size(), at_late = late.waiters.size();
+  const bool of_two = at_early == 1 && at_late == 1;
+  if (of_two || at_early < at_late) blame(early);
+  if (of_two || at_late < at_early) blame(late);
   found.citations = {Cite(timeline, early.waiters.front().event, "cause"),
                      Cite(timeline, late.waiters.front().event, "cause")};
   return found;

@@ -19,7 +19,7 @@ import threading
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from judged import copy_case, judge_all  # noqa: E402
+from judged import copy_case, files_of, judge_all, write_files  # noqa: E402
 from transformations import COLLECTED, HOST, POD, TRANSFORMATIONS  # noqa: E402
 
 # Of a hundred verdicts, how many may be wrong and how many lost, and one more; of a sample, two. The few that there are do
@@ -31,7 +31,7 @@ MORE = {"noise-x10": (1.0, 5.0)}
 CHANGING = threading.Lock()  # a transformation has a clock
 
 
-def is_log(path: pathlib.Path, content: bytes) -> bool:
+def is_log(path: pathlib.PurePath, content: bytes) -> bool:
     """Printed line by line, and not already as a collector hands it on."""
     if path.name == "case.json" or path.suffix in (".json", ".csv", ".xml", ".gz", ".zst", ".journal", ".jsonl"):
         return False
@@ -53,23 +53,19 @@ def compare(base: dict, got: dict, causes: list) -> str:
 
 def transform(case: pathlib.Path, name: str, folder: pathlib.Path) -> bool:
     """Writes a case's files as they are behind the transformation; False where it changes none."""
-    if name in COLLECTED and sum(1 for path in case.rglob("*") if path.is_file()) > 2:
+    files = dict(files_of(case))
+    if name in COLLECTED and len(files) > 1:
         return False
     any_changed = False
-    for path in sorted(case.rglob("*")):
-        if not path.is_file() or path.name == "case.json":
-            continue
-        content = path.read_bytes()
-        if is_log(path, content):
+    for path, content in files.items():
+        if is_log(pathlib.PurePath(path), content):
             any_changed = True
             lines = content.split(b"\n")
             if lines[-1] == b"":
                 lines.pop()
             with CHANGING:
-                content = TRANSFORMATIONS[name](lines, random.Random(f"{name} {case.name} {path.name}"))
-        to = folder / path.relative_to(case)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_bytes(content)
+                files[path] = TRANSFORMATIONS[name](lines, random.Random(f"{name} {case.name} {pathlib.PurePath(path).name}"))
+    write_files(folder, files)
     return any_changed
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import schemas
 

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import processes
 import schemas
