@@ -42,7 +42,7 @@ const OfHosts kOfHosts[] = {
 /// Who has given what.
 class Given {
  public:
-  explicit Given(const Timeline& timeline) : hosts_(JobHosts(timeline)) {
+  explicit Given(const Timeline& timeline) : hosts_(timeline.JobHosts()) {
     std::map<std::uint32_t, std::set<std::string>> by_input;
     for (const Event& event : timeline.events) {
       if (const auto host = JobHostOf(timeline, hosts_, event)) by_input[event.where.input].insert(*host);
@@ -78,7 +78,7 @@ class Given {
   const RankSet& with_stack() const { return with_stack_; }
 
  private:
-  std::set<std::string> hosts_;
+  const std::set<std::string>& hosts_;
   std::map<std::string, std::set<std::string>, std::less<>> of_host_;
   RankSet heard_, with_info_, with_stack_, all_;
 };

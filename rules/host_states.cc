@@ -23,11 +23,6 @@ bool IsIn(const T& list, std::string_view what) {
 
 }  // namespace
 
-std::set<std::string> JobHosts(const Timeline& timeline) {
-  return timeline.ProcessHosts().empty() ? std::set<std::string>(timeline.hosts.begin(), timeline.hosts.end())
-                                         : timeline.ProcessHosts();
-}
-
 std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<std::string>& hosts, const Event& event) {
   const auto host = timeline.HostOf(event);
   if (hosts.empty()) return host.value_or(std::string());

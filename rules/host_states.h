@@ -11,9 +11,6 @@
 
 namespace inquest {
 
-/// Hosts on which ranks of the job were seen; where no process names its host, all hosts that anything names.
-std::set<std::string> JobHosts(const Timeline& timeline);
-
 /// The host of the job that a state is of. Empty text: the job names no host and neither does the state. nullopt: it is
 /// of another host, or it may be of any of several.
 std::optional<std::string> JobHostOf(const Timeline& timeline, const std::set<std::string>& hosts, const Event& event);

@@ -27,7 +27,7 @@ using ByHost = std::map<std::string, EventIndex>;
 /// What each host printed last of a kind.
 template <class T>
 ByHost Latest(const Timeline& timeline, bool (*counts)(const T&)) {
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string>& hosts = timeline.JobHosts();
   ByHost out;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* what = std::get_if<T>(&timeline.events[i].what);

@@ -119,7 +119,7 @@ std::optional<Found> JudgeRow(const Evidence& evidence, const std::set<std::stri
 
 std::vector<Relation> Run(const Evidence& evidence) {
   if (!SawFailure(evidence)) return {};
-  const std::set<std::string> hosts = JobHosts(evidence.timeline);
+  const std::set<std::string>& hosts = evidence.timeline.JobHosts();
   std::vector<Relation> out;
   for (const Row& row : kRows)
     for (const std::string_view name : row.names)

@@ -43,7 +43,7 @@ const LinkPort& PortOf(const Timeline& timeline, EventIndex event) {
 }
 
 Fabric Read(const Timeline& timeline) {
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string>& hosts = timeline.JobHosts();
   Fabric fabric;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
@@ -75,7 +75,7 @@ Fabric Read(const Timeline& timeline) {
 
 /// The network error that names a device: `hca mlx5_2`, `mlx5_2:1 Got async event`, `on dev mlx5_2:1`.
 std::optional<EventIndex> ErrorNaming(const Evidence& evidence, const std::string& host, const std::string& device) {
-  const std::set<std::string> hosts = JobHosts(evidence.timeline);
+  const std::set<std::string>& hosts = evidence.timeline.JobHosts();
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
     if (rule.kind != Rule::Kind::kSignature || rule.cause != "ib-fault") continue;

@@ -72,7 +72,7 @@ std::optional<EventIndex> FailureOf(const Evidence& evidence, const std::vector<
 
 /// The lowest limit of a kind on the hosts of the job, on the host of the failing line before others.
 std::optional<EventIndex> LowLimit(const Timeline& timeline, const Row& row, const std::optional<std::string>& host) {
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string>& hosts = timeline.JobHosts();
   std::optional<EventIndex> low;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* limit = std::get_if<HostLimit>(&timeline.events[i].what);
@@ -90,7 +90,7 @@ std::optional<Found> JudgeLimit(const Evidence& evidence, const Row& row) {
   const Timeline& timeline = evidence.timeline;
   const auto failure = FailureOf(evidence, row.failures);
   if (!failure) return std::nullopt;
-  const auto host = JobHostOf(timeline, JobHosts(timeline), timeline.events[*failure]);
+  const auto host = JobHostOf(timeline, timeline.JobHosts(), timeline.events[*failure]);
   const auto shown = LowLimit(timeline, row, host);
   if (!shown) return std::nullopt;
   const HostLimit& limit = std::get<HostLimit>(timeline.events[*shown].what);
@@ -126,7 +126,7 @@ bool TooSmall(const ShmSize& shm, std::int64_t asked) {
 
 std::optional<Found> JudgeShm(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string>& hosts = timeline.JobHosts();
   const auto failure =
       FirstLineOf(evidence, {"nccl-segment", "no-space-in-shm", "loader-bus-error", "killed-by-sigbus"});
   const bool failed = failure || SawFailure(evidence);

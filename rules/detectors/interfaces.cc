@@ -39,7 +39,7 @@ struct Job {
 };
 
 Job Read(const Timeline& timeline) {
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string>& hosts = timeline.JobHosts();
   Job job;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];

@@ -32,7 +32,7 @@ struct Setting {
 
 /// What a host has that turns peer-to-peer round. ACS is the surer one.
 std::optional<Setting> Redirects(const Timeline& timeline) {
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string>& hosts = timeline.JobHosts();
   std::optional<Setting> found;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* access = std::get_if<PcieAcs>(&timeline.events[i].what);
@@ -86,7 +86,7 @@ bool MayHang(const Evidence& evidence) {
 // card lowers it; nor does a board whose slots are all narrow.
 std::vector<Relation> FindNarrow(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
-  const std::set<std::string> hosts = JobHosts(timeline);
+  const std::set<std::string>& hosts = timeline.JobHosts();
   const auto stall = evidence.course.first_time_out();
   const auto failure = FirstLineFor(evidence, {"pcie-fault", "gpu-fault"});
   if (!stall && !failure) return {};
