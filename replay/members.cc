@@ -275,13 +275,15 @@ std::vector<const CommunicatorRow*> CommunicatorsOf(const Timeline& timeline, co
     ranks.push_back(RanksOf(timeline, communicator));
     placed.Add(ranks.back());
   }
+  const RankSet unplaced = seen.Without(placed);
+  const std::uint64_t least = seen.size();
   const std::map<int, int> number_of = row != nullptr ? NumbersIn(*row) : std::map<int, int>();
   const auto fits = [&](std::size_t i, bool by_number) {
     const CommunicatorRow& communicator = timeline.communicators[i];
-    if (communicator.nranks > 0 && static_cast<std::uint64_t>(communicator.nranks) < seen.size()) return false;
+    if (communicator.nranks > 0 && static_cast<std::uint64_t>(communicator.nranks) < least) return false;
     const RankSet elsewhere = seen.Without(ranks[i]);
     const bool full = communicator.nranks > 0 && ranks[i].size() == static_cast<std::uint64_t>(communicator.nranks);
-    if (!elsewhere.empty() && (full || seen.Without(placed) != elsewhere)) return false;
+    if (!elsewhere.empty() && (full || unplaced != elsewhere)) return false;
     if (!by_number) return true;
     return std::ranges::all_of(communicator.members, [&](const CommunicatorRow::Member& member) {
       const auto& rank = timeline.processes[member.process].rank;

@@ -411,6 +411,7 @@ Timeline WithoutEvents(const Timeline& timeline) {
           .waits_left_out = timeline.waits_left_out,
           .versions = timeline.versions,
           .process_hosts = timeline.process_hosts,
+          .job_host_names = timeline.job_host_names,
           .process_by_pid = timeline.process_by_pid,
           .process_by_kernel_line = timeline.process_by_kernel_line,
           .by_local_rank = timeline.by_local_rank};
@@ -584,8 +585,9 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
 
 Timeline Only(const Timeline& timeline, const Attempt& attempt) {
   Timeline out = WithoutEvents(timeline);
-  std::copy_if(timeline.events.begin(), timeline.events.end(), std::back_inserter(out.events),
-               [&](const Event& event) { return attempt.Holds(event.where); });
+  const auto is_its = [&](const Event& event) { return attempt.Holds(event.where); };
+  out.events.reserve(static_cast<std::size_t>(std::ranges::count_if(timeline.events, is_its)));
+  std::ranges::copy_if(timeline.events, std::back_inserter(out.events), is_its);
   std::copy_if(timeline.communicators.begin(), timeline.communicators.end(), std::back_inserter(out.communicators),
                [&](const CommunicatorRow& row) {
                  return std::any_of(row.members.begin(), row.members.end(), [&](const CommunicatorRow::Member& member) {

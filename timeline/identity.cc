@@ -327,6 +327,9 @@ void ResolveIdentity(Timeline& timeline, Processes processes) {
         exit != nullptr && !exit->rank && exit->task.value_or(0) > 0)
       timeline.job_hosts = std::max<std::size_t>(timeline.job_hosts, 2);
   timeline.hosts.assign(hosts.begin(), hosts.end());
+  timeline.job_host_names = timeline.ProcessHosts().empty()
+                                ? std::make_shared<const std::set<std::string>>(std::move(hosts))
+                                : timeline.process_hosts;
 }
 
 namespace {

@@ -52,6 +52,7 @@ void AddGap(const CollectiveRow& row, RankSet& expected) {
 /// Those of the ranks that the log holds lines of.
 RankSet HeardOf(const Timeline& timeline, const RankSet& ranks) {
   RankSet out;
+  if (ranks.empty()) return out;
   for (const RankRow& row : timeline.ranks)
     if (row.last_event && ranks.contains(row.rank.value)) out.Add(row.rank.value);
   return out;

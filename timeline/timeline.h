@@ -201,6 +201,8 @@ struct Timeline {
   bool Holds(const SourcePos& where) const;
   /// Hosts that a process of the job names.
   const std::set<std::string>& ProcessHosts() const { return *process_hosts; }
+  /// The same; where no process names its host, all hosts that anything names.
+  const std::set<std::string>& JobHosts() const { return *job_host_names; }
 
   /// before, after, same moment, or unordered: clocks of two hosts or lines without time need not decide. Within one
   /// input, line order decides where times are missing.
@@ -209,6 +211,7 @@ struct Timeline {
   // Filled by the builder for the queries above.
   std::vector<std::pair<SourcePos, SourcePos>> held = {};  ///< by input, from where and to before where; empty: all
   std::shared_ptr<const std::set<std::string>> process_hosts = std::make_shared<std::set<std::string>>();
+  std::shared_ptr<const std::set<std::string>> job_host_names = process_hosts;
   std::shared_ptr<const ProcessByPid> process_by_pid =
       std::make_shared<ProcessByPid>();  ///< of all attempts, however often one is looked at
   std::map<SourcePos, std::uint32_t> process_by_kernel_line;
