@@ -1,11 +1,7 @@
 // The program: parses the command line, runs one command, prints what it returned.
-#include <malloc.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdint>
-#include <cstdlib>
 
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -22,26 +18,7 @@ CommandResult Run(const Result<Options>& options) {
   return options->command->run(*options);
 }
 
-/// A third of a run on a small log is page faults: the heap begins with pages of 2 MiB, where the kernel has them to
-/// give. Not more of it, since a large page is resident whole; nor buffers of a block and more, which come and go.
-void TakeHeapInLargePages() {
-#if defined(__GLIBC__) && defined(MADV_HUGEPAGE)
-  constexpr std::size_t kHeap = 6U << 20U, kPage = 2U << 20U;
-  ::mallopt(M_TOP_PAD, static_cast<int>(kHeap));
-  ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(kHeap));
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  void* volatile grown = std::malloc(kPage / 4);
-  const auto end = reinterpret_cast<std::uintptr_t>(::sbrk(0)) / kPage * kPage;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(grown) + kPage - 1) / kPage * kPage;
-  if (grown != nullptr && begin < end && end - begin <= 2 * kHeap)
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  std::free(grown);
-  ::mallopt(M_TOP_PAD, 128 * 1024);
-#endif
-}
-
 int Main(const std::vector<std::string>& arguments) {
-  TakeHeapInLargePages();
   // A closed pipe shall be an error of write(), not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   const Result<Options> options = ParseOptions(arguments);

@@ -3,7 +3,7 @@
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
 packages=(g++ cmake ninja-build pkg-config libre2-dev libsimdjson-dev libfmt-dev libyaml-cpp-dev
-  libcli11-dev nlohmann-json3-dev libarchive-dev nettle-dev libprotozero-dev libgloo-dev)
+  libcli11-dev nlohmann-json3-dev libarchive-dev nettle-dev libprotozero-dev libgloo-dev libjemalloc-dev)
 # What the tests need beyond that.
 test_packages=(catch2 ccache clang lld libclang-rt-dev python3 python3-jsonschema python3-yaml jq chromium cmark-gfm libxml2-utils)
 # libhs comes from either; the first is preferred where there is a choice.
