@@ -65,7 +65,7 @@ std::optional<ProcessExit> ReadHandler(std::string_view text) {
   static const Pattern kGlog(R"(\*\*\* (SIG[A-Z]+) \(@[^)]*\) received by PID (\d+))");
   static const Pattern kC10(R"(^(SIG[A-Z]+)\(\d+\), PID: (\d+), Thread )");
   static const Pattern kOpenMpi(R"(\[([^\s:\]]+):(\d+)\] Signal: [^(]+\((\d+)\))");
-  static const Pattern kUcx(R"(\[([^\s:\]]+):(\d+):\d+:\d+\] Caught signal (\d+) \()");
+  static const Pattern kUcx(R"(\[([^\s:\]]+):(\d+) *:\d+:\d+\] Caught signal (\d+) \()");
   static const Pattern kPsm(
       R"(^.{1,60}:(\d{1,9}) terminated with signal (\d{1,2})(?: at PC=[0-9a-f]+ SP=[0-9a-f]+)?\. +Backtrace:)");
   static const Pattern kAbseil(R"(^\*\*\* (SIG[A-Z]+) received at time=\d+ on cpu)");

@@ -49,6 +49,8 @@ TEST_CASE("crash: words of handlers and libraries", "[crash]") {
        "code: Address not mapped (1)",
        "signal 11 pid 4711 host n17"},
       {"*** SIGSEGV (@0x0) received by PID 4711 (TID 0x7f0011) from PID 0; stack trace: ***", "signal 11 pid 4711"},
+      {"[n17:4711 :0:4790] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x28)",
+       "signal 11 pid 4711 host n17"},
       {"[n17:4711:0:4790] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x28)",
        "signal 11 pid 4711 host n17"},
       {"SIGABRT(6), PID: 4711, Thread 4711: ", "signal 6 pid 4711"},
