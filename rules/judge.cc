@@ -128,7 +128,8 @@ bool IsSoonBehind(const Timeline& timeline, EventIndex first, EventIndex second)
 }
 
 /// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell
-/// apart behind: peers that waited in vain, connections that were gone.
+/// apart behind: peers that waited in vain, connections that were gone. One that had given up waiting before it was
+/// stopped had ended already.
 void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
   const Timeline& timeline = evidence.timeline;
   const auto before = [&](std::optional<EventIndex> a, EventIndex b) {
@@ -140,6 +141,11 @@ void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
     const bool follows = std::ranges::any_of(
         findings, [&](const Finding& other) { return other.cause.empty() && NamesOther(other, stop); });
     if (!Is(evidence.book, stop, "stop") || !stop.explained_by.empty() || !event || follows) continue;
+    if (before(evidence.course.first_time_out(), *event)) {
+      stop.strength = Strength::kHint;
+      stop.confidence = std::min(stop.confidence, thresholds::kStoppedLate);
+      continue;
+    }
     const bool at_work = evidence.course.WorkedBefore(*event) || evidence.course.WorkedApart(*event);
     if (!at_work || before(evidence.course.since(), *event)) continue;
     const auto earlier = [&](const Finding& other) {

@@ -21,6 +21,7 @@ inline constexpr double kNeverCame =
     0.45;  ///< who is waited for again and again at the start, and the log holds nothing behind
 inline constexpr double kStoppedAtWork =
     0.55;  ///< of a stop from outside that found the job at work and nothing wrong before
+inline constexpr double kStoppedLate = 0.3;  ///< of one that found it waiting in vain: what it waited for is the story
 inline constexpr double kOnlyStopped = 0.5;  ///< of a stop that is all there is
 inline constexpr double kOfAWarning = 0.35;  ///< of what a program logs as a warning: it survives most of them
 inline constexpr double kEndedWell = 0.9;  ///< an ending and nothing against it: what is printed nowhere cannot be seen

@@ -125,8 +125,12 @@ std::optional<Wait> WaitOf(const Timeline& timeline, const Failed& failed, Event
 /// By group and number.
 using Rows = std::map<std::tuple<std::uint32_t, std::optional<SeqId>>, CollectiveRow>;
 
-/// A waiter whose group no line names waits with those of the one named group that waits in the same operation.
+/// A waiter whose group no line names waits with those of the one named group that waits in the same operation; where
+/// only one group is named at all, with those at the same number, if it is one that two groups do not share by chance.
 void JoinUnnamed(const Timeline& timeline, Rows& rows) {
+  constexpr std::int64_t kByChance = 64;
+  const auto is_named = [](const GroupRow& group) { return !group.name.empty(); };
+  const bool one_group = std::ranges::count_if(timeline.groups, is_named) == 1;
   std::multimap<std::optional<SeqId>, CollectiveRow*> named;
   for (auto& [key, row] : rows)
     if (!timeline.groups[row.group].name.empty()) named.emplace(std::get<1>(key), &row);
@@ -135,13 +139,20 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
     CollectiveRow* const home = named.find(std::get<1>(key))->second;
     std::set<GlobalRank> there;
     for (const auto& waiter : home->waiters) there.insert(waiter.rank);
-    const auto joins = [&](const CollectiveRow::Waiter& waiter) {
+    const std::optional<SeqId>& seq = std::get<1>(key);
+    const bool by_number = one_group && seq && seq->value > kByChance;
+    const auto is_same = [&](const CollectiveRow::Waiter& waiter) {
       return waiter.work.op == home->waiters.front().work.op &&
-             waiter.work.numel_in == home->waiters.front().work.numel_in && !there.contains(waiter.rank);
+             waiter.work.numel_in == home->waiters.front().work.numel_in;
+    };
+    const auto joins = [&](const CollectiveRow::Waiter& waiter) {
+      return (is_same(waiter) || (by_number && !waiter.work.op.empty() && waiter.work.numel_in)) &&
+             !there.contains(waiter.rank);
     };
     std::vector<CollectiveRow::Waiter> joining;
     std::copy_if(row.waiters.begin(), row.waiters.end(), std::back_inserter(joining), joins);
     std::erase_if(row.waiters, joins);
+    home->guessed = home->guessed || !std::ranges::all_of(joining, is_same);
     home->waiters.insert(home->waiters.end(), joining.begin(), joining.end());
   }
 }

@@ -85,7 +85,8 @@ std::vector<int> RanksOf(const std::vector<const CollectiveRow::Waiter*>& side) 
 }
 
 Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides& sides) {
-  const bool group_named = !timeline.groups[row.group].name.empty() || !timeline.groups[row.group].desc.empty();
+  const bool group_named =
+      !row.guessed && (!timeline.groups[row.group].name.empty() || !timeline.groups[row.group].desc.empty());
   Found found(group_named ? Found::Held{"work-mismatch", "group-named"}
                           : Found::Held{"work-mismatch", "group-guessed"});
   found.Say("first-ranks", FoldRanks(RanksOf(sides[0])));
