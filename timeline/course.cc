@@ -614,6 +614,27 @@ bool Course::EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending
   return begins && timeline_->events[*begins].where > timeline_->events[ending].where && IsLastWord(*begins);
 }
 
+/// Lines like it stand all over its input, with others between them: a round's word, and the rounds may go on.
+bool Course::IsOfARound(EventIndex event) const {
+  constexpr std::size_t kOften = 4, kLookedAt = 4096;
+  constexpr std::uint64_t kApart = 3;
+  const Event& line = timeline_->events[event];
+  const std::string shape = ShapeOf(line.text);
+  std::uint64_t last = line.where.line;
+  std::size_t often = 0;
+  for (EventIndex i = event; i-- > 0 && often < kOften && event - i <= kLookedAt;) {
+    const Event& other = timeline_->events[i];
+    if (other.where.input != line.where.input) break;
+    if (!std::holds_alternative<LogMessage>(other.what) || other.text.size() >= 2 * line.text.size() ||
+        ShapeOf(other.text) != shape)
+      continue;
+    if (other.where.line + kApart > last) return false;
+    last = other.where.line;
+    ++often;
+  }
+  return often == kOften;
+}
+
 bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const {
   const Event& event = timeline_->events[last];
   // Who waits for others is told by what each was at.
@@ -624,7 +645,7 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
     return where.input == event.where.input && chatter_.Apart(where.input, where.line, event.where.line) < kNear;
   };
   // A server that is up waits for its next request; who prepares or says what he does next has not done it.
-  if (std::ranges::any_of(served_, near) || short_of_goal_) return false;
+  if (std::ranges::any_of(served_, near) || short_of_goal_ || IsOfARound(last)) return false;
   const auto comes_first = [&](const Told& line) {
     return line.event == last &&
            (line.what == Told::What::kBegins || (line.what == Told::What::kWork && IsPreparation(line.kind)));

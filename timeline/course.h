@@ -177,6 +177,7 @@ class Course {
   /// The last words of its input, behind the ending, say what is done next.
   bool EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const;
   /// Nothing that is known of the job speaks against its last line, as it is weighed, being that of a good end.
+  bool IsOfARound(EventIndex event) const;
   bool MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const;
   void ReadEndings(std::span<const Told> told);
 
