@@ -126,7 +126,8 @@ std::optional<Wait> WaitOf(const Timeline& timeline, const Failed& failed, Event
 using Rows = std::map<std::tuple<std::uint32_t, std::optional<SeqId>>, CollectiveRow>;
 
 /// A waiter whose group no line names waits with those of the one named group that waits in the same operation; where
-/// only one group is named at all, with those at the same number, if it is one that two groups do not share by chance.
+/// only the default group is named at all, with those at the same number, if it is one that two groups do not share by
+/// chance.
 void JoinUnnamed(const Timeline& timeline, Rows& rows) {
   constexpr std::int64_t kByChance = 64;
   const auto is_named = [](const GroupRow& group) { return !group.name.empty(); };
@@ -140,7 +141,7 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
     std::set<GlobalRank> there;
     for (const auto& waiter : home->waiters) there.insert(waiter.rank);
     const std::optional<SeqId>& seq = std::get<1>(key);
-    const bool by_number = one_group && seq && seq->value > kByChance;
+    const bool by_number = one_group && timeline.groups[home->group].is_default() && seq && seq->value > kByChance;
     const auto is_same = [&](const CollectiveRow::Waiter& waiter) {
       return waiter.work.op == home->waiters.front().work.op &&
              waiter.work.numel_in == home->waiters.front().work.numel_in;

@@ -13,10 +13,6 @@ namespace {
 /// a line alone: none of them is missed, and none is blamed.
 std::int64_t Supported(std::uint64_t spoken) { return 1024 + 64 * static_cast<std::int64_t>(spoken); }
 
-bool DefaultGroup(const GroupRow& group) {
-  return group.name.empty() || group.name == "0" || group.desc == "default_pg" || group.desc == "undefined";
-}
-
 /// An all-gather's output is its input times the size of the group, and so is a reduce-scatter's input its output; else
 /// 0.
 std::int64_t SizeByNumbers(const WorkFields& work) {
@@ -90,7 +86,7 @@ Members Membership::Of(const CollectiveRow& row) const {
   for (const auto& [rank, member] : group.members) expected.Add(rank.value);
   expected.Add(group.declared);
   out.complete = !group.declared.empty();
-  if (DefaultGroup(group) && !out.complete) {
+  if (group.is_default() && !out.complete) {
     // The default group is the job.
     if (!timeline_->world_size) expect_below(SizeByNumbers(row.work));
     out.complete = timeline_->world_size && expect_below(timeline_->world_size->value);

@@ -126,6 +126,8 @@ struct GroupRow {
   };
   std::map<GlobalRank, Member> members;
   RankSet declared;  ///< all its members, as a rank's recorder lists them; empty: not known
+  /// All ranks are in it, or nothing says that it is another.
+  bool is_default() const { return name.empty() || name == "0" || desc == "default_pg" || desc == "undefined"; }
 };
 
 /// One operation that did not end, matched over its participants.
