@@ -88,6 +88,27 @@ TEST_CASE("work mismatch: two groups count alike", "[detectors]") {
   CHECK_FALSE(SpeaksOfMismatch(JudgeText(job.Interleaved()).verdict));
 }
 
+TEST_CASE("work mismatch: only one rank's lines name the group", "[detectors]") {
+  // Numbers that are low two groups share by chance, and of another group than all ranks' others need not be members.
+  struct Row {
+    std::int64_t seq;
+    SynthStatus status;
+    bool mismatch;
+  };
+  const Row rows[] = {{2917, {}, true}, {3, {}, false}, {2917, {.id = "7", .guid = "7", .desc = "mesh_tp"}, false}};
+  for (const Row& row : rows) {
+    CAPTURE(row.seq, row.status.desc);
+    SynthJob job({.ranks = 4, .hosts = 1});
+    job.Wait(700s);
+    for (const int rank : {1, 2, 3}) job.TimeOut(rank, {.seq = row.seq, .op = rank == 3 ? "BROADCAST" : "ALLREDUCE"});
+    SynthStatus status = row.status;
+    status.failed = status.enqueued = row.seq;
+    status.completed = row.seq - 1;
+    job.Status(3, status);
+    CHECK(SpeaksOfMismatch(JudgeText(job.Interleaved()).verdict) == row.mismatch);
+  }
+}
+
 TEST_CASE("work mismatch: one rank waits in a later operation of the same group", "[detectors]") {
   const Judged judged = JudgeText([] {
     SynthJob job({.ranks = 6, .hosts = 2});
