@@ -130,7 +130,7 @@ bool IsSoonBehind(const Timeline& timeline, EventIndex first, EventIndex second)
 /// A job at work that was stopped, and that nothing was wrong with before, ended because of it; so did all that fell
 /// apart behind: peers that waited in vain, connections that were gone. One that had given up waiting before it was
 /// stopped had ended already.
-void LiftStops(const Evidence& evidence, std::vector<Finding>& findings) {
+void WeighStops(const Evidence& evidence, std::vector<Finding>& findings) {
   const Timeline& timeline = evidence.timeline;
   const auto before = [&](std::optional<EventIndex> a, EventIndex b) {
     return a && timeline.Order(*a, b) == std::partial_ordering::less;
@@ -309,7 +309,7 @@ Verdict Judge(const Evidence& evidence, std::vector<Finding> findings) {
   NoteWhatWorkOutlived(evidence, findings);
   LiftHints(evidence, findings);
   LiftStoreBarrier(evidence, Failed(evidence, findings), findings);
-  LiftStops(evidence, findings);
+  WeighStops(evidence, findings);
   NoteWhatFollows(evidence, findings);
   LiftLoneCandidate(evidence, findings);
   Verdict verdict;

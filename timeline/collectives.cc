@@ -125,13 +125,24 @@ std::optional<Wait> WaitOf(const Timeline& timeline, const Failed& failed, Event
 /// By group and number.
 using Rows = std::map<std::tuple<std::uint32_t, std::optional<SeqId>>, CollectiveRow>;
 
+/// nullopt: none is named, or several are.
+std::optional<std::uint32_t> OnlyNamedGroup(const Timeline& timeline) {
+  std::optional<std::uint32_t> only;
+  for (std::uint32_t i = 0; i < timeline.groups.size(); ++i) {
+    if (timeline.groups[i].name.empty()) continue;
+    if (only) return std::nullopt;
+    only = i;
+  }
+  return only;
+}
+
 /// A waiter whose group no line names waits with those of the one named group that waits in the same operation; where
 /// only the default group is named at all, with those at the same number, if it is one that two groups do not share by
 /// chance.
 void JoinUnnamed(const Timeline& timeline, Rows& rows) {
   constexpr std::int64_t kByChance = 64;
-  const auto is_named = [](const GroupRow& group) { return !group.name.empty(); };
-  const bool one_group = std::ranges::count_if(timeline.groups, is_named) == 1;
+  const auto only = OnlyNamedGroup(timeline);
+  const bool by_numbers = only && timeline.groups[*only].is_default();
   std::multimap<std::optional<SeqId>, CollectiveRow*> named;
   for (auto& [key, row] : rows)
     if (!timeline.groups[row.group].name.empty()) named.emplace(std::get<1>(key), &row);
@@ -141,7 +152,7 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
     std::set<GlobalRank> there;
     for (const auto& waiter : home->waiters) there.insert(waiter.rank);
     const std::optional<SeqId>& seq = std::get<1>(key);
-    const bool by_number = one_group && timeline.groups[home->group].is_default() && seq && seq->value > kByChance;
+    const bool by_number = by_numbers && seq && seq->value > kByChance;
     const auto is_same = [&](const CollectiveRow::Waiter& waiter) {
       return waiter.work.op == home->waiters.front().work.op &&
              waiter.work.numel_in == home->waiters.front().work.numel_in;
@@ -170,12 +181,7 @@ bool StandsAt(const GroupRow& group, SeqId seq) {
 /// Where the lines that name the group of a wait are left out, and those of other ranks name but one, and stand where
 /// the wait does: it is that one.
 void NameByStatus(const Timeline& timeline, Rows& rows) {
-  std::optional<std::uint32_t> only;
-  for (std::uint32_t i = 0; i < timeline.groups.size(); ++i) {
-    if (timeline.groups[i].name.empty()) continue;
-    if (only) return;
-    only = i;
-  }
+  const auto only = OnlyNamedGroup(timeline);
   if (!only) return;
   for (auto& [key, row] : rows)
     if (timeline.groups[row.group].name.empty() && std::get<1>(key) && !rows.contains({*only, std::get<1>(key)}) &&

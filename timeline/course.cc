@@ -535,6 +535,16 @@ void Course::ReadSigns(std::span<const Told> told) {
   }
 }
 
+namespace {
+
+/// Other words of a program are like these where only numbers differ.
+bool IsLike(const Event& other, const Event& line, const std::string& shape) {
+  return other.where.input == line.where.input && other.text.size() < 2 * line.text.size() &&
+         std::holds_alternative<LogMessage>(other.what) && ShapeOf(other.text) == shape;
+}
+
+}  // namespace
+
 bool Course::IsOneOfMany(EventIndex event) const {
   const Event& line = timeline_->events[event];
   const std::span<const EventIndex> counted = CountedIn(line.where.input);
@@ -543,10 +553,7 @@ bool Course::IsOneOfMany(EventIndex event) const {
   const std::string shape = ShapeOf(line.text);
   return std::any_of(timeline_->events.begin(),
                      timeline_->events.begin() + static_cast<std::ptrdiff_t>(*std::prev(next_step)),
-                     [&](const Event& other) {
-                       return other.where.input == line.where.input && other.text.size() < 2 * line.text.size() &&
-                              std::holds_alternative<LogMessage>(other.what) && ShapeOf(other.text) == shape;
-                     });
+                     [&](const Event& other) { return IsLike(other, line, shape); });
 }
 
 const Bar* Course::LastBar(std::uint32_t input) const {
@@ -614,8 +621,7 @@ bool Course::EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending
   return begins && timeline_->events[*begins].where > timeline_->events[ending].where && IsLastWord(*begins);
 }
 
-/// Lines like it stand all over its input, with others between them: a round's word, and the rounds may go on.
-bool Course::IsOfARound(EventIndex event) const {
+bool Course::StandsBehindEachRound(EventIndex event) const {
   constexpr std::size_t kOften = 4, kLookedAt = 4096;
   constexpr std::uint64_t kApart = 3;
   const Event& line = timeline_->events[event];
@@ -625,9 +631,7 @@ bool Course::IsOfARound(EventIndex event) const {
   for (EventIndex i = event; i-- > 0 && often < kOften && event - i <= kLookedAt;) {
     const Event& other = timeline_->events[i];
     if (other.where.input != line.where.input) break;
-    if (!std::holds_alternative<LogMessage>(other.what) || other.text.size() >= 2 * line.text.size() ||
-        ShapeOf(other.text) != shape)
-      continue;
+    if (!IsLike(other, line, shape)) continue;
     if (other.where.line + kApart > last) return false;
     last = other.where.line;
     ++often;
@@ -645,7 +649,7 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
     return where.input == event.where.input && chatter_.Apart(where.input, where.line, event.where.line) < kNear;
   };
   // A server that is up waits for its next request; who prepares or says what he does next has not done it.
-  if (std::ranges::any_of(served_, near) || short_of_goal_ || IsOfARound(last)) return false;
+  if (std::ranges::any_of(served_, near) || short_of_goal_ || StandsBehindEachRound(last)) return false;
   const auto comes_first = [&](const Told& line) {
     return line.event == last &&
            (line.what == Told::What::kBegins || (line.what == Told::What::kWork && IsPreparation(line.kind)));

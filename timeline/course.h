@@ -176,8 +176,10 @@ class Course {
   bool IsLastWord(EventIndex event) const;
   /// The last words of its input, behind the ending, say what is done next.
   bool EndsInBeginning(std::optional<EventIndex> begins, EventIndex ending) const;
+  /// Lines like it stand in front of it again and again, with others between them, whether or not steps are seen there:
+  /// the rounds may go on.
+  bool StandsBehindEachRound(EventIndex event) const;
   /// Nothing that is known of the job speaks against its last line, as it is weighed, being that of a good end.
-  bool IsOfARound(EventIndex event) const;
   bool MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const;
   void ReadEndings(std::span<const Told> told);
 

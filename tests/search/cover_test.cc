@@ -6,6 +6,7 @@
 
 #include "core/pattern.h"
 #include "rules/rule_book.h"
+#include "rules/sought.h"
 #include "search/rarity.h"
 #include "tests/catch.h"
 
@@ -136,7 +137,10 @@ TEST_CASE("covers by example", "[rules]") {
 TEST_CASE("every sample of a rule holds a literal of the rule's cover", "[rules]") {
   const auto loaded = LoadRules(INQUEST_SOURCE_DIR "/rules", nullptr);
   REQUIRE(std::holds_alternative<RuleBook>(loaded));
-  for (const Rule& rule : std::get<RuleBook>(loaded).rules) {
+  const RuleBook& book = std::get<RuleBook>(loaded);
+  const Sought sought = SoughtBy(book, {});
+  for (std::size_t i = 0; i < book.rules.size(); ++i) {
+    const Rule& rule = book.rules[i];
     CAPTURE(rule.file);
     const Strings cover = CoverOf(rule.text);
     for (const std::string& sample : rule.match) {
@@ -144,7 +148,7 @@ TEST_CASE("every sample of a rule holds a literal of the rule's cover", "[rules]
       CHECK((cover.empty() || Holds(sample, cover)));
     }
     // A rule without a cover makes the scanner read every byte twice: give it a longer literal, or `scope`.
-    if (rule.scope.empty() && rule.phase_kind != "training") CHECK_FALSE(cover.empty());
+    if (sought.expressions[i].in_sieve) CHECK_FALSE(cover.empty());
   }
 }
 
@@ -176,11 +180,11 @@ TEST_CASE("no line that a training prints by the thousand holds a literal of a r
   };
   const auto loaded = LoadRules(INQUEST_SOURCE_DIR "/rules", nullptr);
   REQUIRE(std::holds_alternative<RuleBook>(loaded));
-  for (const Rule& rule : std::get<RuleBook>(loaded).rules) {
-    if (!rule.scope.empty() || rule.phase_kind == "training") continue;  // not looked for in every line
-    const Strings cover = CoverOf(rule.text);
+  for (const Sought::Expression& one : SoughtBy(std::get<RuleBook>(loaded), {}).expressions) {
+    if (!one.in_sieve) continue;
+    const Strings cover = CoverOf(one.text);
     for (const std::string& line : lines) {
-      CAPTURE(rule.file, line, cover);
+      CAPTURE(one.where, line, cover);
       CHECK_FALSE(Holds(line, cover));
     }
   }
