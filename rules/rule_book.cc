@@ -50,8 +50,8 @@ constexpr std::string_view kPhaseKinds[] = {
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer", "raised",
                                         "set-up",  "stop",      "transport", "wrong-path"};
-constexpr std::string_view kEndingKinds[] = {"figures",   "launcher", "leaving", "saved-once",
-                                             "scheduler", "scores",   "shell",   "worker"};
+constexpr std::string_view kEndingKinds[] = {"figures", "launcher", "leaving", "saved-once", "scheduler",
+                                             "scores",  "shell",    "work",    "worker"};
 
 // What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
 Rule::Blames DefaultBlame(const Rule& rule) {

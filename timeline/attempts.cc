@@ -524,7 +524,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kEpilog) reader.Epilog(i);
         const bool ends = next->what == Told::What::kEnding;
         if (ends && next->kind == "scheduler") reader.Ended(i, true);
-        if (ends && (next->kind == "worker" || next->kind == "launcher")) reader.EndedWell();
+        if (ends && (IsPrograms(next->kind) || next->kind == "launcher")) reader.EndedWell();
         if (next->what == Told::What::kWork && !tracebacks.Hold(event.where) && !IsOfAnyRank(MessageOf(event)))
           reader.Worked(i);
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);

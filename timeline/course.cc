@@ -469,7 +469,7 @@ void Course::ReadWork(std::span<const Told> told) {
   };
   std::vector<Counted> lines;  // a bar, which has no row, moves whatever it counts
   for (const Told& line : told) {
-    if (line.what == Told::What::kEnding && line.kind == "worker") said_.push_back(line.event);
+    if (line.what == Told::What::kEnding && IsPrograms(line.kind)) said_.push_back(line.event);
     if (line.what == Told::What::kEnding && line.kind != kFarewell) closing_.push_back(line.event);
     if (line.what != Told::What::kWork) continue;
     bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
@@ -665,6 +665,16 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
          (grumbles.empty() || !near(grumbles.back()));
 }
 
+bool Course::NothingElseIsTold(std::span<const Told> told) const {
+  const auto is_of_work = [](const Told& line) {
+    return line.what == Told::What::kEnding || (line.what == Told::What::kWork && !IsPreparation(line.kind));
+  };
+  const auto is_plain = [&](const Event& event) {
+    return std::holds_alternative<LogMessage>(event.what) && event.where.input == timeline_->events.front().where.input;
+  };
+  return std::ranges::all_of(told, is_of_work) && std::ranges::all_of(timeline_->events, is_plain);
+}
+
 void Course::ReadEndings(std::span<const Told> told) {
   struct Writer {
     std::optional<EventIndex> at_work;     ///< the first line that shows a job at work
@@ -703,6 +713,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.what == Told::What::kGrumble && !settled.contains(line.event)) writer.grumbles.push_back(line.event);
   }
   const std::set<EventIndex> of_rounds = EndsOfRounds(*timeline_, told);
+  const bool nothing_else = NothingElseIsTold(told);
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;
@@ -738,7 +749,9 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
-    if (of_anyone ? !stepped : !worked && !stepped && where.line < kLinesOfAJob && !only_leaving) continue;
+    const bool shows_work = worked || stepped || where.line >= kLinesOfAJob || only_leaving;
+    const bool is_its_result = line.kind == "work" && nothing_else;
+    if (of_anyone ? !stepped : !shows_work && !is_its_result) continue;
     // Who was last seen setting up a communicator did not come to its work.
     if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;
     if (of_anyone) {
@@ -764,7 +777,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     // Who counts on for long had not ended, whatever it counts.
     if (line.kind != kInFront && line.kind != "scheduler" && CountedOnForLong(line.event)) continue;
     if (line.kind == "leaving" && StoppedShort(where.input)) continue;
-    if (line.kind == "worker" && BeganAnother(line.event)) continue;
+    if (IsPrograms(line.kind) && BeganAnother(line.event)) continue;
     if (line.kind != kInFront && line.kind != "scheduler" &&
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
       continue;

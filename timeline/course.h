@@ -39,12 +39,15 @@ struct Told {
   EventIndex event = 0;
   What what = What::kWork;
   std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
-                          ///< `leaving`, `shell`, `figures`, `saved-once`, `scores`; else the rule
+                          ///< `work`, `leaving`, `shell`, `figures`, `saved-once`, `scores`; else the rule
   std::optional<int> percent = {};
   std::uint64_t number = 0;  ///< of a goal, whose kind is `epochs`, `steps` or `from`
   bool heavy = true;         ///< of a complaint: more than a hint
   bool decisive = false;     ///< of a complaint: it suffices alone
 };
+
+/// An ending in the program's own format.
+inline bool IsPrograms(std::string_view ending) { return ending == "worker" || ending == "work"; }
 
 // The course of a job. A sign of failure is what does not happen to a job that is well: an operation that timed out, a
 // process that ended badly, a stop from outside, an exception, a line that names a cause. A death, an exit code and a
@@ -181,6 +184,8 @@ class Course {
   bool StandsBehindEachRound(EventIndex event) const;
   /// Nothing that is known of the job speaks against its last line, as it is weighed, being that of a good end.
   bool MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const;
+  /// Plain lines of one input, of which none tells of anything but work and its end.
+  bool NothingElseIsTold(std::span<const Told> told) const;
   void ReadEndings(std::span<const Told> told);
 
   const Timeline* timeline_;
