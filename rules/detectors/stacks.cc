@@ -10,9 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "core/pattern.h"
 #include "core/rank_set.h"
 #include "rules/detectors.h"
 #include "rules/phases.h"
+#include "rules/raised.h"
 
 namespace inquest {
 namespace stacks {
@@ -22,6 +24,7 @@ constexpr FindingRow kFindings[] = {
      "data-preparation checkpoint compile evaluation loading"},
     {"stack-missing-in-collective", "heard unheard", "ranks waiting which"},
     {"stack-waits-its-turn", "nothing-else", "who frame"},
+    {"gave-up-its-turn", "nothing-else", "who frame"},
     {"stack-waits-to-join", "nothing-else", "who frame"},
 };
 using Found = FoundIn<kFindings>;
@@ -130,8 +133,47 @@ std::optional<Relation> AllWait(const Timeline& timeline, const Stacks& inside, 
   return found;
 }
 
+/// The frame in which a process let another one go first, where the exception was raised by its wait for that.
+std::optional<std::string> TurnWaitedFor(const ExceptionRaised& raised) {
+  static const Pattern kTurn(R"( in (\w*main_process_first|\w*_goes_first|\w*zero_first|wait_for_local_leader)$)");
+  static const Pattern kWait(R"(c10d_logger\.py:\d+ in | in _?(?:\w*barrier|wait\w*)$)");
+  std::optional<std::string> turn;
+  for (const std::string& frame : raised.stack) {
+    if (turn && kWait.Matches(frame)) return turn;
+    if (const auto match = kTurn.Search(frame)) turn = std::string(match->text(1));
+  }
+  return std::nullopt;
+}
+
+/// Those that raised did so while the main process had its turn, of whose end nobody tells.
+std::optional<Relation> GaveUpItsTurn(const Evidence& evidence) {
+  const Timeline& timeline = evidence.timeline;
+  std::vector<EventIndex> gave_up;
+  std::string frame;
+  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+    const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
+    if (raised == nullptr || raised->ignored || evidence.course.WentOn(i)) continue;
+    if (raised->type.ends_with("ChildFailedError") || raised->type.ends_with("CalledProcessError")) continue;
+    const auto turn = TurnWaitedFor(*raised);
+    const auto rank = RankOfRaised(timeline, i);
+    if (!turn || (rank && rank->value.value == 0)) return std::nullopt;
+    gave_up.push_back(i);
+    frame = *turn;
+  }
+  if (gave_up.empty()) return std::nullopt;
+  const auto rank = RankOfRaised(timeline, gave_up.front());
+  Found found({"gave-up-its-turn", "nothing-else"});
+  found.Say("who", rank ? fmt::format("Rank {}", rank->value.value) : std::string("A process"));
+  found.Say("frame", frame);
+  if (timeline.job_hosts <= 1) found.culprits.push_back(BlameRank(timeline, GlobalRank{0}, ""));
+  for (const EventIndex event : gave_up)
+    if (found.citations.size() < 3) found.citations.push_back(Cite(timeline, event, "cause"));
+  return found;
+}
+
 std::vector<Relation> Run(const Evidence& evidence) {
   const Timeline& timeline = evidence.timeline;
+  if (auto found = GaveUpItsTurn(evidence)) return {*std::move(found)};
   if (!timeline.collectives.empty()) return {};  // who is absent is known, and the stack tells what it was at
   Stacks inside, elsewhere;
   const auto latest = Latest(timeline);
