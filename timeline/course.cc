@@ -665,9 +665,10 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
          (grumbles.empty() || !near(grumbles.back()));
 }
 
-bool Course::NothingElseIsTold(std::span<const Told> told) const {
-  const auto is_of_work = [](const Told& line) {
-    return line.what == Told::What::kEnding || (line.what == Told::What::kWork && !IsPreparation(line.kind));
+bool Course::NothingElseIsTold(std::span<const Told> told, const std::set<EventIndex>& settled) const {
+  const auto is_of_work = [&](const Told& line) {
+    return settled.contains(line.event) || line.what == Told::What::kEnding ||
+           (line.what == Told::What::kWork && !IsPreparation(line.kind));
   };
   const auto is_plain = [&](const Event& event) {
     return std::holds_alternative<LogMessage>(event.what) && event.where.input == timeline_->events.front().where.input;
@@ -713,7 +714,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.what == Told::What::kGrumble && !settled.contains(line.event)) writer.grumbles.push_back(line.event);
   }
   const std::set<EventIndex> of_rounds = EndsOfRounds(*timeline_, told);
-  const bool nothing_else = NothingElseIsTold(told);
+  const bool nothing_else = NothingElseIsTold(told, settled);
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;

@@ -355,6 +355,9 @@ constexpr Sentence kSentences[] = {
     // More than a million stands for a process that is not known.
     {"mpirun", "*** reported by process [",
      R"((?:^\[([\w.-]+):(\d+)\] |^)\*\*\* reported by process \[\d+,(\d{1,6})\])", 3, 2, 0, false, false, 1},
+    // Its node, and that it left improperly, stand in the next line.
+    {"mpirun", "has exited due to process rank ", R"(\bhas exited due to process rank (\d+) with PID (\d+) on\s*$)", 1,
+     2, 0},
     {"torchelastic", "torchelastic.worker.status.FAILED",
      R"re("torchelastic\.worker\.status\.FAILED".*"global_rank": (\d+).*"worker_id": "(\d+)".*"hostname": "([^"]+)")re",
      1, 2, 0, false, false, 3},
@@ -394,7 +397,7 @@ std::optional<Event> ReadSentence(const Record& record) {
                                  : ExitWithCode(*code, sentence.reporter);
     }
     exit.first_observed = sentence.first;
-    if (sentence.pid != 0) exit.pid = match->number(sentence.pid);
+    if (sentence.pid != 0) exit.pid = PidOf(*match, sentence.pid);
     if (sentence.host != 0 && match->has(sentence.host))
       exit.host = std::string(sentence.host_head).append(match->text(sentence.host));
     if (!exit.host && sentence.host != 0 && record.origin.host) exit.host = record.origin.host->value;
@@ -575,6 +578,7 @@ constexpr std::string_view kLaunchersMarks[] = {
     " exited on signal ",
     "noticed that process rank ",
     " exiting improperly",
+    "has exited due to process rank ",
     "processes exited with non-zero status, thus causing",
     "Process name: ",
     "Exit code: ",

@@ -7,6 +7,7 @@
 // in which absence proves nothing; a broadcast that stops half-way, which those before the break are through with; a
 // group that does not span the job; an absent rank that died, which the judge prefers to this finding; a rank that the
 // log quotes under another number.
+#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ constexpr FindingRow kFindings[] = {
     {"rank-at-other-work", "by-its-lines spans-the-wait by-nobodys-lines of-nobody", "who work waiting",
      "data-preparation checkpoint compile evaluation loading"},
     {"rank-behind", "counted", "ranks waiting"},
-    {"rank-absent", "everybody-known by-gap one-way majority", "ranks how waiting which"},
+    {"rank-absent", "everybody-known by-gap one-way majority left-out", "ranks how waiting which"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -94,6 +95,17 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
   return found;
 }
 
+/// That a rank is not among those that waited may be the log's doing: Ray, whose mark in front of a line is a name,
+/// prints once what several processes say alike; or the text ends within such a report.
+bool MayBeLeftOut(const Timeline& timeline, const CollectiveRow& row) {
+  return std::ranges::any_of(row.waiters, [&](const CollectiveRow::Waiter& waiter) {
+    const Event& event = timeline.events[waiter.event];
+    const std::string& writer = event.origin.writer;
+    const bool by_ray = event.origin.pid && !writer.empty() && std::isalpha(static_cast<unsigned char>(writer.front()));
+    return by_ray || (!waiter.work.timeout_ms && event.where.InputLine() >= timeline.inputs[event.where.input].lines);
+  });
+}
+
 std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& row, Members members) {
   const Timeline& timeline = evidence.timeline;
   if (members.missed().empty() || members.waiting.empty()) return std::nullopt;
@@ -106,7 +118,8 @@ std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& 
   else if (minority && (members.complete || heard))
     found.Grade({"rank-absent", "everybody-known"});
   else if (minority)
-    found.Grade({"rank-absent", "by-gap"});
+    found.Grade(MayBeLeftOut(timeline, row) ? Found::Held{"rank-absent", "left-out"}
+                                            : Found::Held{"rank-absent", "by-gap"});
   found.Say("ranks", RanksInWords(members.absent));
   found.Say("which", RanksWithin(members.absent));
   found.Say("how", one_way ? "never entered it, or were through with it" : "never entered it");
