@@ -14,12 +14,13 @@ namespace inquest {
 
 // Declared here alone, as formats are in formats.cc.
 extern const Envelope kRankTag, kMpirun, kKubectl, kTorchrun, kMpiexec, kDetermined, kRay, kDmesg, kProgressBar,
-    kMpirunTime, kSyslog, kCollectorTime, kSrun, kTorchx, kCompose, kPdsh;
+    kMpirunTime, kSyslog, kCollectorTime, kSrun, kTorchx, kCompose, kStreamName, kPdsh;
 
 std::span<const Envelope* const> Envelopes() {
   static const Envelope* const kEnvelopes[] = {
-      &kRankTag,     &kMpirun,     &kKubectl, &kTorchrun,      &kMpiexec, &kDetermined, &kRay,     &kDmesg,
-      &kProgressBar, &kMpirunTime, &kSyslog,  &kCollectorTime, &kSrun,    &kTorchx,     &kCompose, &kPdsh,
+      &kRankTag, &kMpirun, &kKubectl,     &kTorchrun,   &kMpiexec, &kDetermined,
+      &kRay,     &kDmesg,  &kProgressBar, &kMpirunTime, &kSyslog,  &kCollectorTime,
+      &kSrun,    &kTorchx, &kCompose,     &kStreamName, &kPdsh,
   };
   return kEnvelopes;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/ascii.h"
+#include "core/pattern.h"
 #include "timeline/builder.h"
 #include "timeline/chatter.h"
 #include "timeline/collectives.h"
@@ -417,8 +418,17 @@ Timeline WithoutEvents(const Timeline& timeline) {
           .by_local_rank = timeline.by_local_rank};
 }
 
-/// What opens an attempt and is followed by nothing of the job is a look at the machine afterwards; and how something
-/// ended, with nothing that began, belongs to what was before.
+/// The agent's own account of a restart: its log, and the sizes and addresses that it lists.
+bool IsOfRestart(const Event& event) {
+  static const Pattern kListed(R"(^\s+\w+=)");
+  return std::holds_alternative<WorldSize>(event.what) ||
+         (std::holds_alternative<LogMessage>(event.what) &&
+          (event.text.find("torch.distributed.elastic.agent") != std::string::npos || kListed.Matches(event.text)));
+}
+
+/// What opens an attempt and is followed by nothing of the job is a look at the machine afterwards, or a restart of
+/// which no more is seen than that it was begun; and how something ended, with nothing that began, belongs to what was
+/// before.
 void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vector<std::vector<Boundary>>& by_input) {
   std::set<EventIndex> endings, telling;
   for (const Told& line : told)
@@ -434,7 +444,8 @@ void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vec
       for (EventIndex i = boundary.event; i < timeline.events.size(); ++i) {
         const Event& event = timeline.events[i];
         if (event.where.input != input || event.where < boundary.at || !IsOfJob(event) || endings.contains(i) ||
-            std::holds_alternative<CommEnd>(event.what) || IsGoodExit(event.what))
+            std::holds_alternative<CommEnd>(event.what) || IsGoodExit(event.what) ||
+            (boundary.told && IsOfRestart(event)))
           continue;
         const bool plain = std::holds_alternative<LogMessage>(event.what);
         if (plain && brief && !telling.contains(i)) continue;

@@ -227,6 +227,15 @@ TEST_CASE("collectors", "[envelope]") {
   });
 }
 
+TEST_CASE("the names of a child's streams", "[envelope]") {
+  Check({
+      {"stderr:   rank      : 1 (local_rank: 1)", "|  rank      : 1 (local_rank: 1)"},
+      {"stdout: [rank3]: loss", "rank=3 |loss"},
+      {"stderr:loss", "|stderr:loss"},
+      {"stdin: loss", "|stdin: loss"},
+  });
+}
+
 TEST_CASE("docker compose", "[envelope]") {
   Check({
       {"trainer-1  | loss", "|loss"},

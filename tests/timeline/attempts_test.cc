@@ -106,6 +106,11 @@ TEST_CASE("attempts: ranks that start late, and a last restart that nothing foll
   CHECK(JudgeText(kMissing + kBanner + Steps(1, 3)).verdict.attempts.empty());        // another host's banner, late
   CHECK(JudgeText(kBanner + kBanner + Steps(1, 3) + kOom).verdict.attempts.empty());  // two agents
   CHECK(JudgeText(kBanner + Steps(1, 3) + kOom + kRestart).verdict.attempts.empty());
+  const std::string account =
+      "INFO:torch.distributed.elastic.agent.server.api:[default] Rendezvous complete for workers. Result:\n"
+      "  restart_count=1\n  global_world_sizes=[2, 2]\n";
+  CHECK(JudgeText(kBanner + Steps(1, 3) + kOom + kRestart + account).verdict.attempts.empty());
+  CHECK(JudgeText(kBanner + Steps(1, 3) + kOom + kRestart + account + Steps(1, 3)).verdict.attempts.size() == 2);
 }
 
 // A communicator that two attempts speak of is of both, its births each of one: what they are cited by must be of that
