@@ -670,10 +670,14 @@ bool Course::NothingElseIsTold(std::span<const Told> told, const std::set<EventI
     return settled.contains(line.event) || line.what == Told::What::kEnding ||
            (line.what == Told::What::kWork && !IsPreparation(line.kind));
   };
-  const auto is_plain = [&](const Event& event) {
-    return std::holds_alternative<LogMessage>(event.what) && event.where.input == timeline_->events.front().where.input;
-  };
-  return std::ranges::all_of(told, is_of_work) && std::ranges::all_of(timeline_->events, is_plain);
+  std::set<std::uint32_t> of_job, of_hosts;  // inputs
+  for (const Event& event : timeline_->events) {
+    const bool of_host = IsOfHost(event.what) || IsOfKernel(event.what);
+    if (!of_host && !std::holds_alternative<LogMessage>(event.what)) return false;
+    (of_host ? of_hosts : of_job).insert(event.where.input);
+  }
+  for (const std::uint32_t input : of_hosts) of_job.erase(input);
+  return of_job.size() == 1 && std::ranges::all_of(told, is_of_work);
 }
 
 void Course::ReadEndings(std::span<const Told> told) {

@@ -184,7 +184,8 @@ class Course {
   bool StandsBehindEachRound(EventIndex event) const;
   /// Nothing that is known of the job speaks against its last line, as it is weighed, being that of a good end.
   bool MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const;
-  /// Plain lines of one input, of which none tells of anything but work and its end, or of what was `settled`.
+  /// Beside states of hosts, plain lines of one input, of which none tells of anything but work and its end, or of what
+  /// was `settled`.
   bool NothingElseIsTold(std::span<const Told> told, const std::set<EventIndex>& settled) const;
   void ReadEndings(std::span<const Told> told);
 
