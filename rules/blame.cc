@@ -94,11 +94,6 @@ Culprit Blamed(const Timeline& timeline, const FirstEnd& end) {
   return BlameRank(timeline, end.rank, std::string(InWords(end.how)));
 }
 
-/// The launcher's own exception, which tells of a child's.
-bool IsOfLauncher(const ExceptionRaised& raised) {
-  return raised.type.ends_with("ChildFailedError") || raised.type.ends_with("CalledProcessError");
-}
-
 /// Who printed what as many print as ended with an error: all of them, since who is told to end does not say why.
 /// Nobody where anything else was raised that not each of them raised.
 std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top) {

@@ -34,6 +34,10 @@ std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex
 
 }  // namespace
 
+bool IsOfLauncher(const ExceptionRaised& raised) {
+  return raised.type.ends_with("ChildFailedError") || raised.type.ends_with("CalledProcessError");
+}
+
 std::optional<EventIndex> RaisedAt(const Timeline& timeline, EventIndex index) {
   const SourcePos where = timeline.events[index].where;
   for (EventIndex i = index > 1 ? index - 2 : 0; i < timeline.events.size() && i <= index + 2; ++i)

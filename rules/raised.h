@@ -7,6 +7,9 @@
 
 namespace inquest {
 
+/// The launcher's own exception, which tells of a child's.
+bool IsOfLauncher(const ExceptionRaised& raised);
+
 /// The exception whose traceback ends in the line of that event, where one does.
 std::optional<EventIndex> RaisedAt(const Timeline& timeline, EventIndex index);
 

@@ -718,7 +718,6 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.what == Told::What::kGrumble && !settled.contains(line.event)) writer.grumbles.push_back(line.event);
   }
   const std::set<EventIndex> of_rounds = EndsOfRounds(*timeline_, told);
-  const bool nothing_else = NothingElseIsTold(told, settled);
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;
@@ -755,8 +754,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     // Who saves again and again is in the middle of it.
     if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
     const bool shows_work = worked || stepped || where.line >= kLinesOfAJob || only_leaving;
-    const bool is_its_result = line.kind == "work" && nothing_else;
-    if (of_anyone ? !stepped : !shows_work && !is_its_result) continue;
+    const auto is_its_result = [&] { return line.kind == "work" && NothingElseIsTold(told, settled); };
+    if (of_anyone ? !stepped : !shows_work && !is_its_result()) continue;
     // Who was last seen setting up a communicator did not come to its work.
     if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;
     if (of_anyone) {

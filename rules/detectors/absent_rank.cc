@@ -7,11 +7,11 @@
 // in which absence proves nothing; a broadcast that stops half-way, which those before the break are through with; a
 // group that does not span the job; an absent rank that died, which the judge prefers to this finding; a rank that the
 // log quotes under another number.
-#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/ascii.h"
 #include "rules/detectors.h"
 #include "rules/phases.h"
 #include "timeline/membership.h"
@@ -101,7 +101,7 @@ bool MayBeLeftOut(const Timeline& timeline, const CollectiveRow& row) {
   return std::ranges::any_of(row.waiters, [&](const CollectiveRow::Waiter& waiter) {
     const Event& event = timeline.events[waiter.event];
     const std::string& writer = event.origin.writer;
-    const bool by_ray = event.origin.pid && !writer.empty() && std::isalpha(static_cast<unsigned char>(writer.front()));
+    const bool by_ray = event.origin.pid && !writer.empty() && IsLetter(writer.front());
     return by_ray || (!waiter.work.timeout_ms && event.where.InputLine() >= timeline.inputs[event.where.input].lines);
   });
 }

@@ -82,14 +82,14 @@ std::vector<Relation> SilenceInBuild(const Evidence& evidence) {
   if (evidence.phases.empty() || evidence.phases.back().kind != "compile") return {};
   const SourcePos last = evidence.timeline.events[evidence.phases.back().event].where;
   const bool over = evidence.phases.back().percent == 100;
+  if (over || evidence.timeline.inputs[last.input].lines > last.line + thresholds::kFewWords) return {};
   // A bar that counts many a second was cut off as it went.
-  static const Pattern kCounts(R"(%\|.*\d(?:it|\w+)/s\])");
+  static const Pattern kCounts(R"(%\|.*\d\w+/s\])");
   const std::span<const PhaseSeen> phases(evidence.phases);
   if (std::ranges::any_of(
           phases.last(std::min<std::size_t>(phases.size(), 2)),  // itself may break off
           [&](const PhaseSeen& seen) { return kCounts.Matches(evidence.timeline.events[seen.event].text); }))
     return {};
-  if (over || evidence.timeline.inputs[last.input].lines > last.line + thresholds::kFewWords) return {};
   Found found({"silence-in-build", "nothing-else"});
   found.citations = {Cite(evidence.timeline, evidence.phases.back().event, "cause")};
   return {found};

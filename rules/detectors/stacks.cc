@@ -152,8 +152,7 @@ std::optional<Relation> GaveUpItsTurn(const Evidence& evidence) {
   std::string frame;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* raised = std::get_if<ExceptionRaised>(&timeline.events[i].what);
-    if (raised == nullptr || raised->ignored || evidence.course.WentOn(i)) continue;
-    if (raised->type.ends_with("ChildFailedError") || raised->type.ends_with("CalledProcessError")) continue;
+    if (raised == nullptr || raised->ignored || IsOfLauncher(*raised) || evidence.course.WentOn(i)) continue;
     const auto turn = TurnWaitedFor(*raised);
     const auto rank = RankOfRaised(timeline, i);
     if (!turn || (rank && rank->value.value == 0)) return std::nullopt;
