@@ -1,4 +1,4 @@
-// The one in-order consumer: peels kept lines, feeds parsers, hands events and calls on.
+// The one in-order consumer: feeds kept lines to parsers, hands events and calls on.
 #include "parsers/assembler.h"
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include <span>
 
 #include "core/ascii.h"
-#include "parsers/envelope.h"
 #include "parsers/fold.h"
 #include "parsers/folder_hosts.h"
 #include "parsers/formats.h"
@@ -187,23 +186,6 @@ Stream& Assembler::BareStream() {
   return *bare_;
 }
 
-/// The format whose line it is unread, as Format::silent says; nullptr: none.
-const Format* Assembler::SilentFormat(const BlockYield& yield, const KeptLine& line) const {
-  if (line.context || line.section || line.bulk || line.hit_count == 0) return nullptr;
-  const std::span<const std::uint32_t> hits(yield.hits.data() + line.hits, line.hit_count);
-  const auto format_of = [&](std::uint32_t id) {
-    return id >= first_mark_id_ ? Marks().formats[id - first_mark_id_] : nullptr;
-  };
-  const Format* const format = format_of(hits.front());
-  if (format == nullptr || format->silent.empty()) return nullptr;
-  const std::string_view text(yield.arena.data() + line.text, line.size);
-  const bool silent =
-      std::ranges::any_of(format->silent, [&](std::string_view head) { return text.starts_with(head); }) &&
-      std::ranges::all_of(hits, [&](std::uint32_t id) { return format_of(id) == format; }) &&
-      text.find("[rank") == std::string_view::npos;  // where another wrote into the line
-  return silent ? format : nullptr;
-}
-
 /// The stream of an unmarked line, if one of its sections reaches so far; nullptr: it is nobody's. A line that says
 /// nothing of its writer can be the rest of whatever was written last: a terminal broke it.
 Stream* Assembler::SectionOf(const Record& record) {
@@ -250,29 +232,24 @@ bool Assembler::Offer(Stream& stream, const Record& record, const BlockYield& yi
   return false;
 }
 
-void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where) {
+void Assembler::ConsumeLine(BlockYield& yield, std::size_t number, const SourcePos& where) {
+  const KeptLine& line = yield.kept[number];
   if (line.section && where.line > section_end_) {
     (line.damaged ? read_.tally.damaged : read_.tally.plain) += line.bytes;
     return;
   }
-  if (const Format* const format = SilentFormat(yield, line)) {
-    BareStream().last = format;
-    AddKind(format);
+  if (line.silent != nullptr) {
+    BareStream().last = line.silent;
+    AddKind(line.silent);
     (line.damaged ? read_.tally.damaged : read_.tally.claimed) += line.bytes;
     return;
   }
-  std::string scratch;
-  std::string_view text(yield.arena.data() + line.text, line.size);
-  Peeled peeled = Peel(text, scratch);
   const Format& bulk = BulkFormat();
+  Peeled& peeled = yield.peeled[number];
   Record record{peeled.text, std::move(peeled.origin), peeled.at, where};
   if (!record.origin.rank && file_rank_) record.origin.rank = file_rank_;
   if (!record.origin.rank && !record.origin.local_rank) record.origin.local_rank = file_local_rank_;
   if (!record.origin.host) record.origin.host = file_host_;
-  if (!bulk.fold->read_origin(record.text, record.origin) && line.bulk) {
-    record.text = bulk.fold->without_foreign_head(record.text);
-    if (record.text.size() != peeled.text.size()) bulk.fold->read_origin(record.text, record.origin);
-  }
   const bool marked = (!line.context && !line.section) || line.bulk;
   Stream* const stream = marked ? &StreamOf(record.origin) : where.line <= section_end_ ? SectionOf(record) : nullptr;
   const bool claimed = stream != nullptr && Offer(*stream, record, yield, line);
@@ -280,7 +257,7 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
   const auto is_asked_for = [&](std::uint32_t id) { return id < first_mark_id_; };
   const auto first_hit = yield.hits.begin() + line.hits;
   // A line with a format's mark that no format takes is as plain as any other.
-  if (peeled.bar.empty() && claimed && std::none_of(first_hit, first_hit + line.hit_count, is_asked_for)) return;
+  if (!peeled.bar && claimed && std::none_of(first_hit, first_hit + line.hit_count, is_asked_for)) return;
   LogMessage message;
   message.component = line.bulk ? bulk.component : Component::kAny;
   for (std::uint32_t i = 0; i < line.hit_count; ++i) {
@@ -290,11 +267,11 @@ void Assembler::ConsumeLine(const BlockYield& yield, const KeptLine& line, const
     else if (message.component == Component::kAny)
       message.component = ComponentOf(Marks().formats[id - first_mark_id_]);
   }
-  if (!peeled.bar.empty()) {
+  if (peeled.bar) {
     // Two wrote on one line; each says its own.
-    const Record bar{peeled.bar, std::move(peeled.bar_origin), std::nullopt, where};
+    const Record bar{peeled.bar->text, peeled.bar->origin, std::nullopt, where};
     LogMessage work = message;
-    work.text = std::string(peeled.bar);
+    work.text = std::string(bar.text);
     sink_.Add(EventFrom(bar, std::move(work)));
   }
   if (message.hits.empty() && claimed) return;
@@ -321,7 +298,7 @@ Assembler::Parts Assembler::PartsAt(std::uint64_t line) const {
           next == parts_ahead_.end() ? ~0ULL : next->line};
 }
 
-void Assembler::Consume(const BlockYield& yield) {
+void Assembler::Consume(BlockYield& yield) {
   if (yield.form != nullptr) read_.form = yield.form;
   TakeRemoved(yield.removed);
   const std::uint64_t base_line = lines_ + 1, base_offset = bytes_;
@@ -342,9 +319,10 @@ void Assembler::Consume(const BlockYield& yield) {
       flushed = end;
     }
   };
-  for (const KeptLine& line : yield.kept) {
+  for (std::size_t number = 0; number < yield.kept.size(); ++number) {
+    const KeptLine& line = yield.kept[number];
     if (line.bulk) flush(line.line);  // a communicator's birth and death decide whose calls are whose
-    ConsumeLine(yield, line,
+    ConsumeLine(yield, number,
                 {input_, base_line + line.line, base_offset + line.offset, PartsAt(lines_ + line.line).count});
   }
   flush(~0u);

@@ -1,4 +1,4 @@
-// The one in-order consumer: peels kept lines, feeds parsers, hands events and calls on.
+// The one in-order consumer: feeds kept lines to parsers, hands events and calls on.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Assembler {
   void Begin(std::uint32_t input, const std::string& path, const InputForm* form);
   /// The whole input as one document. True: a document format took it.
   bool OfferDocument(std::string_view text);
-  /// Calls go on as they stand in `yield`.
-  void Consume(const BlockYield& yield);
+  /// Calls go on as they stand in `yield`, of which the rest is used up.
+  void Consume(BlockYield& yield);
   /// What was read of a dump of so many bytes. Its entries are its lines.
   void Take(const CallTrace& trace, std::uint64_t bytes);
   /// The input ended: unfinished messages are finished.
@@ -39,9 +39,9 @@ class Assembler {
     std::uint64_t count = 0, end = 0;
   };  ///< up to a line of the text, and the line from which on there are more
   Parts PartsAt(std::uint64_t line) const;
-  void ConsumeLine(const BlockYield& yield, const KeptLine& line, const SourcePos& where);
+  /// The kept line of this number.
+  void ConsumeLine(BlockYield& yield, std::size_t number, const SourcePos& where);
   Stream* SectionOf(const Record& record);
-  const Format* SilentFormat(const BlockYield& yield, const KeptLine& line) const;
   bool Offer(Stream& stream, const Record& record, const BlockYield& yield, const KeptLine& line);
   Stream& StreamOf(const Origin& origin);
   Stream& BareStream();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,10 +11,13 @@
 #include "core/code.h"
 #include "core/input_form.h"
 #include "parsers/container_log.h"
+#include "parsers/envelope.h"
 #include "parsers/fold.h"
 #include "search/sieve.h"
 
 namespace inquest {
+
+struct Format;
 
 /// Where the bytes of an input went; `claimed + plain + damaged` is every byte read.
 struct Tally {
@@ -29,6 +33,7 @@ struct KeptLine {
   std::uint32_t bytes = 0;                ///< with its terminator; not in the tally's claimed, plain or damaged yet
   std::uint32_t text = 0, size = 0;       ///< in BlockYield::arena
   std::uint32_t hits = 0, hit_count = 0;  ///< in BlockYield::hits
+  const Format* silent = nullptr;         ///< whose line it is unread, as Format::silent says; it is not peeled then
   bool context = false;                   ///< kept only because it stands near another one, or near an end of the block
   bool sampled = false;                   ///< kept because every so many bytes of an input one line is
   bool section = false;                   ///< kept only because it may belong to a section that began above it
@@ -41,11 +46,14 @@ struct KeptLine {
 struct BlockYield {
   Tally tally;
   Folded folded;
-  std::vector<KeptLine> kept;       ///< by line
-  std::vector<std::uint32_t> hits;  ///< sieve ids
-  std::string arena;
-  Removed removed;                  ///< of the block's input
-  const InputForm* form = nullptr;  ///< of an input that is in one block, and of which no line counts: what it is
+  std::vector<KeptLine> kept;         ///< by line
+  std::vector<Peeled> peeled;         ///< of each kept line, who wrote it, a head of the bulk format's own included
+  std::vector<std::uint32_t> hits;    ///< sieve ids
+  std::vector<char> arena;            ///< where the texts of kept lines are
+  std::deque<std::string> rewritten;  ///< and those of peeled lines that had to be rewritten
+  Removed removed;                    ///< of the block's input
+  const InputForm* form = nullptr;    ///< of an input that is in one block, and of which no line counts: what it is
+  std::string_view TextOf(const KeptLine& line) const { return {arena.data() + line.text, line.size}; }
 };
 
 /// Bytes of the longest line that is read whole; the rest of a longer one is counted as damaged.

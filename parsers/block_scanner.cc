@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <unordered_map>
 
 #include "parsers/block.h"
@@ -29,6 +30,23 @@ std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
   const auto& formats = Marks().formats;
   const std::uint32_t mark = id - sieve.first_mark_id();
   return id >= sieve.first_mark_id() && mark < formats.size() ? formats[mark]->follow : 0;
+}
+
+/// The format whose line it is unread, as Format::silent says; nullptr: none.
+const Format* SilentFormat(const Sieve& sieve, const BlockYield& yield, const KeptLine& line) {
+  if (line.context || line.section || line.bulk || line.hit_count == 0) return nullptr;
+  const std::span<const std::uint32_t> hits(yield.hits.data() + line.hits, line.hit_count);
+  const auto format_of = [&](std::uint32_t id) {
+    return id >= sieve.first_mark_id() ? Marks().formats[id - sieve.first_mark_id()] : nullptr;
+  };
+  const Format* const format = format_of(hits.front());
+  if (format == nullptr || format->silent.empty()) return nullptr;
+  const std::string_view text = yield.TextOf(line);
+  const bool silent =
+      std::ranges::any_of(format->silent, [&](std::string_view head) { return text.starts_with(head); }) &&
+      std::ranges::all_of(hits, [&](std::uint32_t id) { return format_of(id) == format; }) &&
+      text.find("[rank") == std::string_view::npos;  // where another wrote into the line
+  return silent ? format : nullptr;
 }
 
 }  // namespace
@@ -79,6 +97,7 @@ struct BlockScanner::State {
   void Sample(std::string_view raw, std::uint64_t offset);
   std::vector<std::uint32_t> Damaged(std::uint32_t block_size, bool cut_head) const;
   void Keep(std::uint32_t block_size, BlockYield& yield, bool cut_head);
+  void PeelKept(BlockYield& yield) const;
   void ReadTimes(CallBatch& batch) const;
 };
 
@@ -328,7 +347,7 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
     kept.bytes = Size(i);
     kept.text = static_cast<std::uint32_t>(yield.arena.size());
     kept.size = static_cast<std::uint32_t>(text.size());
-    yield.arena += text;
+    yield.arena.insert(yield.arena.end(), text.begin(), text.end());
     kept.hits = static_cast<std::uint32_t>(yield.hits.size());
     for (auto hit = first_wanted; hit != next_wanted; ++hit) yield.hits.push_back(hit->second);
     kept.hit_count = static_cast<std::uint32_t>(yield.hits.size()) - kept.hits;
@@ -345,6 +364,25 @@ void BlockScanner::State::Keep(std::uint32_t block_size, BlockYield& yield, bool
   for (const std::uint32_t i : unfolded)
     if (reasons[i] == Reason::kNone && classes[i] != LineClass::kTorn && !is_damaged(i)) yield.tally.claimed += Size(i);
   yield.tally.plain = block_size - kept_bytes - yield.tally.damaged - yield.tally.claimed;
+}
+
+/// Who wrote a line asks for no order among lines, and in a flood is a good part of the work.
+void BlockScanner::State::PeelKept(BlockYield& yield) const {
+  yield.peeled.reserve(yield.kept.size());
+  for (KeptLine& line : yield.kept) {
+    line.silent = SilentFormat(sieve, yield, line);
+    if (line.silent != nullptr) {
+      yield.peeled.emplace_back();
+      continue;
+    }
+    std::string& rewritten = yield.rewritten.emplace_back();
+    Peeled& peeled = yield.peeled.emplace_back(Peel(yield.TextOf(line), rewritten));
+    if (rewritten.empty()) yield.rewritten.pop_back();
+    if (fold.read_origin(peeled.text, peeled.origin) || !line.bulk) continue;
+    const std::string_view own = fold.without_foreign_head(peeled.text);
+    if (own.size() != peeled.text.size()) fold.read_origin(own, peeled.origin);
+    peeled.text = own;
+  }
 }
 
 void BlockScanner::State::ReadTimes(CallBatch& batch) const {
@@ -392,6 +430,7 @@ BlockYield BlockScanner::Scan(std::string_view block, bool cut_head, std::uint64
   s.Sample(raw, offset);
   s.ChooseKept(offset > 0);
   s.Keep(static_cast<std::uint32_t>(block.size()), yield, cut_head);
+  s.PeelKept(yield);
 
   yield.folded = s.folder->End(s.pieces);
   if (s.times == CallTimes::kRead) s.ReadTimes(yield.folded.calls);

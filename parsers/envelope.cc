@@ -159,11 +159,11 @@ Peeled Peel(std::string_view line, std::string& scratch) {
   if (!head.host.empty() && !relayed) front.SetHost(head.host);
   if (journal && journal->pid) front.origin.pid = journal->pid;
   ReadOwnWords(front.text, front.origin);
-  return {.text = front.text,
-          .origin = std::move(front.origin),
-          .at = TimeOf(front),
-          .bar = front.bar,
-          .bar_origin = std::move(front.bar_origin)};
+  Peeled peeled{.text = front.text, .origin = std::move(front.origin), .at = TimeOf(front)};
+  if (!front.bar.empty())
+    peeled.bar =
+        std::make_unique<const Peeled>(Peeled{.text = front.bar, .origin = std::move(front.bar_origin), .at = {}});
+  return peeled;
 }
 
 }  // namespace inquest

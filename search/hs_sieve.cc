@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,17 +45,94 @@ struct Wanted {
 
 using Kind = ExpressionPiece::Kind;
 
+/// Pieces of an expression, [first, behind) of them.
+struct Stretch {
+  std::size_t first = 0, behind = 0;
+  bool empty() const { return first >= behind; }
+};
+
+// A line that holds `ab`, `ab+c?` or `ab.*` holds `ab`, and the other way round. libhs would report each place where
+// such an end can stop, and look for more than decides: so what may be left out at the ends of an expression is.
+class OpenEnds {
+ public:
+  explicit OpenEnds(std::span<const ExpressionPiece> pieces) : pieces_(pieces), dropped_(pieces.size(), false) {
+    TrimEnds({0, pieces.size()});
+  }
+  /// Whether the piece is not to be searched for.
+  bool Dropped(std::size_t i) const { return dropped_[i]; }
+
+ private:
+  /// The alternatives at the top of a stretch.
+  std::vector<Stretch> AlternativesIn(Stretch all) const {
+    std::vector<Stretch> out;
+    std::size_t first = all.first;
+    int depth = 0;
+    for (std::size_t i = all.first; i < all.behind; ++i) {
+      depth += pieces_[i].Is(Kind::kGroupBegin) ? 1 : pieces_[i].Is(Kind::kGroupEnd) ? -1 : 0;
+      if (depth > 0 || !pieces_[i].Is(Kind::kBar)) continue;
+      out.push_back({first, i});
+      first = i + 1;
+    }
+    out.push_back({first, all.behind});
+    return out;
+  }
+  /// Where what ends in front of `behind`, a class or a group or one piece, begins.
+  std::size_t BeginOfLast(std::size_t behind) const {
+    std::size_t i = behind - 1;
+    const Kind end = pieces_[i].kind;
+    if (end != Kind::kGroupEnd && end != Kind::kClassEnd) return i;
+    const Kind begin = end == Kind::kGroupEnd ? Kind::kGroupBegin : Kind::kClassBegin;
+    for (int depth = 1; depth > 0;) depth += pieces_[--i].Is(end) ? 1 : pieces_[i].Is(begin) ? -1 : 0;
+    return i;
+  }
+  void Drop(Stretch all) {
+    std::fill_n(dropped_.begin() + static_cast<std::ptrdiff_t>(all.first), all.behind - all.first, true);
+  }
+
+  /// True: an alternative may match nothing, and so may all of it.
+  bool TrimEnds(Stretch all) {
+    const std::vector<Stretch> alternatives = AlternativesIn(all);
+    return std::ranges::any_of(alternatives, [&](const Stretch& one) { return TrimEnd(one).empty(); });
+  }
+
+  Stretch TrimEnd(Stretch one) {
+    while (!one.empty()) {
+      const ExpressionPiece& last = pieces_[one.behind - 1];
+      if (last.Is(Kind::kAnchor)) {
+        --one.behind;
+      } else if (last.Is(Kind::kTimes) && last.least <= 1) {
+        const std::size_t begin = BeginOfLast(one.behind - 1);
+        Drop({last.least == 0 ? begin : one.behind - 1, one.behind});
+        one.behind = last.least == 0 ? begin : one.behind - 1;
+      } else if (last.Is(Kind::kGroupEnd)) {
+        const std::size_t begin = BeginOfLast(one.behind);
+        if (!TrimEnds({begin + 1, one.behind - 1})) return one;
+        Drop({begin, one.behind});
+        one.behind = begin;
+      } else {
+        return one;
+      }
+    }
+    return one;
+  }
+
+  std::span<const ExpressionPiece> pieces_;
+  std::vector<bool> dropped_;
+};
+
 // What libhs is to search for. `^` and `$` speak of the text without its envelope, which a block cannot know, and libhs
 // knows no `$` in the middle of an expression: without them it lets too much through, and RE2 confirms every line
 // anyway. A class that is about a line must not run on into the next one.
 std::string WithinLine(std::string_view text) {
   const auto pieces = PiecesOf(text);
   if (!pieces) return std::string(text);  // RE2 refuses it, and libhs will say so
+  const OpenEnds ends(*pieces);
   std::string out;
   bool in_class = false;
-  for (const ExpressionPiece& piece : *pieces) {
+  for (std::size_t i = 0; i < pieces->size(); ++i) {
+    const ExpressionPiece& piece = (*pieces)[i];
     if (piece.Is(Kind::kClassBegin) || piece.Is(Kind::kClassEnd)) in_class = piece.Is(Kind::kClassBegin);
-    if (piece.Is(Kind::kAnchor)) continue;
+    if (piece.Is(Kind::kAnchor) || ends.Dropped(i)) continue;
     if (piece.text == R"(\s)") {
       out += in_class ? R"( \t\f\x0b)" : R"([ \t\f\x0b])";
     } else if (piece.text == R"(\D)" && !in_class) {

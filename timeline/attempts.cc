@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "core/ascii.h"
@@ -597,8 +598,11 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
 Timeline Only(const Timeline& timeline, const Attempt& attempt) {
   Timeline out = WithoutEvents(timeline);
   const auto is_its = [&](const Event& event) { return attempt.Holds(event.where); };
-  out.events.reserve(static_cast<std::size_t>(std::ranges::count_if(timeline.events, is_its)));
-  std::ranges::copy_if(timeline.events, std::back_inserter(out.events), is_its);
+  const std::span<const Event> within = std::span(timeline.events)
+                                            .first(std::min<std::size_t>(attempt.last + 1, timeline.events.size()))
+                                            .subspan(std::min<std::size_t>(attempt.first, timeline.events.size()));
+  out.events.reserve(static_cast<std::size_t>(std::ranges::count_if(within, is_its)));
+  std::ranges::copy_if(within, std::back_inserter(out.events), is_its);
   std::copy_if(timeline.communicators.begin(), timeline.communicators.end(), std::back_inserter(out.communicators),
                [&](const CommunicatorRow& row) {
                  return std::any_of(row.members.begin(), row.members.end(), [&](const CommunicatorRow::Member& member) {

@@ -29,7 +29,7 @@ BlockYield ScanBlock(const std::string& text, bool cut_head = false) {
   return ScanWith(scanner, text, '\0', cut_head);
 }
 
-std::string TextOf(const BlockYield& yield, const KeptLine& line) { return yield.arena.substr(line.text, line.size); }
+std::string TextOf(const BlockYield& yield, const KeptLine& line) { return std::string(yield.TextOf(line)); }
 
 /// `alder04:41234 [3] 55d0c2a41e70/16 #2a AllReduce 1048576 7 0 0`, one a line.
 std::string ShowCalls(const BlockYield& yield) {
@@ -540,6 +540,28 @@ TEST_CASE("block: all bytes are accounted for, whatever they are", "[block]") {
     CHECK(yield.tally.bytes + yield.removed.claimed == text.size());
     CHECK(yield.tally.lines == static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')));
     for (std::size_t i = 1; i < yield.kept.size(); ++i) CHECK(yield.kept[i - 1].offset < yield.kept[i].offset);
+  }
+}
+
+TEST_CASE("block: who wrote a kept line is read where it is scanned, and outlives a move", "[block]") {
+  const struct {
+    std::string line, text;
+    std::optional<int> rank;
+  } rows[] = {
+      {"end", "end", std::nullopt},
+      {kTelling, kTelling.substr(9), 3},
+      {R"({"log":"[rank3]: a \"b\"\n","stream":"stderr","time":"2031-04-05T06:07:08Z"})", "a \"b\"", 3},
+      {"\x1b[36m[rank3]:\x1b[0m end", "end", 3},
+  };
+  for (const auto& [line, text, rank] : rows) {
+    CAPTURE(line);
+    BlockYield scanned = ScanBlock(line + "\n");
+    const BlockYield yield = std::move(scanned);
+    REQUIRE(yield.kept.size() == 1);
+    REQUIRE(yield.peeled.size() == 1);
+    CHECK(yield.peeled[0].text == text);
+    const auto& found = yield.peeled[0].origin.rank;
+    CHECK((found ? std::optional(found->value.value) : std::nullopt) == rank);
   }
 }
 

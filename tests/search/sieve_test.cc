@@ -205,6 +205,28 @@ TEST_CASE("a match stays within its line", "[rules]") {
         std::set<std::pair<std::size_t, std::uint32_t>>{{0, 0}, {1, 1}, {2, 2}});
 }
 
+TEST_CASE("what may be left out at an end of an expression is not looked for", "[rules]") {
+  const struct {
+    std::string expression, line, other;
+  } rows[] = {
+      {R"(gave up: \d+)", "gave up: 1234", "gave up: none"},
+      {R"(gave up(?: on (?P<peer>\S+))?)", "gave up on alder04", "gave it up"},
+      {R"(gave up .*$)", "gave up on all of them", "gave up"},
+      {R"(gave (?:up|in on [a-z]{1,9}|out[^\n]*))", "gave in on them", "gave in on 9"},
+      {R"((?:watchdog|agent) gave(?: up)?(?: now| at \d*)?)", "agent gave up at 17", "they gave up"},
+      {R"(gave up [ab]{2,4})", "gave up ab", "gave up a"},
+      {R"([Gg]ave (?:up)+)", "gave upup", "gave in"},
+  };
+  for (const auto& [expression, line, other] : rows) {
+    CAPTURE(expression);
+    const std::unique_ptr<Sieve> sieve = Sieved(BookOf(std::vector{expression}));
+    std::vector<Sieve::Hit> hits;
+    sieve->MakeScanner()->Scan(line + "\n" + other + "\n", hits);
+    REQUIRE(hits.size() == 1);
+    CHECK(hits[0].end <= line.size());
+  }
+}
+
 TEST_CASE("a loaded sieve reports what a compiled one does", "[rules]") {
   const RuleBook book = Some();
   const auto bytes = PackSieve(SoughtBy(book, Marks().marks));
