@@ -14,6 +14,7 @@
 #include "core/ascii.h"
 #include "core/pattern.h"
 #include "timeline/bars.h"
+#include "timeline/series.h"
 #include "timeline/shape.h"
 
 namespace inquest {
@@ -29,10 +30,10 @@ constexpr std::size_t kOften = 3;        ///< so many lines of one kind are rows
 constexpr std::size_t kElsewhere = 512;  ///< lines from all over the log, beside those
 constexpr std::uint64_t kUnseen = 6;     ///< rulers and blank lines at the end say nothing
 
-constexpr std::array<std::string_view, 16> kRelations = {
-    "any-log",    "of-a-round", "worked",      "elsewhere",      "said-often", "at-once",
-    "alternates", "uniform",    "new-words",   "bar-full-near",  "share-open", "share-open-near",
-    "share-full", "time-left",  "round-count", "says-end-before"};
+constexpr std::array<std::string_view, 17> kRelations = {
+    "any-log",    "of-a-round", "worked",      "elsewhere",       "said-often", "at-once",
+    "alternates", "uniform",    "new-words",   "bar-full-near",   "share-open", "share-open-near",
+    "share-full", "time-left",  "round-count", "says-end-before", "whole-round"};
 
 /// The sign of lines that are left out of sight: a batch system's or a tool's behind the program's last, and warnings
 /// of Python's, which come when their buffer does.
@@ -222,7 +223,7 @@ double Share(std::ptrdiff_t some, std::size_t all) {
 
 class Weighing {
  public:
-  Weighing(const View& view, const RuleBook& book, const Course& course) : view_(view), book_(book) {
+  Weighing(const View& view, const RuleBook& book, const Course& course, bool whole_round) : view_(view), book_(book) {
     Relation("any-log", true);
     for (const FarewellSign& sign : book.farewell) {
       if (sign.text.empty() || sign.name == kOfOthers) continue;
@@ -231,6 +232,7 @@ class Weighing {
       if (sign.before != 0) Show(sign.name + "-before", sign.before, std::ranges::any_of(view.near(), shows) ? 1 : 0);
     }
     Relation("worked", course.worked());
+    Relation("whole-round", whole_round);
     // Who says what he does next is not at the end of what he counts, and whatever he does is new.
     const bool announced = std::ranges::find(signs, kAnnounces, &std::pair<std::string, double>::first) != signs.end();
     Relation("round-count", !announced && CountsARoundNumber(view.tail().last(std::min(view.tail().size(), kNear))));
@@ -341,7 +343,7 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
   // What libraries say as they are torn down is no last word of the program's.
   const auto* message = std::get_if<LogMessage>(&timeline.events[view.lines.back().event].what);
   if (message == nullptr || message->component != Component::kAny) return std::nullopt;
-  Weighing weighing(view, book, course);
+  Weighing weighing(view, book, course, EndsAWholeRound(timeline, input));
   return Farewell{.last = view.lines.back().event, .signs = std::move(weighing.signs), .well = weighing.Well()};
 }
 

@@ -11,6 +11,7 @@
 #include "timeline/goal.h"
 #include "timeline/last_round.h"
 #include "timeline/row_counters.h"
+#include "timeline/series.h"
 #include "timeline/shape.h"
 #include "timeline/streams.h"
 
@@ -649,7 +650,8 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
     return where.input == event.where.input && chatter_.Apart(where.input, where.line, event.where.line) < kNear;
   };
   // A server that is up waits for its next request; who prepares or says what he does next has not done it.
-  if (std::ranges::any_of(served_, near) || short_of_goal_ || StandsBehindEachRound(last)) return false;
+  if (std::ranges::any_of(served_, near) || short_of_goal_) return false;
+  if (StandsBehindEachRound(last) && !EndsAWholeRound(*timeline_, event.where.input)) return false;
   const auto comes_first = [&](const Told& line) {
     return line.event == last &&
            (line.what == Told::What::kBegins || (line.what == Told::What::kWork && IsPreparation(line.kind)));
