@@ -136,11 +136,16 @@ std::optional<std::uint32_t> OnlyNamedGroup(const Timeline& timeline) {
   return only;
 }
 
+/// A number that two groups do not share by chance, and so near that both are of one count.
+bool CountAlike(SeqId one, SeqId other) {
+  constexpr std::int64_t kByChance = 64, kNear = 16;
+  return std::min(one.value, other.value) > kByChance && std::abs(one.value - other.value) <= kNear;
+}
+
 /// A waiter whose group no line names waits with those of the one named group that waits in the same operation; where
 /// only the default group is named at all, with those at the same number, if it is one that two groups do not share by
 /// chance.
 void JoinUnnamed(const Timeline& timeline, Rows& rows) {
-  constexpr std::int64_t kByChance = 64;
   const auto only = OnlyNamedGroup(timeline);
   const bool by_numbers = only && timeline.groups[*only].is_default();
   std::multimap<std::optional<SeqId>, CollectiveRow*> named;
@@ -152,7 +157,7 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
     std::set<GlobalRank> there;
     for (const auto& waiter : home->waiters) there.insert(waiter.rank);
     const std::optional<SeqId>& seq = std::get<1>(key);
-    const bool by_number = by_numbers && seq && seq->value > kByChance;
+    const bool by_number = by_numbers && seq && CountAlike(*seq, *seq);
     const auto is_same = [&](const CollectiveRow::Waiter& waiter) {
       return waiter.work.op == home->waiters.front().work.op &&
              waiter.work.numel_in == home->waiters.front().work.numel_in;
@@ -179,14 +184,26 @@ bool StandsAt(const GroupRow& group, SeqId seq) {
 }
 
 /// Where the lines that name the group of a wait are left out, and those of other ranks name but one, and stand where
-/// the wait does: it is that one.
+/// the wait does: it is that one. So it is, at a guess, if they stand near, that group is the job's, and the numbers
+/// are high.
 void NameByStatus(const Timeline& timeline, Rows& rows) {
   const auto only = OnlyNamedGroup(timeline);
   if (!only) return;
-  for (auto& [key, row] : rows)
-    if (timeline.groups[row.group].name.empty() && std::get<1>(key) && !rows.contains({*only, std::get<1>(key)}) &&
-        StandsAt(timeline.groups[*only], *std::get<1>(key)))
-      row.group = *only;
+  const GroupRow& group = timeline.groups[*only];
+  const auto stands_near = [&](SeqId seq) {
+    return group.is_default() && std::ranges::any_of(rows, [&](const auto& row) {
+             const std::optional<SeqId>& other = std::get<1>(row.first);
+             return std::get<0>(row.first) == *only && other && CountAlike(seq, *other);
+           });
+  };
+  for (auto& [key, row] : rows) {
+    const std::optional<SeqId>& seq = std::get<1>(key);
+    if (!timeline.groups[row.group].name.empty() || !seq || rows.contains({*only, seq})) continue;
+    const bool stands_at = StandsAt(group, *seq);
+    if (!stands_at && !stands_near(*seq)) continue;
+    row.group = *only;
+    row.guessed = row.guessed || !stands_at;
+  }
 }
 
 CollectiveRow::Waiter WaiterOf(const Event& event, EventIndex index, const Known<GlobalRank>& rank,

@@ -45,6 +45,8 @@ void AddGap(const CollectiveRow& row, RankSet& expected) {
     expected.Add(static_cast<int>(first + step * group_rank));
 }
 
+bool IsNamed(const GroupRow& group) { return !group.name.empty() || !group.desc.empty(); }
+
 /// Those of the ranks that the log holds lines of.
 RankSet HeardOf(const Timeline& timeline, const RankSet& ranks) {
   RankSet out;
@@ -68,7 +70,10 @@ Membership::Membership(const Timeline& timeline) : timeline_(&timeline) {
       if (const auto rank = timeline.RankOf(event)) stuck_.Add(rank->value.value);
   waited_.resize(timeline.groups.size());
   for (const CollectiveRow& row : timeline.collectives)
-    for (const auto& waiter : row.waiters) waited_[row.group].Add(waiter.rank.value);
+    for (const auto& waiter : row.waiters) {
+      waited_[row.group].Add(waiter.rank.value);
+      (IsNamed(timeline.groups[row.group]) ? in_named_ : in_unnamed_).Add(waiter.rank.value);
+    }
 }
 
 Members Membership::Of(const CollectiveRow& row) const {
@@ -101,9 +106,11 @@ Members Membership::Of(const CollectiveRow& row) const {
     if (row.work.seq && member.last_enqueued && *member.last_enqueued >= row.work.seq->value && member.last_completed &&
         *member.last_completed < row.work.seq->value)
       out.waiting.Add(rank.value);
-  // A rank that timed out in another operation of the group was not absent; that is another detector's case. One whose
-  // watchdog itself was stuck could not have said that it waits.
-  out.absent = expected.Without(out.waiting).Without(waited_[row.group]).Without(stuck_);
+  // A rank that timed out in another operation of the group was not absent; that is another detector's case. Where no
+  // line names the group of the one wait or of the other, they may be of one. One whose watchdog itself was stuck could
+  // not have said that it waits.
+  out.absent = expected.Without(out.waiting).Without(waited_[row.group]).Without(in_unnamed_).Without(stuck_);
+  if (!IsNamed(group)) out.absent = out.absent.Without(in_named_);
   out.heard = HeardOf(*timeline_, out.absent);
   return out;
 }

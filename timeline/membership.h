@@ -36,8 +36,9 @@ class Membership {
 
  private:
   const Timeline* timeline_;
-  RankSet spoken_, stuck_;  ///< stuck: its own watchdog was, and could not have said that it waits
-  std::vector<RankSet> waited_;
+  RankSet spoken_, stuck_;         ///< stuck: its own watchdog was, and could not have said that it waits
+  std::vector<RankSet> waited_;    ///< by group
+  RankSet in_named_, in_unnamed_;  ///< who waited in an operation whose group a line names, or none does
 };
 
 }  // namespace inquest

@@ -135,7 +135,7 @@ struct CollectiveRow {
   std::uint32_t group = 0;  ///< into Timeline::groups
   bool whole = true;        ///< no waiter was left out
   bool recorded = false;    ///< known from the ranks' own recorders alone
-  bool guessed = false;     ///< some waiters' lines do not name the group, and ask for something else in it
+  bool guessed = false;     ///< that some of the waiters are of this group: their lines name none
   WorkFields work;          ///< of the majority
   struct Waiter {
     GlobalRank rank;

@@ -19,7 +19,7 @@ namespace work_mismatch {
 
 constexpr FindingRow kFindings[] = {
     {"work-mismatch", "group-named group-guessed", "first-ranks first-call other-ranks other-call"},
-    {"work-order-mismatch", "across-numbers across-sizes", "early late"},
+    {"work-order-mismatch", "across-numbers across-sizes group-guessed", "early late"},
     {"fingerprint-mismatch", "compared", "rank call other-rank other-call"},
     {"models-differ", "compared", "rank params other-rank other-params"},
 };
@@ -115,6 +115,7 @@ std::optional<Found> FromNumbers(const Timeline& timeline, const CollectiveRow& 
     return std::nullopt;
   Found found({"work-order-mismatch", "across-numbers"});
   if (one_kind && next) found.Grade({"work-order-mismatch", "across-sizes"});
+  if (early.guessed || late.guessed) found.Grade({"work-order-mismatch", "group-guessed"});
   found.Say("early", Describe(early.work));
   found.Say("late", Describe(late.work));
   found.collective = RefOf(timeline, early);
