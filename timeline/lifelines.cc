@@ -105,9 +105,10 @@ class Drawing {
 /// The end that an event tells of its process; nothing where it tells none.
 std::optional<LifeEnd> EndBy(const Event& event, EventIndex index) {
   if (const auto* exit = std::get_if<ProcessExit>(&event.what)) {
-    const auto how = exit->signal                       ? LifeEnd::How::kSignal
-                     : exit->exit_code.value_or(0) != 0 ? LifeEnd::How::kExitCode
-                                                        : LifeEnd::How::kWell;
+    const auto how = exit->signal            ? LifeEnd::How::kSignal
+                     : !exit->exit_code      ? LifeEnd::How::kUnknown
+                     : *exit->exit_code != 0 ? LifeEnd::How::kExitCode
+                                             : LifeEnd::How::kWell;
     return LifeEnd{how, index, exit->reporter};
   }
   if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what))

@@ -305,13 +305,16 @@ constexpr Sentence kSentences[] = {
     {"nsys", "The target application returned non-zero exit code ",
      R"(The target application returned non-zero exit code (\d+))", 0, 0, 1},
     // HPE's and SGI's MPI, whose srun tasks are its daemons; pid and host stand in the next line.
-    {"mpt", " received signal SIG", R"(^(?:\d+:)?MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) received signal (SIG[A-Z]+))", 1,
-     0, 2, false, true},
+    {"mpt", " received signal SIG",
+     R"((?:^(?:\s*-?\d+:)?|header@entry=0x[0-9a-f]+ ")MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) received signal (SIG[A-Z]+))",
+     1, 0, 2, false, true},
     {"mpt", " is aborting with error code ",
-     R"(^(?:\d+:)?MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) is aborting with error code (-?\d+))", 1, 0, 2},
-    {"mpt", " has terminated without calling MPI_Finalize",
-     R"(^(?:\d+:)?(?:MPT ERROR|MPT|MPI): MPI_COMM_WORLD rank (\d+) has terminated without calling MPI_Finalize)", 1, 0,
-     0},
+     R"(^(?:\s*-?\d+:)?MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) is aborting with error code (-?\d+))", 1, 0, 2},
+    FirstGone("mpt", " has terminated without calling MPI_Finalize",
+              R"(^(?:\s*-?\d+:)?(?:MPT ERROR|MPT|MPI): MPI_COMM_WORLD rank (\d+) has terminated without calling)"),
+    {"realm", " received by node ", R"(\bSignal (\d+) received by node (\d+), process (\d+))", 2, 3, 1, false, true},
+    {"gasnet", "*** Caught a ", R"(\*\*\* Caught a (?:fatal )?signal: (SIG[A-Z]+)\(\d+\) on node (\d+)/\d+)", 2, 0, 1,
+     false, true},
     {"mvapich", "][error_sighandler] Caught error: ",
      R"(\[([\w.-]+):mpi_rank_(\d+)\]\[error_sighandler\] Caught error: .{1,80}\(signal (\d+)\))", 2, 0, 3, false, true,
      1},
@@ -562,6 +565,8 @@ class LaunchersParser final : public Parser {
 };
 
 constexpr std::string_view kLaunchersMarks[] = {
+    " received by node ",
+    "*** Caught a ",
     "rocess completed with exit code ",
     "ERROR: Job failed: ",
     "returned a non-zero code: ",
