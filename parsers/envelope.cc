@@ -60,7 +60,9 @@ void FindRankInside(Front& front) {
         inside.text[0] == '[' && std::string_view("EWIF").find(inside.text[1]) != kNowhere && !IsLetter(inside.text[2]);
     // Behind what nobody knows, but that a launcher set in front: `worker-1 [stderr] [rank3]: `.
     const bool behind_a_tag = at > 1 && front.text[at - 1] == ' ' && front.text[at - 2] == ']' && at < kLongestTags;
-    if (!c10 && !behind_a_tag && !inside.text.starts_with("Traceback (most recent")) continue;
+    // Behind the rule of a list or a box that somebody set the lines into: `    | [rank0]: `.
+    const bool behind_a_rule = at > 0 && at < kLongestTags && front.text.find_first_not_of(" \t|") == at;
+    if (!c10 && !behind_a_tag && !behind_a_rule && !inside.text.starts_with("Traceback (most recent")) continue;
     front.origin.rank = inside.origin.rank;
     front.own_rank = true;
   }

@@ -50,9 +50,25 @@ bool IsException(string_view line) {
          (name.ends_with("Error") || name.ends_with("Exception"));
 }
 
+/// A row of figures, as a program tabulates them: documents set rules between theirs.
+bool IsRowOfFigures(string_view line) {
+  constexpr std::size_t kFewest = 3;
+  if (line.find_first_of("|,;&{") != kNowhere) return false;
+  std::size_t words = 0, figures = 0;
+  for (std::size_t at = line.find_first_not_of(" \t"); at != kNowhere; ++words) {
+    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    const string_view word = line.substr(at, end - at);
+    figures += word.find_first_not_of("0123456789.+-eE%") == kNowhere && IsDigit(word.back()) ? 1 : 0;
+    at = line.find_first_not_of(" \t", end);
+  }
+  return figures >= kFewest && figures * 3 >= words * 2;
+}
+
 /// Of a line without the blanks at its end. Exceptions are listed in comments too, indented.
 bool IsPrinted(string_view whole) {
-  static constexpr std::array<string_view, 24> kHeads = {"Traceback (most",
+  static constexpr std::array<string_view, 26> kHeads = {"Traceback (most",
+                                                         "HPLinpack ",
+                                                         "End of Tests.",
                                                          "File \"",
                                                          "frame #",
                                                          "srun: ",
@@ -90,6 +106,7 @@ bool IsPrinted(string_view whole) {
       std::all_of(inner.begin() + 1, inner.begin() + 4, IsDigit) && inner.substr(4, 3).find(' ') != kNowhere)
     return true;
   if (line[0] == '(' && line.substr(0, 64).find("pid=") != kNowhere) return true;
+  if (IsRowOfFigures(line)) return true;
   if (const std::size_t tag = IsDigit(line[0]) ? line.find(": ") : kNowhere;
       tag < 5 && std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(tag), IsDigit))
     return true;
@@ -496,12 +513,8 @@ bool IsDocument(const Shares& shares, bool page) {
   return printed * 2 <= prose && shares.own_voice * 6 <= prose;
 }
 
-}  // namespace
-
-const InputForm* FormOfText(string_view text) {
-  if (IsJsonData(text) || IsYaml(text)) return &kData;
-  const std::vector<string_view> lines = FilledLines(text);
-  if (lines.size() < kFewestLines) return nullptr;
+/// Of the lines that are not empty, kFewestLines or more.
+const InputForm* FormOfLines(std::span<const string_view> lines) {
   // Most texts are logs, and say so at either end or in a few lines.
   if (std::any_of(lines.begin(), lines.begin() + kFirstLines, IsPrinted) ||
       std::any_of(lines.end() - kLastLines, lines.end(), IsPrinted))
@@ -513,6 +526,17 @@ const InputForm* FormOfText(string_view text) {
   return IsSource(shares, BeginsPatch(lines[0]))    ? &kSource
          : IsDocument(shares, BeginsPage(lines[0])) ? &kDocument
                                                     : nullptr;
+}
+
+}  // namespace
+
+const InputForm* FormOfText(string_view text) {
+  if (IsJsonData(text) || IsYaml(text)) return &kData;
+  const std::vector<string_view> all = FilledLines(text);
+  if (all.size() < kFewestLines) return nullptr;
+  // A log between fences is what somebody pasted: they are none of its marks.
+  const bool fenced = all.size() >= kFewestLines + 2 && all.front().starts_with("```") && all.back() == "```";
+  return FormOfLines(fenced ? std::span(all).subspan(1, all.size() - 2) : std::span(all));
 }
 
 }  // namespace inquest

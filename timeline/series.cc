@@ -33,7 +33,8 @@ bool IsNumber(std::string_view token) {
 
 SeriesLine LineOf(std::string_view text) {
   SeriesLine line{.text = text, .shape = {}, .form = {}, .tokens = {}};
-  for (std::size_t at = text.find_first_not_of(" \t"); at != std::string_view::npos && line.tokens.size() < kMostTokens;) {
+  for (std::size_t at = text.find_first_not_of(" \t");
+       at != std::string_view::npos && line.tokens.size() < kMostTokens;) {
     const std::size_t end = std::min(text.find_first_of(" \t", at), text.size());
     line.tokens.push_back(text.substr(at, end - at));
     line.form += IsNumber(line.tokens.back()) ? 'n' : 'w';
@@ -43,7 +44,9 @@ SeriesLine LineOf(std::string_view text) {
   return line;
 }
 
-std::string FirstWord(const SeriesLine& line) { return line.tokens.empty() ? std::string() : ShapeOf(line.tokens.front()); }
+std::string FirstWord(const SeriesLine& line) {
+  return line.tokens.empty() ? std::string() : ShapeOf(line.tokens.front());
+}
 
 /// The lines of the input that are no rulers and not empty; nullopt: some are not seen, or there are too many.
 std::optional<std::vector<SeriesLine>> LinesOf(const Timeline& timeline, std::uint32_t input) {
@@ -67,7 +70,8 @@ std::size_t RoundOf(const std::vector<std::string_view>& values) {
   for (std::size_t round = kLeastOfARound; round <= std::min(kMostOfARound, values.size() / 2); ++round) {
     bool again = true;
     for (std::size_t i = round; again && i < values.size(); ++i) again = values[i] == values[i - round];
-    if (again) return std::set(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(round)).size() == round ? round : 0;
+    if (again)
+      return std::set(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(round)).size() == round ? round : 0;
   }
   return 0;
 }

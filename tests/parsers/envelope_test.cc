@@ -67,6 +67,8 @@ TEST_CASE("rank tags", "[envelope]") {
       {"[rank11]:[E ProcessGroupNCCL.cpp:563] [PG 0 Rank 3] x",
        "rank=11 |[E ProcessGroupNCCL.cpp:563] [PG 0 Rank 3] x"},
       {"[rank3]:", "rank=3 |"},
+      {"        | [rank0]: KeyError: 1", "rank=0 |        | [rank0]: KeyError: 1"},
+      {"what [rank0]: says", "|what [rank0]: says"},
       {"[rankfile]: x", "|[rankfile]: x"},
       {"[default3]:epoch 1", "local=3 |epoch 1"},
       {"[default3]: iteration 5", "local=3 | iteration 5"},

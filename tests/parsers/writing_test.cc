@@ -23,6 +23,16 @@ const std::string kCpp =
     "}\n"
     "}  // namespace net\n";
 
+/// Of a program that says in sentences what it does, and then does it.
+const std::string kExplained = [] {
+  std::string text = "\n====\nAbout this run\n====\n- The matrix is made at random for each test that is run.\n";
+  for (int i = 0; i < 14; ++i)
+    text += "- The check of part " + std::to_string(i) + " is that the residual of the solution is less than this.\n";
+  for (int i = 0; i < 8; ++i)
+    text += "WR1   20" + std::to_string(i) + "6  192  2  2  41.7" + std::to_string(i) + "  1.42e+02\n";
+  return text;
+}();
+
 const std::string kPython =
     "\"\"\"Trains a model.\n"
     "\n"
@@ -138,6 +148,9 @@ TEST_CASE("what a program printed is a log, whatever it quotes", "[writing]") {
       "apiVersion: v1\nkind: Pod\nstatus:\n  reason: 'OOMKilled'\n  message: 'x'\n  containers:\n  - 'a'\n",
       "{\"object\":\"error\",\"message\":\"CUDA out of memory\",\"type\":\"OutOfMemoryError\"}\n",
       "{\"timestamp\":\"2031-04-05T06:07:08Z\",\"text\":\"CUDA out of memory\"}\n",
+      // A benchmark that explains itself, alone and between fences.
+      kExplained,
+      "```\n" + kExplained + "```\n",
       "",
   };
   for (const std::string& text : rows) {
