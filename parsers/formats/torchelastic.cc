@@ -96,6 +96,18 @@ class TorchelasticParser final : public Parser {
     return ConsumeReport(record, out) || IsOwnLine(record.text);
   }
 
+  /// Of an entry that was cut behind its rank it is known at least that this one failed first.
+  void Finish(EventSink& out) override {
+    if (!root_cause_ || !entry_.of_rank) return;
+    ProcessExit exit = std::move(entry_.exit);
+    exit.reporter = kElastic;
+    exit.first_observed = true;
+    entry_.of_rank->what = std::move(exit);
+    if (!entry_.of_rank->at) entry_.of_rank->at = entry_.at;
+    out.Add(*std::move(entry_.of_rank));
+    entry_ = {};
+  }
+
  private:
   // The block's fields come in the order time, host, rank, exitcode; older versions write no blanks before the colon.
   bool ConsumeReport(const Record& record, EventSink& out) {
@@ -111,7 +123,7 @@ class TorchelasticParser final : public Parser {
     const std::string_view name = field->text(1), value = field->text(2);
     if (name == "time") TakeTime(value);
     if (name == "host") entry_.exit.host = std::string(value.substr(0, value.find(' ')));
-    if (name == "rank") TakeRank(value);
+    if (name == "rank" && TakeRank(value)) entry_.of_rank = EventFrom(record, ProcessExit{});
     if (name == "exitcode") AddExit(record, value, out);
     return true;
   }
@@ -123,17 +135,19 @@ class TorchelasticParser final : public Parser {
     if (const auto parsed = ParseTime(spelled)) entry_.at = parsed->time;
   }
 
-  void TakeRank(std::string_view value) {
+  bool TakeRank(std::string_view value) {
     static const Pattern kRank(R"(^(\d+) \(local_rank: (\d+)\))");
     const auto match = kRank.Search(value);
-    if (!match) return;
+    if (!match) return false;
     entry_.exit.rank = RankOf<GlobalRank>(*match, 1);
     entry_.exit.local_rank = RankOf<LocalRank>(*match, 2);
+    return true;
   }
 
   void AddExit(const Record& record, std::string_view value, EventSink& out) {
     static const Pattern kCode(R"(^(-?\d+)\s+\(pid: (\d+)\))");
     const auto match = kCode.Search(value);
+    entry_.of_rank.reset();
     if (!match || !match->number(1)) return;
     ProcessExit exit = ExitWithCode(*match->number(1), kElastic);
     exit.pid = match->number(2);
@@ -151,6 +165,7 @@ class TorchelasticParser final : public Parser {
   struct Entry {
     ProcessExit exit;
     std::optional<Timestamp> at;
+    std::optional<Event> of_rank;  ///< the line that says which, until its end is told
   };
   Entry entry_;
   bool root_cause_ = false;

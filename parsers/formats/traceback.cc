@@ -127,7 +127,9 @@ std::optional<Frame> ReadFrame(std::string_view text) {
 std::optional<ExceptionLine> ReadAnyExceptionLine(std::string_view text) {
   static const Pattern kLine(R"(^(?:  )?((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*|[A-Z_]\w*[a-z]\w*)(?:: (.*)|:)?$)");
   const auto match = kLine.Search(text);
-  if (!match) return std::nullopt;
+  // A frame of which a cut left the first letters.
+  constexpr std::string_view kFrame = "  File";
+  if (!match || (text.size() > 2 && kFrame.starts_with(text))) return std::nullopt;
   std::string_view message = match->text(2);
   while (message.ends_with(' ')) message.remove_suffix(1);
   return ExceptionLine{match->text(1), message};
@@ -139,6 +141,11 @@ bool IsOfConda(const ExceptionLine& line) {
   return (line.type == "CommandNotFoundError" &&
           line.message.starts_with("Your shell has not been properly configured")) ||
          (line.type == "CondaError" && line.message.starts_with("Run 'conda init' before"));
+}
+
+/// Paddle's handler of signals reports an abort in the words of an exception; what led to it was told before.
+bool IsAbortReport(const ExceptionLine& line) {
+  return line.type == "FatalError" && line.message.starts_with("`Process abort signal` is detected by");
 }
 
 /// A source line, the carets below it, `[Previous line repeated 9 more times]`: what stands below a frame.
@@ -537,7 +544,7 @@ class TracebackParser final : public Parser {
       line = ReadAnyExceptionLine(record.text);
       if (line && behind > kEndReach && !Contains(line->type, ".")) line.reset();
     }
-    if (!line) return false;
+    if (!line || IsAbortReport(*line)) return false;
     if (open_.empty() && IsAlone(record.text, *line)) Open(record.where);
     const bool raised = !open_.empty();
     if (raised) {

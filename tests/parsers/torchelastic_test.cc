@@ -131,6 +131,15 @@ TEST_CASE("torchelastic: the report of older versions", "[torchelastic]") {
                 "error_file: <N/A>\n") == "torchelastic: rank=5 local=1 pid=77 code=1 first");
 }
 
+TEST_CASE("torchelastic: the first failure is named, though its entry was cut behind its rank", "[torchelastic]") {
+  const std::string report = kReport;
+  CHECK(ShowAll(report.substr(0, report.rfind("  exitcode"))) ==
+        "torchelastic: rank=9 local=1 host=n17.cluster.local pid=41300 signal=15; "
+        "torchelastic: rank=8 local=0 host=n17.cluster.local first");
+  CHECK(ShowAll(report.substr(0, report.find("  exitcode"))).empty());  // one of several
+  CHECK(ShowAll("Root Cause:\n[0]:\n  rank: 5 (local_rank: 1)\n  exitcode: 1\n").empty());
+}
+
 TEST_CASE("torchelastic: a field cut from its number makes no event", "[torchelastic]") {
   CHECK(ShowAll("  rank      : 9 (local_rank: 1)\n  exitcode  : -1").empty());
   CHECK(ShowAll("  exitcode  : <N/A>").empty());

@@ -104,6 +104,9 @@ TEST_CASE("traceback: exceptions of any name", "[traceback]") {
       {"INFO: going on\n", "traceback:  in a.py:7 in f, raised"},
       {"a line of another program\nStop\n", "Stop() at a.py:7 in f of 1 from line 1"},
       {"a\nb\nc\nd\nStop\n", "traceback:  in a.py:7 in f, raised"},
+      {"  Fil", "traceback:  in a.py:7 in f, raised"},  // a cut, not a name
+      {"FatalError: `Process abort signal` is detected by the operating system.\n",
+       "traceback:  in a.py:7 in f, raised"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.end);
