@@ -43,7 +43,6 @@ bool BeginsWithOneOf(string_view text, const std::array<string_view, kSize>& hea
 // ---- what only a running program prints -------------------------------------------------------------------------
 
 bool IsException(string_view line) {
-  if (line == "KeyboardInterrupt") return true;
   const std::size_t end = line.substr(0, 96).find(": ");
   if (end == kNowhere) return false;
   const string_view name = line.substr(0, end);

@@ -106,9 +106,10 @@ bool IsLibrary(std::string_view file) {
   return file.starts_with("<frozen") || file.starts_with("<string>");
 }
 
-// faulthandler writes no comma before `in`; a SyntaxError's frame has no function. Bars are an ExceptionGroup's.
+// faulthandler writes no comma before `in`; a SyntaxError's frame has no function, nor has one that was wrapped behind
+// its comma. Bars are an ExceptionGroup's.
 std::optional<Frame> ReadFrame(std::string_view text) {
-  static const Pattern kFrame(R"re(^[ |]*File "([^"]*)", line (\d+)(?:,? in (.*))?$)re");
+  static const Pattern kFrame(R"re(^[ |]*File "([^"]*)", line (\d+)(?:,? in (.*)|,)?$)re");
   const std::size_t at = text.find("  File \"");
   const bool bare =
       at == std::string_view::npos || text.substr(0, at).find_first_not_of(" |") == std::string_view::npos;
@@ -185,6 +186,8 @@ std::optional<Event> WaitIn(std::span<const std::string> stack, std::span<const 
   return event;
 }
 
+constexpr std::string_view kTracebackHead = "Traceback (most recent call last):";
+
 /// A traceback whose exception has not come yet.
 struct OpenTraceback {
   SourcePos begin;
@@ -230,8 +233,13 @@ struct OpenTraceback {
   }
   /// The log ends within the traceback: something was raised, whatever it was.
   std::optional<Event> CutAtEnd() const {
-    if (!headed || quoted || ignored || stack.empty()) return std::nullopt;
+    if (!headed || quoted || ignored || (stack.empty() && !type.empty())) return std::nullopt;
     Event event = Raising();
+    if (stack.empty()) {
+      event.where = begin;
+      event.text = kTracebackHead;
+      return event;
+    }
     event.where = places.back();
     event.text = std::string("  ").append(stack.back());
     std::get<StackSeen>(event.what).frame = user_frame.empty() ? stack.back() : user_frame;
@@ -403,7 +411,6 @@ class TracebackParser final : public Parser {
   }
 
   bool ConsumeHead(const Record& record, EventSink& out) {
-    constexpr std::string_view kHead = "Traceback (most recent call last):";
     if (Contains(record.text, kIgnoredIn) || Contains(record.text, kIgnoredWhile) ||
         Contains(record.text, kRequestFailed)) {
       ignored_line_ = record.where.line;
@@ -426,12 +433,13 @@ class TracebackParser final : public Parser {
       Open(record.where).headed = true;
       return true;
     }
-    if (record.text.ends_with(kHead.substr(0, kHead.size() - 1)) && ConsumeNotebookHead(record, out)) return true;
-    const std::size_t at = record.text.rfind(kHead);
+    if (record.text.ends_with(kTracebackHead.substr(0, kTracebackHead.size() - 1)) && ConsumeNotebookHead(record, out))
+      return true;
+    const std::size_t at = record.text.rfind(kTracebackHead);
     if (at == std::string_view::npos) return false;
-    const auto of = RankBehind(record.text.substr(at + kHead.size()));
+    const auto of = RankBehind(record.text.substr(at + kTracebackHead.size()));
     // Text behind it: a traceback inside one line of JSON, or a log that quotes.
-    if (!of && record.text.find_first_not_of(" \t", at + kHead.size()) != std::string_view::npos) return false;
+    if (!of && record.text.find_first_not_of(" \t", at + kTracebackHead.size()) != std::string_view::npos) return false;
     FlushPending(false, out);
     OpenTraceback& open = Open(record.where);
     open.headed = true;

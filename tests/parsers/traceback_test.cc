@@ -316,6 +316,12 @@ TEST_CASE("traceback: cut at every byte", "[traceback]") {
   for (std::size_t size = 0; size <= text.size(); ++size) ParseLines(kTraceback, text.substr(0, size));
 }
 
+TEST_CASE("traceback: a log that ends in its head, or in a frame that was wrapped, raised something", "[traceback]") {
+  const std::string head = "Traceback (most recent call last):\n";
+  CHECK(ShowAll(head) == "traceback:  in , raised");
+  CHECK(ShowAll(head + "  File \"a.py\", line 7,\n in f\n") == "traceback:  in a.py:7, raised");
+}
+
 TEST_CASE("traceback: one that was cut tells where its process waited", "[traceback]") {
   const std::string head = "Traceback (most recent call last):\n  File \"train.py\", line 7, in <module>\n";
   const std::string packages = "  File \"/opt/conda/lib/python3.10/site-packages/";

@@ -140,7 +140,6 @@ TEST_CASE("what a program printed is a log, whatever it quotes", "[writing]") {
       kPython + kFailure,
       "+ cat train.py\n" + kPython + "step 1 loss 2.5\nstep 2 loss 2.4\n" + kFailure,
       kPatch + kFailure,
-      kPatch + kPatch + "reading the index\nKeyboardInterrupt\n",
       model + kFailure,
       "2031-04-05 06:07:08 begins\n" + Page(6),
       // Configurations and states.
