@@ -136,10 +136,10 @@ std::optional<std::uint32_t> OnlyNamedGroup(const Timeline& timeline) {
   return only;
 }
 
-/// A number that two groups do not share by chance, and so near that both are of one count.
-bool CountAlike(SeqId one, SeqId other) {
-  constexpr std::int64_t kByChance = 64, kNear = 16;
-  return std::min(one.value, other.value) > kByChance && std::abs(one.value - other.value) <= kNear;
+/// A number that two groups do not share by chance.
+bool IsHigh(SeqId seq) {
+  constexpr std::int64_t kByChance = 64;
+  return seq.value > kByChance;
 }
 
 /// A waiter whose group no line names waits with those of the one named group that waits in the same operation; where
@@ -157,7 +157,7 @@ void JoinUnnamed(const Timeline& timeline, Rows& rows) {
     std::set<GlobalRank> there;
     for (const auto& waiter : home->waiters) there.insert(waiter.rank);
     const std::optional<SeqId>& seq = std::get<1>(key);
-    const bool by_number = by_numbers && seq && CountAlike(*seq, *seq);
+    const bool by_number = by_numbers && seq && IsHigh(*seq);
     const auto is_same = [&](const CollectiveRow::Waiter& waiter) {
       return waiter.work.op == home->waiters.front().work.op &&
              waiter.work.numel_in == home->waiters.front().work.numel_in;
@@ -191,10 +191,11 @@ void NameByStatus(const Timeline& timeline, Rows& rows) {
   if (!only) return;
   const GroupRow& group = timeline.groups[*only];
   const auto stands_near = [&](SeqId seq) {
-    return group.is_default() && std::ranges::any_of(rows, [&](const auto& row) {
-             const std::optional<SeqId>& other = std::get<1>(row.first);
-             return std::get<0>(row.first) == *only && other && CountAlike(seq, *other);
-           });
+    constexpr std::int64_t kNear = 16;
+    if (!group.is_default() || !IsHigh(seq)) return false;
+    const auto next = rows.lower_bound({*only, SeqId{seq.value - kNear}});
+    return next != rows.end() && std::get<0>(next->first) == *only &&
+           std::get<1>(next->first)->value <= seq.value + kNear;
   };
   for (auto& [key, row] : rows) {
     const std::optional<SeqId>& seq = std::get<1>(key);
