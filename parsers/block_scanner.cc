@@ -25,26 +25,29 @@ constexpr std::size_t kFewestFound = 256,
 /// Why a line is kept.
 enum class Reason : std::uint8_t { kNone, kSection, kContext, kOwn };
 
-/// Lines behind a mark's that its format wants to see.
-std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
+/// Whose mark it is; nullptr: a rule's hit.
+const Format* FormatOf(const Sieve& sieve, std::uint32_t id) {
   const auto& formats = Marks().formats;
   const std::uint32_t mark = id - sieve.first_mark_id();
-  return id >= sieve.first_mark_id() && mark < formats.size() ? formats[mark]->follow : 0;
+  return id >= sieve.first_mark_id() && mark < formats.size() ? formats[mark] : nullptr;
+}
+
+/// Lines behind a mark's that its format wants to see.
+std::uint32_t FollowOf(const Sieve& sieve, std::uint32_t id) {
+  const Format* const format = FormatOf(sieve, id);
+  return format != nullptr ? format->follow : 0;
 }
 
 /// The format whose line it is unread, as Format::silent says; nullptr: none.
 const Format* SilentFormat(const Sieve& sieve, const BlockYield& yield, const KeptLine& line) {
   if (line.context || line.section || line.bulk || line.hit_count == 0) return nullptr;
   const std::span<const std::uint32_t> hits(yield.hits.data() + line.hits, line.hit_count);
-  const auto format_of = [&](std::uint32_t id) {
-    return id >= sieve.first_mark_id() ? Marks().formats[id - sieve.first_mark_id()] : nullptr;
-  };
-  const Format* const format = format_of(hits.front());
+  const Format* const format = FormatOf(sieve, hits.front());
   if (format == nullptr || format->silent.empty()) return nullptr;
   const std::string_view text = yield.TextOf(line);
   const bool silent =
       std::ranges::any_of(format->silent, [&](std::string_view head) { return text.starts_with(head); }) &&
-      std::ranges::all_of(hits, [&](std::uint32_t id) { return format_of(id) == format; }) &&
+      std::ranges::all_of(hits, [&](std::uint32_t id) { return FormatOf(sieve, id) == format; }) &&
       text.find("[rank") == std::string_view::npos;  // where another wrote into the line
   return silent ? format : nullptr;
 }

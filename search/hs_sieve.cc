@@ -101,9 +101,9 @@ class OpenEnds {
       if (last.Is(Kind::kAnchor)) {
         --one.behind;
       } else if (last.Is(Kind::kTimes) && last.least <= 1) {
-        const std::size_t begin = BeginOfLast(one.behind - 1);
-        Drop({last.least == 0 ? begin : one.behind - 1, one.behind});
-        one.behind = last.least == 0 ? begin : one.behind - 1;
+        const std::size_t from = last.least == 0 ? BeginOfLast(one.behind - 1) : one.behind - 1;
+        Drop({from, one.behind});
+        one.behind = from;
       } else if (last.Is(Kind::kGroupEnd)) {
         const std::size_t begin = BeginOfLast(one.behind);
         if (!TrimEnds({begin + 1, one.behind - 1})) return one;

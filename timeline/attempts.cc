@@ -598,9 +598,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
 Timeline Only(const Timeline& timeline, const Attempt& attempt) {
   Timeline out = WithoutEvents(timeline);
   const auto is_its = [&](const Event& event) { return attempt.Holds(event.where); };
-  const std::span<const Event> within = std::span(timeline.events)
-                                            .first(std::min<std::size_t>(attempt.last + 1, timeline.events.size()))
-                                            .subspan(std::min<std::size_t>(attempt.first, timeline.events.size()));
+  const std::size_t behind = std::min<std::size_t>(attempt.last + 1, timeline.events.size());  // of no events, 0
+  const auto within = std::span(timeline.events).first(behind).subspan(attempt.first);
   out.events.reserve(static_cast<std::size_t>(std::ranges::count_if(within, is_its)));
   std::ranges::copy_if(within, std::back_inserter(out.events), is_its);
   std::copy_if(timeline.communicators.begin(), timeline.communicators.end(), std::back_inserter(out.communicators),

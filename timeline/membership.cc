@@ -45,8 +45,6 @@ void AddGap(const CollectiveRow& row, RankSet& expected) {
     expected.Add(static_cast<int>(first + step * group_rank));
 }
 
-bool IsNamed(const GroupRow& group) { return !group.name.empty() || !group.desc.empty(); }
-
 /// Those of the ranks that the log holds lines of.
 RankSet HeardOf(const Timeline& timeline, const RankSet& ranks) {
   RankSet out;
@@ -72,7 +70,7 @@ Membership::Membership(const Timeline& timeline) : timeline_(&timeline) {
   for (const CollectiveRow& row : timeline.collectives)
     for (const auto& waiter : row.waiters) {
       waited_[row.group].Add(waiter.rank.value);
-      (IsNamed(timeline.groups[row.group]) ? in_named_ : in_unnamed_).Add(waiter.rank.value);
+      (timeline.groups[row.group].named() ? in_named_ : in_unnamed_).Add(waiter.rank.value);
     }
 }
 
@@ -110,7 +108,7 @@ Members Membership::Of(const CollectiveRow& row) const {
   // line names the group of the one wait or of the other, they may be of one. One whose watchdog itself was stuck could
   // not have said that it waits.
   out.absent = expected.Without(out.waiting).Without(waited_[row.group]).Without(in_unnamed_).Without(stuck_);
-  if (!IsNamed(group)) out.absent = out.absent.Without(in_named_);
+  if (!group.named()) out.absent = out.absent.Without(in_named_);
   out.heard = HeardOf(*timeline_, out.absent);
   return out;
 }

@@ -17,6 +17,7 @@ namespace inquest {
 namespace {
 
 constexpr std::size_t kMostLines = 2048, kMostTokens = 16;
+constexpr std::uint64_t kBlank = 4;  ///< empty lines, which are not kept
 constexpr std::size_t kLeastOfARound = 3, kMostOfARound = 64, kLeastRows = 8;
 constexpr std::size_t kMostBehind = 32;  ///< lines that a row may have behind it
 
@@ -28,13 +29,12 @@ struct SeriesLine {
 
 bool IsNumber(std::string_view token) {
   const std::size_t first = token.find_first_not_of("([-+");
-  return first != std::string_view::npos && IsDigit(token[first]);
+  return first != kNowhere && IsDigit(token[first]);
 }
 
 SeriesLine LineOf(std::string_view text) {
   SeriesLine line{.text = text, .shape = {}, .form = {}, .tokens = {}};
-  for (std::size_t at = text.find_first_not_of(" \t");
-       at != std::string_view::npos && line.tokens.size() < kMostTokens;) {
+  for (std::size_t at = text.find_first_not_of(" \t"); at != kNowhere && line.tokens.size() < kMostTokens;) {
     const std::size_t end = std::min(text.find_first_of(" \t", at), text.size());
     line.tokens.push_back(text.substr(at, end - at));
     line.form += IsNumber(line.tokens.back()) ? 'n' : 'w';
@@ -54,7 +54,6 @@ std::optional<std::vector<SeriesLine>> LinesOf(const Timeline& timeline, std::ui
   std::optional<SourcePos> last;
   for (const Event& event : timeline.events) {
     if (event.where.input != input || (last && *last == event.where)) continue;
-    constexpr std::uint64_t kBlank = 4;  // empty lines are not kept
     if (event.where.line > (last ? last->line : 0) + kBlank) return std::nullopt;
     last = event.where;
     const std::string_view text = MessageOf(event);
@@ -103,23 +102,20 @@ bool GoesRound(const std::vector<SeriesLine>& lines, const std::vector<std::size
   return false;
 }
 
-/// The line that always came behind one like the last, and by which the series began; npos: none did.
-std::size_t HeadOf(const std::vector<SeriesLine>& lines) {
-  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  const SeriesLine& last = lines.back();
+/// The line that always came behind one like the last, and by which the series began; nullopt: none did.
+std::optional<std::size_t> HeadOf(const std::vector<SeriesLine>& lines) {
   std::optional<std::string> head;
-  std::size_t first_last = kNone;
+  std::size_t first_last = 0;  // of those like the last
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
-    if (lines[i].shape != last.shape) continue;
-    first_last = std::min(first_last, i);
+    if (lines[i].shape != lines.back().shape) continue;
     const std::string behind = FirstWord(lines[i + 1]);
-    if (head && *head != behind) return kNone;
+    if (head && *head != behind) return std::nullopt;
+    if (!head) first_last = i;
     head = behind;
   }
-  if (!head) return kNone;
   for (std::size_t i = 0; i < first_last; ++i)
     if (FirstWord(lines[i]) == *head) return i;
-  return kNone;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -129,13 +125,13 @@ bool EndsAWholeRound(const Timeline& timeline, std::uint32_t input) {
       R"((?i)\b(?:epoch|ep|step|iteration|iter|batch|round|episode|rank|worker|layer|loss|global_step)s?\b\W{0,4}\d)");
   const auto lines = LinesOf(timeline, input);
   if (!lines || lines->size() < 2 * kLeastRows) return false;
-  const std::size_t head = HeadOf(*lines);
-  if (head >= lines->size()) return false;
+  const auto head = HeadOf(*lines);
+  if (!head) return false;
   std::map<std::string_view, std::vector<std::size_t>> rows;  // by form
   std::set<std::string_view> heads;
-  const std::string first_word = FirstWord((*lines)[head]);
-  std::size_t last_head = head;
-  for (std::size_t i = head; i < lines->size(); ++i) {
+  const std::string first_word = FirstWord((*lines)[*head]);
+  std::size_t last_head = *head;
+  for (std::size_t i = *head; i < lines->size(); ++i) {
     const SeriesLine& line = (*lines)[i];
     if (kCounted.Matches(line.text)) return false;
     if (FirstWord(line) == first_word) {

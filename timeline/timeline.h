@@ -126,6 +126,8 @@ struct GroupRow {
   };
   std::map<GlobalRank, Member> members;
   RankSet declared;  ///< all its members, as a rank's recorder lists them; empty: not known
+  /// Some line says which it is.
+  bool named() const { return !name.empty() || !desc.empty(); }
   /// All ranks are in it, or nothing says that it is another.
   bool is_default() const { return name.empty() || name == "0" || desc == "default_pg" || desc == "undefined"; }
 };
@@ -135,7 +137,7 @@ struct CollectiveRow {
   std::uint32_t group = 0;  ///< into Timeline::groups
   bool whole = true;        ///< no waiter was left out
   bool recorded = false;    ///< known from the ranks' own recorders alone
-  bool guessed = false;     ///< that some of the waiters are of this group: their lines name none
+  bool guessed = false;     ///< some waiters are of this group at a guess: their lines name none
   WorkFields work;          ///< of the majority
   struct Waiter {
     GlobalRank rank;

@@ -98,7 +98,7 @@ class TorchelasticParser final : public Parser {
 
   /// Of an entry that was cut behind its rank it is known at least that this one failed first.
   void Finish(EventSink& out) override {
-    if (!root_cause_ || !entry_.of_rank) return;
+    if (!entry_.of_rank) return;
     ProcessExit exit = std::move(entry_.exit);
     exit.reporter = kElastic;
     exit.first_observed = true;
@@ -123,7 +123,7 @@ class TorchelasticParser final : public Parser {
     const std::string_view name = field->text(1), value = field->text(2);
     if (name == "time") TakeTime(value);
     if (name == "host") entry_.exit.host = std::string(value.substr(0, value.find(' ')));
-    if (name == "rank" && TakeRank(value)) entry_.of_rank = EventFrom(record, ProcessExit{});
+    if (name == "rank" && TakeRank(value) && root_cause_) entry_.of_rank = EventFrom(record, ProcessExit{});
     if (name == "exitcode") AddExit(record, value, out);
     return true;
   }
@@ -165,7 +165,7 @@ class TorchelasticParser final : public Parser {
   struct Entry {
     ProcessExit exit;
     std::optional<Timestamp> at;
-    std::optional<Event> of_rank;  ///< the line that says which, until its end is told
+    std::optional<Event> of_rank;  ///< of a root cause, the line that says which, until its end is told
   };
   Entry entry_;
   bool root_cause_ = false;

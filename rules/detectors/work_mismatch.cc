@@ -85,8 +85,7 @@ std::vector<int> RanksOf(const std::vector<const CollectiveRow::Waiter*>& side) 
 }
 
 Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides& sides) {
-  const bool group_named =
-      !row.guessed && (!timeline.groups[row.group].name.empty() || !timeline.groups[row.group].desc.empty());
+  const bool group_named = !row.guessed && timeline.groups[row.group].named();
   Found found(group_named ? Found::Held{"work-mismatch", "group-named"}
                           : Found::Held{"work-mismatch", "group-guessed"});
   found.Say("first-ranks", FoldRanks(RanksOf(sides[0])));
@@ -137,8 +136,7 @@ void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
   std::map<std::uint32_t, std::vector<const CollectiveRow*>> by_group;
   for (const CollectiveRow& row : timeline.collectives) {
     const GroupRow& group = timeline.groups[row.group];
-    if (row.work.seq && !PairOp(row.work.op) && !(group.name.empty() && group.desc.empty()))
-      by_group[row.group].push_back(&row);
+    if (row.work.seq && !PairOp(row.work.op) && group.named()) by_group[row.group].push_back(&row);
   }
   for (auto& [group, rows] : by_group) {
     std::ranges::stable_sort(rows, {}, [](const CollectiveRow* row) { return row->work.seq->value; });
