@@ -24,6 +24,11 @@ std::string_view Name(Basis basis) {
   return kNames[static_cast<std::size_t>(basis)];
 }
 
+std::string_view Name(JobStopped::By by) {
+  static constexpr std::array<std::string_view, 3> kNames = {"agent-signal", "slurm", "keyboard"};
+  return kNames[static_cast<std::size_t>(by)];
+}
+
 std::string_view Name(Component component) {
   static constexpr std::array<std::string_view, 6> kNames = {"any", "nccl", "c10", "elastic", "kernel", "smi"};
   return kNames[static_cast<std::size_t>(component)];

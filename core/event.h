@@ -13,6 +13,7 @@
 
 #include "core/ids.h"
 #include "core/rank_set.h"
+#include "core/reporter.h"
 #include "core/time.h"
 
 namespace inquest {
@@ -286,7 +287,7 @@ struct ProcessExit {
   std::optional<int> signal;     ///< 9 for exitcode -9, "Killed", 137
   std::optional<int> task;       ///< srun's, where it may count nodes and not ranks
   bool first_observed = false;   ///< torchelastic's "Root Cause (first observed failure)"
-  std::string reporter;          ///< `torchelastic`, `srun`, `mpirun`, `deepspeed`, `shell`
+  Reporter reporter = Reporter::kUnknown;
   INQUEST_FIELDS(Key(pid), Key(rank), local_rank, host, exit_code, signal, task, first_observed, reporter)
 };
 
@@ -311,10 +312,12 @@ struct SignalSent {
 /// The agent, the scheduler or the user stopped the job.
 struct JobStopped {
   static constexpr std::string_view kKind = "job-stopped";
-  std::string by;      ///< `agent-signal`, `slurm`, `keyboard`
+  enum class By : std::uint8_t { kAgentSignal, kSlurm, kKeyboard };
+  By by = By::kAgentSignal;
   std::string reason;  ///< `TIME LIMIT`, `PREEMPTION`, `SIGTERM`, ...; may be empty
   INQUEST_FIELDS(by, reason)
 };
+std::string_view Name(JobStopped::By by);
 
 /// An uncaught exception: the end of a traceback.
 struct ExceptionRaised {

@@ -63,7 +63,7 @@ bool IsOfProcess(const Timeline& timeline, const Finding& finding) {
   const What& what = timeline.events[finding.citations.front().event].what;
   const auto* exit = std::get_if<ProcessExit>(&what);
   return std::holds_alternative<ExceptionRaised>(what) ||
-         (exit != nullptr && finding.times == 1 && exit->reporter == "shell" && Crashed(*exit));
+         (exit != nullptr && finding.times == 1 && exit->reporter == Reporter::kShell && Crashed(*exit));
 }
 
 /// Whether a process did it to itself.

@@ -109,8 +109,7 @@ Sources Look(const Timeline& timeline) {
 bool ToldBySlurm(const Timeline& timeline) {
   return std::ranges::any_of(timeline.events, [](const Event& event) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
-    return (exit != nullptr && (exit->reporter == "srun" || exit->reporter == "slurmstepd")) ||
-           IsSchedulersStop(event.what);
+    return (exit != nullptr && exit->reporter == Reporter::kSrun) || IsSchedulersStop(event.what);
   });
 }
 

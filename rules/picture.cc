@@ -184,7 +184,7 @@ class Drawing {
         const auto how = exit->signal                       ? LifeEnd::How::kSignal
                          : exit->exit_code.value_or(0) != 0 ? LifeEnd::How::kExitCode
                                                             : LifeEnd::How::kWell;
-        if (!known) End(lane, {how, i, exit->reporter});
+        if (!known) End(lane, {how, i, std::string(Name(exit->reporter))});
       }
       Mark(i);
     } else if (IsTrouble(event.what)) {

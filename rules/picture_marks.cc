@@ -46,7 +46,7 @@ struct TellMark {
   }
   PictureMark operator()(const JobStopped& stopped) const {
     return {Kind::kStopped,
-            fmt::format("stopped by {}{}{}", stopped.by, stopped.reason.empty() ? "" : ": ", stopped.reason)};
+            fmt::format("stopped by {}{}{}", Name(stopped.by), stopped.reason.empty() ? "" : ": ", stopped.reason)};
   }
   PictureMark operator()(const NcclWarn&) const { return {Kind::kComplaint, "NCCL WARN"}; }
   PictureMark operator()(const LogMessage&) const { return {Kind::kComplaint, "complaint"}; }

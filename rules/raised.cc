@@ -53,7 +53,7 @@ std::optional<Known<GlobalRank>> RankOfRaised(const Timeline& timeline, EventInd
   for (EventIndex i = index;
        i-- > 0 && timeline.events[i].where.input == begin.input && timeline.events[i].where.line + 6 >= begin.line;) {
     const auto* exit = std::get_if<ProcessExit>(&timeline.events[i].what);
-    if (exit != nullptr && exit->reporter == "torchelastic" && exit->rank &&
+    if (exit != nullptr && exit->reporter == Reporter::kTorchelastic && exit->rank &&
         timeline.events[i].where.line <= begin.line)
       return Known<GlobalRank>{*exit->rank, Basis::kDerived, "entry of the failure report that holds the traceback"};
   }

@@ -146,17 +146,17 @@ bool IsBadExit(const What& what) {
 
 bool IsSchedulersStop(const What& what) {
   const auto* stopped = std::get_if<JobStopped>(&what);
-  return stopped != nullptr && stopped->by == "slurm";
+  return stopped != nullptr && stopped->by == JobStopped::By::kSlurm;
 }
 
 bool IsStopByHand(const What& what) {
   const auto* stopped = std::get_if<JobStopped>(&what);
-  return stopped != nullptr && stopped->by == "keyboard";
+  return stopped != nullptr && stopped->by == JobStopped::By::kKeyboard;
 }
 
 bool EndsATask(const What& what) {
   const auto* exit = std::get_if<ProcessExit>(&what);
-  return exit != nullptr && (exit->reporter == "srun" || exit->reporter == "pals");
+  return exit != nullptr && (exit->reporter == Reporter::kSrun || exit->reporter == Reporter::kPals);
 }
 
 bool IsDeath(const What& what) {

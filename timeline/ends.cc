@@ -22,7 +22,7 @@ bool Crashed(const ProcessExit& exit) { return exit.signal && *exit.signal != 9 
 namespace {
 
 /// torchelastic's agent looks at all of its workers now and then.
-bool IsByAgent(const ProcessExit& exit) { return exit.reporter == "torchelastic"; }
+bool IsByAgent(const ProcessExit& exit) { return exit.reporter == Reporter::kTorchelastic; }
 
 /// An agent's word that a worker ended badly whom it had not told to end.
 bool IsLostByAgent(const Event& event) {
@@ -108,11 +108,13 @@ std::vector<Timestamp> FirstFailures(const Timeline& timeline) {
 /// Whether an MPI library's launcher killed these because another rank of its had crashed: in what order it tells of
 /// them says nothing.
 bool AreOfLauncher(const Timeline& timeline, const std::vector<EventIndex>& killed) {
-  constexpr std::string_view kHydra = "mpirun";
-  constexpr std::string_view kLaunchers[] = {"mpd", "mvapich", "aprun", "platform-mpi", "poe", "mpt", kHydra};
+  constexpr Reporter kHydra = Reporter::kMpirun;
+  constexpr Reporter kLaunchers[] = {
+      Reporter::kMpd, Reporter::kMvapich, Reporter::kAprun, Reporter::kPlatformMpi, Reporter::kPoe, Reporter::kMpt,
+      kHydra};
   constexpr std::uint64_t kFrame = 8, kMostNoise = 128;  ///< lines
   const auto exit_of = [&](EventIndex i) { return std::get_if<ProcessExit>(&timeline.events[i].what); };
-  const std::string_view launcher = exit_of(killed.front())->reporter;
+  const Reporter launcher = exit_of(killed.front())->reporter;
   if (std::ranges::find(kLaunchers, launcher) == std::end(kLaunchers)) return false;
   if (!std::ranges::all_of(killed, [&](EventIndex i) { return exit_of(i)->reporter == launcher; })) return false;
   std::vector<EventIndex> told;
@@ -165,7 +167,7 @@ std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& even
   const auto* exit = std::get_if<ProcessExit>(&event.what);
   if (exit == nullptr) return std::nullopt;
   if (exit->rank) return exit->rank;
-  if (exit->reporter != "shell" && !exit->local_rank) return std::nullopt;
+  if (exit->reporter != Reporter::kShell && !exit->local_rank) return std::nullopt;
   Event child = event;
   if (exit->local_rank) {
     child.origin = {};  // the parent printed it
@@ -178,7 +180,8 @@ std::optional<GlobalRank> RankOfExit(const Timeline& timeline, const Event& even
 
 std::set<GlobalRank> Aborted(const Timeline& timeline) {
   const auto by_mpi = [](const ProcessExit& exit) {
-    return exit.first_observed && IsBadExit(exit) && (exit.reporter == "mpich" || exit.reporter == "mpirun");
+    return exit.first_observed && IsBadExit(exit) &&
+           (exit.reporter == Reporter::kMpich || exit.reporter == Reporter::kMpirun);
   };
   std::set<GlobalRank> out;
   for (const auto& [rank, end] : FirstEnds(timeline, by_mpi)) out.insert(rank);
@@ -279,8 +282,10 @@ std::optional<EventIndex> FirstOwnEnd(const Timeline& timeline) {
     const auto* stop = std::get_if<JobStopped>(&event.what);
     if (stop == nullptr) return false;
     const bool before = event.at && end.at && event.at->date == end.at->date && event.at->at < end.at->at;
-    const bool for_a_reason = stop->by == "slurm" && !stop->reason.empty() && stop->reason != "TASK FAILURE";
-    return before || stop->by == "keyboard" || for_a_reason || event.text.find("*** JOB ") != std::string::npos;
+    const bool for_a_reason =
+        stop->by == JobStopped::By::kSlurm && !stop->reason.empty() && stop->reason != "TASK FAILURE";
+    return before || stop->by == JobStopped::By::kKeyboard || for_a_reason ||
+           event.text.find("*** JOB ") != std::string::npos;
   });
   return stopped ? std::nullopt : own;
 }

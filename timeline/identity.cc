@@ -40,7 +40,8 @@ int AgentsChildren(const Timeline& timeline) {
     if (event.origin.rank) ranks = std::max(ranks, event.origin.rank->value.value + 1);
     std::optional<std::int64_t> pid;
     if (const auto* sent = std::get_if<SignalSent>(&event.what)) pid = sent->pid;
-    if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->reporter == "torchelastic")
+    if (const auto* exit = std::get_if<ProcessExit>(&event.what);
+        exit != nullptr && exit->reporter == Reporter::kTorchelastic)
       pid = exit->pid;
     if (const auto* exit = std::get_if<ProcessExit>(&event.what); exit != nullptr && exit->local_rank)
       ranks = std::max(ranks, exit->local_rank->value + 1);
@@ -206,7 +207,8 @@ namespace {
 /// A task whose lines tell of processes that it started, and ended, is an agent of torchelastic's.
 bool IsOfAgent(const Event& event) {
   const auto* exit = std::get_if<ProcessExit>(&event.what);
-  return std::holds_alternative<SignalSent>(event.what) || (exit != nullptr && exit->reporter == "torchelastic");
+  return std::holds_alternative<SignalSent>(event.what) ||
+         (exit != nullptr && exit->reporter == Reporter::kTorchelastic);
 }
 
 // Where several processes of a host carry one task number, or an agent speaks under it, srun started an agent on each

@@ -109,13 +109,13 @@ std::optional<LifeEnd> EndBy(const Event& event, EventIndex index) {
                      : !exit->exit_code      ? LifeEnd::How::kUnknown
                      : *exit->exit_code != 0 ? LifeEnd::How::kExitCode
                                              : LifeEnd::How::kWell;
-    return LifeEnd{how, index, exit->reporter};
+    return LifeEnd{how, index, std::string(Name(exit->reporter))};
   }
   if (std::holds_alternative<WorkTimedOut>(event.what) || std::holds_alternative<HeartbeatLost>(event.what))
     return LifeEnd{LifeEnd::How::kTimedOut, index, "itself"};
   if (std::holds_alternative<ExceptionRaised>(event.what)) return LifeEnd{LifeEnd::How::kRaised, index, "itself"};
   if (const auto* stopped = std::get_if<JobStopped>(&event.what))
-    return LifeEnd{LifeEnd::How::kStopped, index, stopped->by};
+    return LifeEnd{LifeEnd::How::kStopped, index, std::string(Name(stopped->by))};
   if (std::holds_alternative<KernelKill>(event.what) || std::holds_alternative<KernelFault>(event.what))
     return LifeEnd{LifeEnd::How::kSignal, index, "kernel"};
   return std::nullopt;

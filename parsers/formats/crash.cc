@@ -16,7 +16,7 @@ namespace inquest {
 namespace {
 
 // Also for what the process says itself: like a shell, the line stands among its own output.
-constexpr std::string_view kReporter = "shell";
+constexpr Reporter kReporter = Reporter::kShell;
 
 /// The words of a shell for the signals that end a process, between two other expressions.
 Pattern AroundWords(std::string before, std::string_view after) {
@@ -52,7 +52,7 @@ std::optional<ProcessExit> ReadZsh(std::string_view text) {
   const auto match = kForm.Search(text);
   if (!match) return std::nullopt;
   ProcessExit exit;
-  exit.reporter = std::string(kReporter);
+  exit.reporter = kReporter;
   exit.pid = match->number(1);
   for (const auto& [words, signal] : kWords) {
     if (match->text(2) == words) exit.signal = signal;

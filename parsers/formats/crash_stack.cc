@@ -137,7 +137,7 @@ class CrashStackParser final : public Parser {
       if (!printer.head.empty() && record.text.find(printer.head) != string_view::npos) {
         open_ = &printer;
         told_.clear();
-        if (printer.signal) out.Add(EventFrom(record, ExitBySignal(printer.signal, "shell")));
+        if (printer.signal) out.Add(EventFrom(record, ExitBySignal(printer.signal, Reporter::kShell)));
         return true;
       }
     for (const Printer& printer : kPrinters) {

@@ -119,7 +119,7 @@ class ElasticErrorFileParser final : public Parser {
       out.Add(EventFrom(cited, std::move(raised)));
     std::int64_t code = 0;
     if (holder["errorCode"].get(code) == simdjson::SUCCESS)
-      out.Add(EventFrom(cited, ExitWithCode(code, "torchelastic")));
+      out.Add(EventFrom(cited, ExitWithCode(code, Reporter::kTorchelastic)));
   }
 };
 

@@ -80,10 +80,10 @@ inline std::optional<int> SignalOfStatus(std::int64_t code) {
 }
 
 /// An exit code as launchers print it: -9 is signal 9; 137 is an exit code that a shell made of signal 9.
-inline ProcessExit ExitWithCode(std::int64_t code, std::string_view reporter) {
+inline ProcessExit ExitWithCode(std::int64_t code, Reporter reporter) {
   constexpr std::int64_t kShellBase = 128, kLastClassic = 31;
   ProcessExit exit;
-  exit.reporter = std::string(reporter);
+  exit.reporter = reporter;
   if (code >= 0 && code <= 255) exit.exit_code = static_cast<int>(code);
   if (code < 0 && code > -65) exit.signal = static_cast<int>(-code);
   if (const auto signal = SignalOfStatus(code)) exit.signal = signal;
@@ -92,17 +92,17 @@ inline ProcessExit ExitWithCode(std::int64_t code, std::string_view reporter) {
 }
 
 /// What a program hands to MPI_Abort or exit is cut to a byte, and no signal.
-inline ProcessExit ExitWithArgument(std::int64_t argument, std::string_view reporter) {
+inline ProcessExit ExitWithArgument(std::int64_t argument, Reporter reporter) {
   ProcessExit exit;
-  exit.reporter = std::string(reporter);
+  exit.reporter = reporter;
   exit.exit_code = static_cast<int>(argument & 0xFF);
   return exit;
 }
 
-inline ProcessExit ExitBySignal(std::optional<int> signal, std::string_view reporter) {
+inline ProcessExit ExitBySignal(std::optional<int> signal, Reporter reporter) {
   ProcessExit exit;
   exit.signal = signal;
-  exit.reporter = std::string(reporter);
+  exit.reporter = reporter;
   return exit;
 }
 

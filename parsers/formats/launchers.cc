@@ -55,10 +55,10 @@ std::optional<std::size_t> CountHosts(std::string_view hosts) {
 std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
   static const Pattern kCode(R"(^Exited with exit code (\d+))");
   if (const auto code = kCode.Search(words)) {
-    if (const auto number = code->number(1)) return ExitWithCode(*number, "srun");
+    if (const auto number = code->number(1)) return ExitWithCode(*number, Reporter::kSrun);
   }
   if (words.starts_with("Out Of Memory")) {
-    ProcessExit exit = ExitBySignal(9, "srun");
+    ProcessExit exit = ExitBySignal(9, Reporter::kSrun);
     exit.first_observed = true;  // the others are killed because of it
     return exit;
   }
@@ -66,7 +66,7 @@ std::optional<ProcessExit> ReadTaskEnd(std::string_view words) {
   while (words.ends_with(' ') || words.ends_with('.')) words.remove_suffix(1);
   const auto signal = SignalNumber(words);
   if (!signal) return std::nullopt;
-  return ExitBySignal(signal, "srun");
+  return ExitBySignal(signal, Reporter::kSrun);
 }
 
 // srun numbers its tasks. They are ranks where it starts one for each GPU, and nodes where it starts an agent on each:
@@ -135,13 +135,13 @@ class SrunTasks {
 bool ConsumeSrun(const Record& record, EventSink& out) {
   static const Pattern kNode(R"(srun: error: Node failure on (\S+))");
   if (const auto match = kNode.Search(record.text)) {
-    Event event = EventFrom(record, JobStopped{"slurm", "NODE FAILURE"});
+    Event event = EventFrom(record, JobStopped{JobStopped::By::kSlurm, "NODE FAILURE"});
     event.origin.host = Known<std::string>{std::string(match->text(1)), Basis::kObserved, {}};
     out.Add(std::move(event));
     return true;
   }
   if (Contains(record.text, "srun: sending Ctrl-C to")) {
-    out.Add(EventFrom(record, JobStopped{"keyboard", "SIGINT"}));
+    out.Add(EventFrom(record, JobStopped{JobStopped::By::kKeyboard, "SIGINT"}));
     return true;
   }
   return Contains(record.text, "srun: ");
@@ -154,7 +154,7 @@ bool ConsumeSlurmstepd(const Record& record, EventSink& out) {
   if (!match) return Contains(record.text, "slurmstepd: ");
   std::string_view reason = match->text(3);
   while (reason.ends_with(' ')) reason.remove_suffix(1);
-  Event event = EventFrom(record, JobStopped{"slurm", std::string(reason)});
+  Event event = EventFrom(record, JobStopped{JobStopped::By::kSlurm, std::string(reason)});
   if (!event.origin.host && match->has(1))
     event.origin.host = Known<std::string>{std::string(match->text(1)), Basis::kObserved, {}};
   if (!event.at) {
@@ -176,8 +176,8 @@ bool ConsumeMpirun(const Record& record, EventSink& out) {
       R"(MPI_ABORT was invoked on rank (\d+) in communicator(?: (MPI_COMM_WORLD\b|MPI COMMUNICATOR \d+ DUP FROM 0\b))?(?:.*[Ee]rrorcode:? (\d+))?)");
   if (const auto match = kAbort.Search(record.text)) {
     ProcessExit exit;
-    if (const auto code = match->number(3)) exit = ExitWithArgument(*code, "mpirun");
-    exit.reporter = "mpirun";
+    if (const auto code = match->number(3)) exit = ExitWithArgument(*code, Reporter::kMpirun);
+    exit.reporter = Reporter::kMpirun;
     if (match->has(2)) exit.rank = RankOf<GlobalRank>(*match, 1);  // else it counts the ranks of some of them
     exit.first_observed = true;                                    // who called it ended all others
     out.Add(EventFrom(record, std::move(exit)));
@@ -187,7 +187,7 @@ bool ConsumeMpirun(const Record& record, EventSink& out) {
   const bool signalled = match.has_value();
   if (!match) match = kImproper.Search(record.text);
   if (!match) return false;
-  ProcessExit exit = ExitBySignal(signalled ? SignalNumber(match->text(4)) : std::nullopt, "mpirun");
+  ProcessExit exit = ExitBySignal(signalled ? SignalNumber(match->text(4)) : std::nullopt, Reporter::kMpirun);
   exit.rank = RankOf<GlobalRank>(*match, 1);
   exit.pid = PidOf(*match, 2);
   exit.host = std::string(match->text(3));
@@ -204,13 +204,13 @@ bool ConsumeDeepSpeed(const Record& record, EventSink& out) {
   if (const auto killing = kKilling.Search(record.text)) {
     out.Add(EventFrom(record, SignalSent{killing->number(1), 15}));
   } else if (const auto returned = kReturned.Search(record.text); returned && returned->number(1)) {
-    out.Add(EventFrom(record, ExitWithCode(*returned->number(1), "deepspeed")));
+    out.Add(EventFrom(record, ExitWithCode(*returned->number(1), Reporter::kDeepSpeed)));
   } else if (const auto done = kDone.Search(record.text)) {
-    ProcessExit exit = ExitWithCode(0, "deepspeed");
+    ProcessExit exit = ExitWithCode(0, Reporter::kDeepSpeed);
     exit.pid = done->number(1);
     out.Add(EventFrom(record, std::move(exit)));
   } else if (const auto signalled = kSignalled.Search(record.text)) {
-    out.Add(EventFrom(record, JobStopped{"agent-signal", std::string(signalled->text(1))}));
+    out.Add(EventFrom(record, JobStopped{JobStopped::By::kAgentSignal, std::string(signalled->text(1))}));
   } else {
     static const Pattern kOwn(R"(\[launch\.py:\d+:\w+\])");
     return kOwn.Matches(record.text);
@@ -223,7 +223,7 @@ bool ConsumeOthers(const Record& record, EventSink& out) {
   static const Pattern kPaddle(R"(Out of all \d+ trainers, the trainer process with rank=\[([\d, ]+)\] was aborted)");
   static const Pattern kSsh(R"((?:(\S+): )?ssh exited with exit code (\d+))");
   if (const auto match = kHorovod.Search(record.text); match && match->number(2)) {
-    ProcessExit exit = ExitWithCode(*match->number(2), "horovod");
+    ProcessExit exit = ExitWithCode(*match->number(2), Reporter::kHorovod);
     exit.rank = RankOf<GlobalRank>(*match, 1);
     out.Add(EventFrom(record, std::move(exit)));
     return true;
@@ -231,14 +231,14 @@ bool ConsumeOthers(const Record& record, EventSink& out) {
   if (const auto match = kPaddle.Search(record.text)) {
     for (const int rank : ReadTasks(match->text(1))) {
       ProcessExit exit;  // how it ended is not said
-      exit.reporter = "paddle";
+      exit.reporter = Reporter::kPaddle;
       exit.rank = GlobalRank{rank};
       out.Add(EventFrom(record, std::move(exit)));
     }
     return true;
   }
   if (const auto match = kSsh.Search(record.text); match && match->number(2)) {
-    ProcessExit exit = ExitWithCode(*match->number(2), "pdsh");
+    ProcessExit exit = ExitWithCode(*match->number(2), Reporter::kPdsh);
     if (match->has(1) && !match->text(1).starts_with("pdsh@")) exit.host = std::string(match->text(1));
     if (!exit.host && record.origin.host) exit.host = record.origin.host->value;
     out.Add(EventFrom(record, std::move(exit)));
@@ -249,7 +249,8 @@ bool ConsumeOthers(const Record& record, EventSink& out) {
 
 // One sentence for each process: which rank, by whatever number it has there, its pid, and how it ended.
 struct Sentence {
-  std::string_view reporter, mark;
+  Reporter reporter;
+  std::string_view mark;
   const char* form;
   std::size_t rank, pid, how;       ///< groups; 0: the sentence does not say
   bool local = false;               ///< the number counts on its host
@@ -263,119 +264,126 @@ struct Sentence {
 
 /// MPICH's word for a call of MPI_Abort: what was handed to it, then by whom.
 constexpr Sentence Aborting(const char* form) {
-  Sentence sentence{"mpich", "application called MPI_Abort(", form, 2, 0, 1};
+  Sentence sentence{Reporter::kMpich, "application called MPI_Abort(", form, 2, 0, 1};
   sentence.first = sentence.argument = true;
   return sentence;
 }
 /// Its rank, of whom a parent tells as the first, and not how it ended.
-constexpr Sentence FirstGone(std::string_view reporter, std::string_view mark, const char* form) {
+constexpr Sentence FirstGone(Reporter reporter, std::string_view mark, const char* form) {
   Sentence sentence{reporter, mark, form, 1, 0, 0};
   sentence.first = true;
   return sentence;
 }
 
 constexpr Sentence kSentences[] = {
-    {"lightning", "Child process with PID ",
+    {Reporter::kLightning, "Child process with PID ",
      R"((?:\[rank: (\d+)\] )?Child process with PID (\d+) terminated with code (-?\d+))", 1, 2, 3, true},
-    {"composer", " crashed with exit code ", R"(\bRank (\d+) crashed with exit code (-?\d+))", 1, 0, 2},
-    {"composer", "Global rank ", R"(\bGlobal rank (\d+) \(PID (\d+)\) exited with code (-?\d+))", 1, 2, 3},
-    {"sglang", "Child process unexpectedly failed with ",
+    {Reporter::kComposer, " crashed with exit code ", R"(\bRank (\d+) crashed with exit code (-?\d+))", 1, 0, 2},
+    {Reporter::kComposer, "Global rank ", R"(\bGlobal rank (\d+) \(PID (\d+)\) exited with code (-?\d+))", 1, 2, 3},
+    {Reporter::kSglang, "Child process unexpectedly failed with ",
      R"(failed with (?:exitcode=|an exit code )(-?\d+)\. pid=(\d+))", 0, 2, 1},
-    {"vllm", " died, exit code: ",  // Its own SIGTERM at the end of any run is told alike.
+    {Reporter::kVllm, " died, exit code: ",  // Its own SIGTERM at the end of any run is told alike.
      R"(\bWorker \S+ pid (\d+) died, exit code: (-?(?:\d|1[0-46-9]|[2-9]\d|\d{3,}))$)", 0, 1, 2},
-    {"text-generation-inference", "was signaled to shutdown with signal ",
+    {Reporter::kTgi, "was signaled to shutdown with signal ",
      R"(was signaled to shutdown with signal (\d+)(?:.* rank=(\d+))?)", 2, 0, 1, false, true},
-    FirstGone("text-generation-inference", " failed to start", R"(\bShard (\d+) failed to start$)"),
-    FirstGone("mindspore", " is timed out. It may exit", R"(\bThe node: (\d+) is timed out\. It may exit)"),
-    {"paddle", "Container rank ", R"(\bContainer rank (\d+) status failed cmd .{0,900}\bcode (-?\d+)\b)", 1, 0, 2},
-    {"pals", " died from signal ", R"(^([\w.-]+): rank (\d+) died from signal (\d+))", 2, 0, 3, false, true, 1},
-    {"pals", " exited with code ", R"(^([\w.-]+): rank (\d+) exited with code (\d+))", 2, 0, 3, false, false, 1},
-    {"htcondor", "Normal termination (return value ", R"(^\s*\(1\) Normal termination \(return value (\d+)\))", 0, 0,
+    FirstGone(Reporter::kTgi, " failed to start", R"(\bShard (\d+) failed to start$)"),
+    FirstGone(Reporter::kMindSpore, " is timed out. It may exit", R"(\bThe node: (\d+) is timed out\. It may exit)"),
+    {Reporter::kPaddle, "Container rank ", R"(\bContainer rank (\d+) status failed cmd .{0,900}\bcode (-?\d+)\b)", 1, 0,
+     2},
+    {Reporter::kPals, " died from signal ", R"(^([\w.-]+): rank (\d+) died from signal (\d+))", 2, 0, 3, false, true,
      1},
-    {"htcondor", "Abnormal termination (signal ", R"(^\s*\(0\) Abnormal termination \(signal (\d+)\))", 0, 0, 1, false,
-     true},
-    {"ci", "rocess completed with exit code ", R"(^(?:##\[error\]|Error: )Process completed with exit code (\d+))", 0,
-     0, 1},
-    {"ci", "ERROR: Job failed: ", R"(^ERROR: Job failed: (?:exit code|command terminated with exit code) (\d+))", 0, 0,
+    {Reporter::kPals, " exited with code ", R"(^([\w.-]+): rank (\d+) exited with code (\d+))", 2, 0, 3, false, false,
      1},
-    {"docker", "returned a non-zero code: ", R"(^The command '.*' returned a non-zero code: (\d+))", 0, 0, 1},
-    {"docker", "did not complete successfully: exit code: ",
+    {Reporter::kHtCondor, "Normal termination (return value ", R"(^\s*\(1\) Normal termination \(return value (\d+)\))",
+     0, 0, 1},
+    {Reporter::kHtCondor, "Abnormal termination (signal ", R"(^\s*\(0\) Abnormal termination \(signal (\d+)\))", 0, 0,
+     1, false, true},
+    {Reporter::kCi, "rocess completed with exit code ",
+     R"(^(?:##\[error\]|Error: )Process completed with exit code (\d+))", 0, 0, 1},
+    {Reporter::kCi,
+     "ERROR: Job failed: ", R"(^ERROR: Job failed: (?:exit code|command terminated with exit code) (\d+))", 0, 0, 1},
+    {Reporter::kDocker, "returned a non-zero code: ", R"(^The command '.*' returned a non-zero code: (\d+))", 0, 0, 1},
+    {Reporter::kDocker, "did not complete successfully: exit code: ",
      R"(failed to solve: .* did not complete successfully: exit code: (\d+))", 0, 0, 1},
-    {"slurm", "State: FAILED (exit code ", R"(^State: FAILED \(exit code (\d+)\))", 0, 0, 1},  // seff's report
-    {"nsys", "The target application returned non-zero exit code ",
+    {Reporter::kSlurm, "State: FAILED (exit code ", R"(^State: FAILED \(exit code (\d+)\))", 0, 0, 1},  // seff's report
+    {Reporter::kNsys, "The target application returned non-zero exit code ",
      R"(The target application returned non-zero exit code (\d+))", 0, 0, 1},
     // HPE's and SGI's MPI, whose srun tasks are its daemons; pid and host stand in the next line.
-    {"mpt", " received signal SIG",
+    {Reporter::kMpt, " received signal SIG",
      R"((?:^(?:\s*-?\d+:)?|header@entry=0x[0-9a-f]+ ")MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) received signal (SIG[A-Z]+))",
      1, 0, 2, false, true},
-    {"mpt", " is aborting with error code ",
+    {Reporter::kMpt, " is aborting with error code ",
      R"(^(?:\s*-?\d+:)?MPT(?: ERROR)?: Rank \d+\(g:(\d+)\) is aborting with error code (-?\d+))", 1, 0, 2},
-    FirstGone("mpt", " has terminated without calling MPI_Finalize",
+    FirstGone(Reporter::kMpt, " has terminated without calling MPI_Finalize",
               R"(^(?:\s*-?\d+:)?(?:MPT ERROR|MPT|MPI): MPI_COMM_WORLD rank (\d+) has terminated without calling)"),
-    {"realm", " received by node ", R"(\bSignal (\d+) received by node (\d+), process (\d+))", 2, 3, 1, false, true},
-    {"gasnet", "*** Caught a ", R"(\*\*\* Caught a (?:fatal )?signal: (SIG[A-Z]+)\(\d+\) on node (\d+)/\d+)", 2, 0, 1,
-     false, true},
-    {"mvapich", "][error_sighandler] Caught error: ",
+    {Reporter::kRealm, " received by node ", R"(\bSignal (\d+) received by node (\d+), process (\d+))", 2, 3, 1, false,
+     true},
+    {Reporter::kGasnet, "*** Caught a ", R"(\*\*\* Caught a (?:fatal )?signal: (SIG[A-Z]+)\(\d+\) on node (\d+)/\d+)",
+     2, 0, 1, false, true},
+    {Reporter::kMvapich, "][error_sighandler] Caught error: ",
      R"(\[([\w.-]+):mpi_rank_(\d+)\]\[error_sighandler\] Caught error: .{1,80}\(signal (\d+)\))", 2, 0, 3, false, true,
      1},
-    {"mvapich", "MPI process (rank: ",
+    {Reporter::kMvapich, "MPI process (rank: ",
      R"((?:^\[([\w.-]+):mpispawn_\d+\]\[\w+\] )?MPI process \(rank: (\d+), pid: (\d+)\) terminated with signal (\d+))",
      2, 3, 4, false, true, 1},
-    {"mvapich", "MPI process (rank: ",
+    {Reporter::kMvapich, "MPI process (rank: ",
      R"((?:^\[([\w.-]+):mpispawn_\d+\]\[\w+\] )?MPI process \(rank: (\d+), pid: (\d+)\) exited with status (\d+))", 2,
      3, 4, false, false, 1},
-    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): killed by signal (\d+))", 1, 0, 2, false, true,
-     0, true},
-    {"mpd", "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): return code (\d+))", 1, 0, 2, false, false, 0,
+    {Reporter::kMpd, "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): killed by signal (\d+))", 1, 0, 2,
+     false, true, 0, true},
+    {Reporter::kMpd, "xit status of rank ", R"(^\s*[Ee]xit status of rank (\d+): return code (\d+))", 1, 0, 2, false,
+     false, 0, true},
+    {Reporter::kAprun, " PE RANK ", R"((?:\[NID (\d+)\] .*)?\bPE RANK (\d+) exit signal ([A-Z][a-z]+(?: [a-z]+)*))", 2,
+     0, 3, false, true, 1, false, false, "nid"},
+    {Reporter::kAprun, " exit signals: ", R"(^Application \d+ exit signals: ([A-Z][a-z]+(?: [a-z]+)*))", 0, 0, 1, false,
      true},
-    {"aprun", " PE RANK ", R"((?:\[NID (\d+)\] .*)?\bPE RANK (\d+) exit signal ([A-Z][a-z]+(?: [a-z]+)*))", 2, 0, 3,
-     false, true, 1, false, false, "nid"},
-    {"aprun", " exit signals: ", R"(^Application \d+ exit signals: ([A-Z][a-z]+(?: [a-z]+)*))", 0, 0, 1, false, true},
-    {"aprun", " exit codes: ", R"(^Application \d+ exit codes: (\d+))", 0, 0, 1},
-    {"plexec", " of MPI processes was aborted.(rank=", R"(One of MPI processes was aborted\.\(rank=(\d+)\))", 1, 0, 0},
-    {"spawn", " terminated with signal SIG", R"(^Exception: process (\d+) terminated with signal (SIG[A-Z]+))", 1, 0, 2,
-     true, true},
-    {"spawn", " terminated with exit code ", R"(\b[Pp]rocess (\d{1,4}) terminated with exit code (\d+))", 1, 0, 2,
-     true},
-    {"platform-mpi", " before MPI_Finalize() with ",
+    {Reporter::kAprun, " exit codes: ", R"(^Application \d+ exit codes: (\d+))", 0, 0, 1},
+    {Reporter::kPlexec, " of MPI processes was aborted.(rank=", R"(One of MPI processes was aborted\.\(rank=(\d+)\))",
+     1, 0, 0},
+    {Reporter::kSpawn, " terminated with signal SIG", R"(^Exception: process (\d+) terminated with signal (SIG[A-Z]+))",
+     1, 0, 2, true, true},
+    {Reporter::kSpawn, " terminated with exit code ", R"(\b[Pp]rocess (\d{1,4}) terminated with exit code (\d+))", 1, 0,
+     2, true},
+    {Reporter::kPlatformMpi, " before MPI_Finalize() with ",
      R"(MPI Application rank (\d+) (?:exited|killed) before MPI_Finalize\(\) with signal (\d+))", 1, 0, 2, false, true},
-    {"platform-mpi", " before MPI_Finalize() with ",
+    {Reporter::kPlatformMpi, " before MPI_Finalize() with ",
      R"(MPI Application rank (\d+) exited before MPI_Finalize\(\) with status (\d+))", 1, 0, 2},
-    {"gasnet", "*** Caught a fatal signal (proc ", R"(\*\*\* Caught a fatal signal \(proc (\d+)\): (SIG[A-Z]+))", 1, 0,
-     2, false, true},
-    {"gasnet", "*** FATAL ERROR (proc ", R"(\*\*\* FATAL ERROR \(proc (\d+)\): )", 1, 0, 0},
-    FirstGone("program", "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)"),
-    {"poe", "0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
-    {"poe", "0031-300 ", R"(ERROR: 0031-300 +Forcing all remote tasks to exit due to exit code (\d+) in task (\d+))", 2,
-     0, 1},
+    {Reporter::kGasnet, "*** Caught a fatal signal (proc ",
+     R"(\*\*\* Caught a fatal signal \(proc (\d+)\): (SIG[A-Z]+))", 1, 0, 2, false, true},
+    {Reporter::kGasnet, "*** FATAL ERROR (proc ", R"(\*\*\* FATAL ERROR \(proc (\d+)\): )", 1, 0, 0},
+    FirstGone(Reporter::kProgram, "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)"),
+    {Reporter::kPoe, "0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
+    {Reporter::kPoe, "0031-300 ",
+     R"(ERROR: 0031-300 +Forcing all remote tasks to exit due to exit code (\d+) in task (\d+))", 2, 0, 1},
     // The node is the process's number in MPI_COMM_WORLD, whichever communicator it aborts.
     Aborting(R"(\bAbort\((-?\d+)\) on node (\d+) \(rank \d+ in comm \d+\): application called MPI_Abort\()"),
     Aborting(R"(application called MPI_Abort\(MPI_COMM_WORLD, (-?\d+)\) - process (\d+))"),
-    {"mpich", ": Fatal error in ", R"(^Abort\(-?\d+\) on node (\d+) \(rank \d+ in comm \d+\): Fatal error in )", 1, 0,
-     0},
-    {"mpich", "MPICH ERROR [Rank ",
+    {Reporter::kMpich, ": Fatal error in ",
+     R"(^Abort\(-?\d+\) on node (\d+) \(rank \d+ in comm \d+\): Fatal error in )", 1, 0, 0},
+    {Reporter::kMpich, "MPICH ERROR [Rank ",
      R"(^MPICH ERROR \[Rank (\d+)\] \[job id [^\]]*\] \[[^\]]*\] \[([\w.-]+)\] - Abort\()", 1, 0, 0, false, false, 2},
     // More than a million stands for a process that is not known.
-    {"mpirun", "*** reported by process [",
+    {Reporter::kMpirun, "*** reported by process [",
      R"((?:^\[([\w.-]+):(\d+)\] |^)\*\*\* reported by process \[\d+,(\d{1,6})\])", 3, 2, 0, false, false, 1},
     // Its node, and that it left improperly, stand in the next line.
-    {"mpirun", "has exited due to process rank ", R"(\bhas exited due to process rank (\d+) with PID (\d+) on\s*$)", 1,
-     2, 0},
-    {"torchelastic", "torchelastic.worker.status.FAILED",
+    {Reporter::kMpirun, "has exited due to process rank ",
+     R"(\bhas exited due to process rank (\d+) with PID (\d+) on\s*$)", 1, 2, 0},
+    {Reporter::kTorchelastic, "torchelastic.worker.status.FAILED",
      R"re("torchelastic\.worker\.status\.FAILED".*"global_rank": (\d+).*"worker_id": "(\d+)".*"hostname": "([^"]+)")re",
      1, 2, 0, false, false, 3},
-    {"vllm", " died unexpectedly, shutting down executor",
+    {Reporter::kVllm, " died unexpectedly, shutting down executor",
      R"(\bWorker proc VllmWorker-(?:TP)?(\d+) died unexpectedly, shutting down executor)", 1, 0, 0},
-    {"vllm", "Engine core proc EngineCore", R"(\bEngine core proc EngineCore(?:_DP(\d+))?\S* died unexpectedly)", 1, 0,
-     0},
-    {"vllm", "WorkerProc failed to start.", R"(\] WorkerProc failed to start\.$)", 0, 0, 0, false, false, 0, false,
-     true},
-    {"psid", " with rank ", R"(Child with rank (\d+) exited on signal (\d+))", 1, 0, 2, false, true},
-    {"psid", " with rank ", R"(Child with rank (\d+) exited with status (\d+))", 1, 0, 2},
-    {"mpiexec", "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) died with signal (\d+))", 1, 0, 2, false,
-     true},
-    {"mpiexec", "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) exited with status (\d+))", 1, 0, 2},
-    {"jsrun", "One or more process",
+    {Reporter::kVllm, "Engine core proc EngineCore",
+     R"(\bEngine core proc EngineCore(?:_DP(\d+))?\S* died unexpectedly)", 1, 0, 0},
+    {Reporter::kVllm, "WorkerProc failed to start.", R"(\] WorkerProc failed to start\.$)", 0, 0, 0, false, false, 0,
+     false, true},
+    {Reporter::kPsid, " with rank ", R"(Child with rank (\d+) exited on signal (\d+))", 1, 0, 2, false, true},
+    {Reporter::kPsid, " with rank ", R"(Child with rank (\d+) exited with status (\d+))", 1, 0, 2},
+    {Reporter::kMpiexec, "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) died with signal (\d+))", 1, 0, 2,
+     false, true},
+    {Reporter::kMpiexec, "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) exited with status (\d+))", 1, 0,
+     2},
+    {Reporter::kJsrun, "One or more process",
      R"(One or more process(?: \(first noticed rank (\d+)\))? terminated with signal (\d+))", 1, 0, 2, false, true},
 };
 
@@ -461,7 +469,7 @@ class LaunchersParser final : public Parser {
     if (const auto who = kWho.Search(record.text)) {
       Event event = EventFrom(record, ProcessExit{});
       auto& exit = std::get<ProcessExit>(event.what);
-      exit.reporter = "mpirun";
+      exit.reporter = Reporter::kMpirun;
       exit.rank = RankOf<GlobalRank>(*who, 1);
       exit.pid = PidOf(*who, 2);
       exit.host = std::string(who->text(3));
@@ -478,7 +486,7 @@ class LaunchersParser final : public Parser {
   void Flush(std::optional<int> signal, EventSink& out) {
     if (!signalled_) return;
     auto& exit = std::get<ProcessExit>(signalled_->what);
-    const ProcessExit how = ExitBySignal(signal, "mpirun");
+    const ProcessExit how = ExitBySignal(signal, Reporter::kMpirun);
     exit.signal = how.signal;
     out.Add(std::move(*signalled_));
     signalled_.reset();
@@ -517,7 +525,7 @@ class LaunchersParser final : public Parser {
     }
     const auto code = kCode.Search(record.text);
     if (!code || !block_.rank || !code->number(1)) return ours;
-    ProcessExit exit = ExitWithCode(*code->number(1), "mpirun");
+    ProcessExit exit = ExitWithCode(*code->number(1), Reporter::kMpirun);
     exit.rank = std::exchange(block_, {}).rank;
     exit.first_observed = true;
     out.Add(EventFrom(record, std::move(exit)));
@@ -538,7 +546,7 @@ class LaunchersParser final : public Parser {
     }
     // Of a signal without a core the code is its number, and only the last line of the frame says so.
     if (const auto killed = kKilled.Search(record.text)) {
-      ProcessExit exit = ExitBySignal(SignalNumber(killed->text(1)), "mpirun");
+      ProcessExit exit = ExitBySignal(SignalNumber(killed->text(1)), Reporter::kMpirun);
       exit.rank = hydra_.rank;
       exit.pid = hydra_.pid;
       exit.host = hydra_.host;
@@ -547,8 +555,8 @@ class LaunchersParser final : public Parser {
     }
     const auto how = kHow.Search(record.text);
     if (!how) return false;
-    ProcessExit exit =
-        how->number(1) ? ExitWithCode(*how->number(1), "mpirun") : ExitBySignal(SignalNumber(how->text(2)), "mpirun");
+    ProcessExit exit = how->number(1) ? ExitWithCode(*how->number(1), Reporter::kMpirun)
+                                      : ExitBySignal(SignalNumber(how->text(2)), Reporter::kMpirun);
     hydra_ = std::exchange(block_, {});
     exit.rank = hydra_.rank;
     exit.pid = hydra_.pid;

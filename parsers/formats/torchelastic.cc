@@ -16,7 +16,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kElastic = "torchelastic";
+constexpr Reporter kElastic = Reporter::kTorchelastic;
 
 std::optional<What> ReadExit(std::string_view text) {
   static const Pattern kExit(R"(failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\))");
@@ -47,14 +47,14 @@ std::optional<What> ReadDeathSignal(std::string_view text) {
   if (!match) match = kRaised.Search(text);
   if (!match) return std::nullopt;
   const auto signal = SignalNumber(match->text(1));
-  return JobStopped{"agent-signal", signal ? SignalName(*signal) : std::string(match->text(1))};
+  return JobStopped{JobStopped::By::kAgentSignal, signal ? SignalName(*signal) : std::string(match->text(1))};
 }
 
 // torch.multiprocessing.spawn: the number is the process's place among those spawned, one host's local rank.
 std::optional<What> ReadSpawnExit(std::string_view text) {
   static const Pattern kRaised(R"(^-- Process (\d+) terminated with the following error)");
   if (const auto raised = kRaised.Search(text)) {
-    ProcessExit exit = ExitWithCode(1, "spawn");
+    ProcessExit exit = ExitWithCode(1, Reporter::kSpawn);
     exit.local_rank = RankOf<LocalRank>(*raised, 1);
     return exit;
   }
@@ -62,8 +62,8 @@ std::optional<What> ReadSpawnExit(std::string_view text) {
       R"(ProcessExitedException: process (\d+) terminated with (?:exit code (\d+)|signal (\w+)))");
   const auto match = kEnded.Search(text);
   if (!match) return std::nullopt;
-  ProcessExit exit =
-      match->number(2) ? ExitWithCode(*match->number(2), "spawn") : ExitBySignal(SignalNumber(match->text(3)), "spawn");
+  ProcessExit exit = match->number(2) ? ExitWithCode(*match->number(2), Reporter::kSpawn)
+                                      : ExitBySignal(SignalNumber(match->text(3)), Reporter::kSpawn);
   exit.local_rank = RankOf<LocalRank>(*match, 1);
   return exit;
 }

@@ -574,7 +574,8 @@ class TracebackParser final : public Parser {
         told = true;
       }
     }
-    if (raised && line.type == "KeyboardInterrupt") out.Add(EventFrom(record, JobStopped{"keyboard", SignalName(2)}));
+    if (raised && line.type == "KeyboardInterrupt")
+      out.Add(EventFrom(record, JobStopped{JobStopped::By::kKeyboard, SignalName(2)}));
     return told;
   }
 

@@ -61,7 +61,7 @@ bool AreAll(const Timeline& timeline, const std::vector<int>& ranks) {
   const bool ended = std::ranges::any_of(timeline.events, [](const Event& event) {
     const auto* exit = std::get_if<ProcessExit>(&event.what);
     return std::holds_alternative<JobStopped>(event.what) || std::holds_alternative<SignalSent>(event.what) ||
-           (exit != nullptr && exit->reporter == "mpirun" && !exit->signal);
+           (exit != nullptr && exit->reporter == Reporter::kMpirun && !exit->signal);
   });
   if (!ended && timeline.job_hosts < 2) return false;
   constexpr std::size_t kLeast = 4;
@@ -73,7 +73,7 @@ void DropEarlierLaunches(const Timeline& timeline, std::vector<EventIndex>& even
   std::map<std::uint32_t, EventIndex> last;  // by input
   const auto is_of_launch = [&](EventIndex i) {
     const auto& exit = std::get<ProcessExit>(timeline.events[i].what);
-    return exit.reporter == "mpirun" && exit.first_observed;
+    return exit.reporter == Reporter::kMpirun && exit.first_observed;
   };
   for (const EventIndex i : events)
     if (is_of_launch(i)) last[timeline.events[i].where.input] = i;

@@ -10,7 +10,7 @@ namespace crash_test {
 std::string ShowAll(std::string_view text) {
   std::string out;
   for (const ProcessExit& exit : Only<ProcessExit>(ParseLines(kCrash, text))) {
-    CHECK(exit.reporter == "shell");
+    CHECK(exit.reporter == Reporter::kShell);
     if (!out.empty()) out += "; ";
     out += "signal " + (exit.signal ? std::to_string(*exit.signal) : "?");
     if (exit.pid) out += " pid " + std::to_string(*exit.pid);

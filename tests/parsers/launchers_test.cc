@@ -8,7 +8,7 @@ extern const Format kLaunchers;
 namespace launchers_test {
 
 std::string Show(const ProcessExit& what) {
-  std::string out = what.reporter + ":";
+  std::string out = std::string(Name(what.reporter)) + ":";
   if (what.rank) out += " rank=" + std::to_string(what.rank->value);
   if (what.local_rank) out += " local=" + std::to_string(what.local_rank->value);
   if (what.host) out += " host=" + *what.host;
@@ -21,7 +21,7 @@ std::string Show(const ProcessExit& what) {
 std::string Show(const SignalSent& what) {
   return "send " + std::to_string(what.signal) + (what.pid ? " to " + std::to_string(*what.pid) : "");
 }
-std::string Show(const JobStopped& what) { return "stopped by " + what.by + ": " + what.reason; }
+std::string Show(const JobStopped& what) { return "stopped by " + std::string(Name(what.by)) + ": " + what.reason; }
 template <class T>
 std::string Show(const T&) {
   return std::string(T::kKind);

@@ -8,7 +8,7 @@ extern const Format kTorchelastic, kTraceback;
 namespace torchelastic_test {
 
 std::string Show(const ProcessExit& what) {
-  std::string out = what.reporter + ":";
+  std::string out = std::string(Name(what.reporter)) + ":";
   if (what.rank) out += " rank=" + std::to_string(what.rank->value);
   if (what.local_rank) out += " local=" + std::to_string(what.local_rank->value);
   if (what.host) out += " host=" + *what.host;
@@ -20,7 +20,7 @@ std::string Show(const ProcessExit& what) {
 std::string Show(const SignalSent& what) {
   return "send " + std::to_string(what.signal) + (what.pid ? " to " + std::to_string(*what.pid) : "");
 }
-std::string Show(const JobStopped& what) { return "stopped by " + what.by + ": " + what.reason; }
+std::string Show(const JobStopped& what) { return "stopped by " + std::string(Name(what.by)) + ": " + what.reason; }
 std::string Show(const WorldSize& what) { return "world " + std::to_string(what.size); }
 template <class T>
 std::string Show(const T&) {

@@ -15,7 +15,7 @@ std::string Show(const ExceptionRaised& what) {
 std::string Show(const StackSeen& what) {
   return what.tool + ": " + what.at + " in " + what.frame + (what.raised ? ", raised" : "");
 }
-std::string Show(const JobStopped& what) { return "stopped by " + what.by; }
+std::string Show(const JobStopped& what) { return "stopped by " + std::string(Name(what.by)); }
 template <class T>
 std::string Show(const T&) {
   return std::string(T::kKind);
