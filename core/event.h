@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/activity.h"
 #include "core/ids.h"
 #include "core/rank_set.h"
 #include "core/reporter.h"
@@ -659,10 +660,7 @@ struct CallRecorded {
 struct StackSeen {
   static constexpr std::string_view kKind = "stack";
   std::string tool;  ///< `py-spy`, `gdb`, `faulthandler`, `traceback`
-  /// A phase's kind where the frames tell one; `collective`: inside NCCL or a process group; `joining`: in the
-  /// rendezvous; `turn`: in a barrier behind which another process goes first; `device-wait`: for the GPU. Empty: none
-  /// of those.
-  std::string at;
+  Activity at = Activity::kNone;
   std::string frame;  ///< the frame that tells: `save (train.py:84)`; else the innermost
   std::string thread;
   bool raised = false;  ///< an exception was raised there

@@ -319,7 +319,7 @@ Json LifelineToJson(const Timeline& timeline, const Lifeline& line) {
               {"last", at(line.last)},
               {"intervals", List(line.intervals,
                                  [&](const Interval& interval) {
-                                   return Json{{"kind", interval.kind},     {"begin", at(interval.begin)},
+                                   return Json{{"kind", Name(interval.at)}, {"begin", at(interval.begin)},
                                                {"last", at(interval.last)}, {"end", maybe_at(interval.end)},
                                                {"times", interval.times},   {"percent", OrNull(interval.percent)}};
                                  })},

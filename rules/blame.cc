@@ -163,7 +163,7 @@ std::optional<GlobalRank> OnlyTorn(const Timeline& timeline) {
     if (!RaisesAt(event)) continue;
     const auto* stack = std::get_if<StackSeen>(&event.what);
     const auto rank = timeline.RankOf(event);
-    if (stack == nullptr || !stack->at.empty() || !rank || only) return std::nullopt;
+    if (stack == nullptr || stack->at != Activity::kNone || !rank || only) return std::nullopt;
     only = rank->value;
   }
   return only;

@@ -25,7 +25,7 @@ struct LineMatch {
 /// A rank, or the job where the line names no rank, was at some kind of work.
 struct PhaseSeen {
   std::uint32_t rule = 0;
-  std::string kind;  ///< data-preparation, checkpoint, compile, evaluation, joining, loading, serving, training
+  Activity at = Activity::kNone;
   EventIndex event = 0;
   std::optional<int> percent;
 };

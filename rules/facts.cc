@@ -67,7 +67,7 @@ void AddNames(const Evidence& evidence, const Verdict& verdict, Collector& facts
   };
   Facts elsewhere;
   for (const LineMatch& match : evidence.matches) {
-    if (evidence.book.rules[match.rule].phase_kind != "names") continue;
+    if (evidence.book.rules[match.rule].says != Rule::Says::kNames) continue;
     const bool cited = proves(match.event);
     for (const auto& [group, value] : match.groups) {
       const std::string_view place = PlaceOf(group);

@@ -30,7 +30,7 @@ std::optional<std::string> StoppedJob(const Event& event) {
 template <class Take>
 void EachNamed(const Evidence& evidence, std::string_view group, const Take& take) {
   for (const LineMatch& match : evidence.matches) {
-    if (evidence.book.rules[match.rule].phase_kind != "identity") continue;
+    if (evidence.book.rules[match.rule].says != Rule::Says::kIdentity) continue;
     for (const auto& [name, value] : match.groups)
       if (name.starts_with(group) && name.find_first_not_of("0123456789", group.size()) == std::string::npos &&
           !value.empty() && value.size() <= kLongest)

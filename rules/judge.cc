@@ -79,7 +79,7 @@ bool AnyCommunicatorIsComplete(const Timeline& timeline) {
 /// Something was done, beyond waiting for one another.
 bool AnyWork(const Evidence& evidence) {
   return std::any_of(evidence.phases.begin(), evidence.phases.end(),
-                     [](const PhaseSeen& phase) { return phase.kind != "joining"; });
+                     [](const PhaseSeen& phase) { return phase.at != Activity::kJoining; });
 }
 
 /// Several hosts spoke of their bootstrap and no communicator of theirs was ever complete, nor anything trained.
@@ -235,7 +235,7 @@ const Finding* OnlyStopped(const Evidence& evidence, const std::vector<const Fin
   const PhaseSeen* last = nullptr;
   for (const PhaseSeen& phase : evidence.phases)
     if (const auto stop = FirstEventOf(*causes.front()); stop && phase.event <= *stop) last = &phase;
-  return last != nullptr && last->kind == "training" ? causes.front() : nullptr;
+  return last != nullptr && last->at == Activity::kTraining ? causes.front() : nullptr;
 }
 
 /// What was missing when a communicator was set up was not needed, where one was complete.

@@ -11,13 +11,13 @@
 namespace inquest {
 namespace {
 
-bool IsOver(const std::string& kind) { return kind == "training" || kind == "serving" || kind == "done"; }
+bool IsOver(Activity at) { return at == Activity::kTraining || at == Activity::kServing || at == Activity::kDone; }
 
 /// A logger that puts its rank into some lines only: those without it go on where it stopped.
 bool GoesOn(const Timeline& timeline, const PhaseSeen& last, const PhaseSeen& phase) {
   const Event &before = timeline.events[last.event], &event = timeline.events[phase.event];
   const auto of = timeline.RankOf(before);
-  return IsOver(phase.kind) && of && of->rule == kBracketRule && before.where.input == event.where.input;
+  return IsOver(phase.at) && of && of->rule == kBracketRule && before.where.input == event.where.input;
 }
 
 /// The time that a bar says it took so far: `[29:58<12:05, `, `[1:02:03<`.
@@ -44,13 +44,14 @@ bool Spans(const Doing& doing, std::optional<std::int64_t> wait_ms) {
 }
 
 bool IsDelay(const Doing& doing) {
-  static constexpr std::array<std::string_view, 5> kDelays = {"data-preparation", "checkpoint", "compile", "evaluation",
-                                                              "loading"};
-  return std::find(kDelays.begin(), kDelays.end(), doing.kind) != kDelays.end() && doing.percent.value_or(0) < 100;
+  static constexpr Activity kDelays[] = {Activity::kDataPreparation, Activity::kCheckpoint, Activity::kCompile,
+                                         Activity::kEvaluation, Activity::kLoading};
+  return std::ranges::find(kDelays, doing.at) != std::end(kDelays) && doing.percent.value_or(0) < 100;
 }
 
 bool IsWait(const Doing& doing) {
-  return doing.kind == "collective" || doing.kind == "joining" || doing.kind == "turn" || doing.kind == "device-wait";
+  return doing.at == Activity::kCollective || doing.at == Activity::kJoining || doing.at == Activity::kTurn ||
+         doing.at == Activity::kDeviceWait;
 }
 
 /// Looks and phases of every rank, in order. Asked of many ranks, and each has few.
@@ -64,7 +65,7 @@ Doings::Doings(const Evidence& evidence) : evidence_(evidence) {
   const Timeline& timeline = evidence.timeline;
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* stack = std::get_if<StackSeen>(&timeline.events[i].what);
-    if (stack == nullptr || stack->at.empty()) continue;
+    if (stack == nullptr || stack->at == Activity::kNone) continue;
     if (const auto of = timeline.RankOf(timeline.events[i]))
       out.stacks[of->value.value] = Doing{stack->at, i, std::nullopt, std::nullopt, "its stack: " + stack->frame};
   }
@@ -85,7 +86,7 @@ std::optional<Doing> Doings::Last(std::optional<int> rank) const {
   const PhaseSeen* last = nullptr;
   const auto take = [&](const PhaseSeen& phase) {
     // A bar and what stands behind it on one line: the bar was before.
-    if (last != nullptr && last->event == phase.event && !IsOver(last->kind) && phase.kind == "training") return;
+    if (last != nullptr && last->event == phase.event && !IsOver(last->at) && phase.at == Activity::kTraining) return;
     last = &phase;
   };
   const auto nobodys = by_rank_->phases.find(std::nullopt);
@@ -100,9 +101,9 @@ std::optional<Doing> Doings::Last(std::optional<int> rank) const {
     take(*phase);
   }
   take_others(nullptr);
-  const bool over = !IsOver(last->kind) && evidence_.course.CountedOn(last->event);
-  if (over) return Doing{"training", last->event, std::nullopt, std::nullopt, "it had counted steps since"};
-  return Doing{last->kind, last->event, last->percent, ElapsedIn(evidence_.timeline.events[last->event].text),
+  const bool over = !IsOver(last->at) && evidence_.course.CountedOn(last->event);
+  if (over) return Doing{Activity::kTraining, last->event, std::nullopt, std::nullopt, "it had counted steps since"};
+  return Doing{last->at, last->event, last->percent, ElapsedIn(evidence_.timeline.events[last->event].text),
                "its last line: " + evidence_.book.rules[last->rule].summary};
 }
 
@@ -127,7 +128,7 @@ AtWork Doings::Of(const RankSet& ranks) const {
 }
 
 std::string InWords(const Doing& doing) {
-  return doing.kind + (doing.percent ? fmt::format(", {} %", *doing.percent) : std::string());
+  return std::string(Name(doing.at)) + (doing.percent ? fmt::format(", {} %", *doing.percent) : std::string());
 }
 
 }  // namespace inquest

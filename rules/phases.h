@@ -14,7 +14,7 @@ namespace inquest {
 
 /// What somebody was at when last heard of.
 struct Doing {
-  std::string kind;  ///< a phase's, or what a stack tells besides
+  Activity at = Activity::kNone;
   EventIndex event = 0;
   std::optional<int> percent;
   std::optional<std::int64_t> elapsed_s;  ///< that its bar shows

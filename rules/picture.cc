@@ -22,10 +22,19 @@ using Kind = PictureMark::Kind;
 
 constexpr std::size_t kMostLinks = 24;
 
-Stage StageOf(std::string_view kind) {
-  if (kind == "joining") return Stage::kStarting;
-  if (kind == "loading" || kind == "data-preparation" || kind == "compile") return Stage::kLoading;
-  return kind == "checkpoint" ? Stage::kSaving : Stage::kComputing;
+Stage StageOf(Activity at) {
+  switch (at) {
+    case Activity::kJoining:
+      return Stage::kStarting;
+    case Activity::kLoading:
+    case Activity::kDataPreparation:
+    case Activity::kCompile:
+      return Stage::kLoading;
+    case Activity::kCheckpoint:
+      return Stage::kSaving;
+    default:
+      return Stage::kComputing;
+  }
 }
 
 /// The device that a line of the kernel speaks of; empty: it names none.
@@ -129,13 +138,13 @@ class Drawing {
     if (own(line.first)) Hear(lane, axis_.At(line.first));
     if (own(line.last)) Hear(lane, axis_.At(line.last));
     for (const Interval& interval : line.intervals)
-      lane.stretches.push_back({.stage = StageOf(interval.kind),
-                                .what = interval.kind,
+      lane.stretches.push_back({.stage = StageOf(interval.at),
+                                .what = std::string(Name(interval.at)),
                                 .begin = axis_.At(interval.begin),
                                 .end = axis_.At(interval.end.value_or(interval.last)),
                                 .open = !interval.end,
                                 .times = interval.times});
-    if (line.end.event && !(line.end.said_by == "kernel" && !line.rank)) End(lane, line.end);
+    if (line.end.event && (line.rank || own(*line.end.event))) End(lane, line.end);
     for (const LifeMark& mark : line.marks)
       if (line.rank || own(mark.event)) Mark(mark.event);
     lane.left_out += line.marks_left_out;

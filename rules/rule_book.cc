@@ -43,15 +43,42 @@ constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kCatalogues[] = {"causes.yaml", "farewell.yaml", "steps.yaml", "sxids.yaml", "xids.yaml"};
 constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
 constexpr std::string_view kScopes[] = {"last-line"};
-constexpr std::string_view kPhaseKinds[] = {
-    "bar",     "begins",   "data-preparation", "checkpoint", "compile",  "done",    "epilog",  "evaluation",
-    "gave-up", "goal",     "grumble",          "heading",    "identity", "joining", "loading", "names",
-    "over",    "progress", "recovered",        "restart",    "serving",  "start",   "training"};
+/// A phase's kind: what it tells, and of work which.
+struct PhaseKind {
+  Rule::Says says = Rule::Says::kNothing;
+  Activity at = Activity::kNone;
+};
+constexpr PhaseKind Work(Activity at) { return {Rule::Says::kWork, at}; }
+constexpr Word<PhaseKind> kPhaseKinds[] = {{"bar", Work(Activity::kBar)},
+                                           {"begins", {Rule::Says::kBegins}},
+                                           {"data-preparation", Work(Activity::kDataPreparation)},
+                                           {"checkpoint", Work(Activity::kCheckpoint)},
+                                           {"compile", Work(Activity::kCompile)},
+                                           {"done", Work(Activity::kDone)},
+                                           {"epilog", {Rule::Says::kEpilog}},
+                                           {"evaluation", Work(Activity::kEvaluation)},
+                                           {"gave-up", {Rule::Says::kGaveUp}},
+                                           {"goal", {Rule::Says::kGoal}},
+                                           {"grumble", {Rule::Says::kGrumble}},
+                                           {"heading", {Rule::Says::kHeading}},
+                                           {"identity", {Rule::Says::kIdentity}},
+                                           {"joining", Work(Activity::kJoining)},
+                                           {"loading", Work(Activity::kLoading)},
+                                           {"names", {Rule::Says::kNames}},
+                                           {"over", {Rule::Says::kOver}},
+                                           {"progress", Work(Activity::kProgress)},
+                                           {"recovered", Work(Activity::kRecovered)},
+                                           {"restart", {Rule::Says::kRestart}},
+                                           {"serving", Work(Activity::kServing)},
+                                           {"start", {Rule::Says::kStart}},
+                                           {"training", Work(Activity::kTraining)}};
 
 constexpr std::string_view kTraits[] = {"absence", "aftermath", "by-errno",  "lost-peer", "raised",
                                         "set-up",  "stop",      "transport", "wrong-path"};
-constexpr std::string_view kEndingKinds[] = {"figures", "launcher", "leaving", "saved-once", "scheduler",
-                                             "scores",  "shell",    "work",    "worker"};
+constexpr Word<EndingKind> kEndingKinds[] = {
+    {"figures", EndingKind::kFigures},      {"launcher", EndingKind::kLauncher},   {"leaving", EndingKind::kLeaving},
+    {"saved-once", EndingKind::kSavedOnce}, {"scheduler", EndingKind::kScheduler}, {"scores", EndingKind::kScores},
+    {"shell", EndingKind::kShell},          {"work", EndingKind::kWork},           {"worker", EndingKind::kWorker}};
 
 // What a process does to itself is told by the process; a device's trouble by its host; the rest needs to be said.
 Rule::Blames DefaultBlame(const Rule& rule) {
@@ -465,13 +492,16 @@ class Loader {
     const bool ending = rule.kind == Rule::Kind::kEnding;
     if (!phase && !ending && map.Has("kind"))
       map.Complain("kind", "only phases and endings have a kind", "remove the key");
-    rule.phase_kind = ending ? map.OneOf("kind", Need::kRequired, kEndingKinds)
-                             : map.OneOf("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds);
+    if (ending) rule.ending = map.Choose("kind", Need::kRequired, kEndingKinds, EndingKind::kWorker);
+    const auto [says, at] =
+        ending ? PhaseKind() : map.Choose("kind", phase ? Need::kRequired : Need::kOptional, kPhaseKinds, {});
+    rule.says = says;
+    rule.at = at;
     const bool scoped = phase || ending;
     if (!scoped && map.Has("scope")) map.Complain("scope", "only phases and endings have a scope", "remove the key");
     rule.scope = map.OneOf("scope", Need::kOptional, kScopes);
     rule.words = map.List("words");
-    if (!rule.words.empty() && rule.scope.empty() && rule.phase_kind != "training")
+    if (!rule.words.empty() && rule.scope.empty() && rule.at != Activity::kTraining)
       map.Complain("words", "only rules for last lines have words: the others are found by the sieve",
                    "remove the key");
     rule.explains = map.List("explains");

@@ -21,6 +21,22 @@ namespace inquest {
 struct Rule {
   enum class Kind : std::uint8_t { kSignature, kSymptom, kPhase, kEnding };
   enum class Blames : std::uint8_t { kNobody, kPrinter, kCaptured, kHost };
+  /// What a line tells that a phase's rule fits; nothing: the rule is of another kind.
+  enum class Says : std::uint8_t {
+    kNothing,
+    kWork,
+    kBegins,
+    kEpilog,
+    kGaveUp,
+    kGoal,
+    kGrumble,
+    kHeading,
+    kIdentity,
+    kNames,
+    kOver,
+    kRestart,
+    kStart
+  };
   Kind kind = Kind::kSignature;
   std::string id, cause;  ///< cause: signatures only
   std::string summary;
@@ -37,7 +53,9 @@ struct Rule {
   std::string retry;
   std::vector<std::string> references;
   std::vector<std::string> match, differ;  ///< samples
-  std::string phase_kind;                  ///< of a phase: which work; of an ending: whose word it is
+  Says says = Says::kNothing;
+  Activity at = Activity::kNone;            ///< of a phase that says which work
+  EndingKind ending = EndingKind::kWorker;  ///< of an ending
   std::string scope;         ///< phases and endings: `last-line`, too common to be looked for everywhere; else empty
   std::string file;          ///< where it was read
   bool alone = false;        ///< signatures: decides although nothing else says that the job failed

@@ -87,9 +87,11 @@ void Fields(Archive& archive, Remedy& remedy) {
 template <class Archive>
 void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.kind);
-  for (std::string* text :
-       {&rule.id, &rule.cause, &rule.summary, &rule.text, &rule.retry, &rule.phase_kind, &rule.scope, &rule.file})
+  for (std::string* text : {&rule.id, &rule.cause, &rule.summary, &rule.text, &rule.retry, &rule.scope, &rule.file})
     archive.Value(*text);
+  archive.Value(rule.says);
+  archive.Value(rule.at);
+  archive.Value(rule.ending);
   archive.Value(rule.component);
   archive.Value(rule.strength);
   archive.Value(rule.confidence);

@@ -35,8 +35,8 @@ bool ComponentFits(Component wanted, Component is) { return wanted == Component:
 
 /// Who the job is, and what its hosts, ports and files are called.
 /// It says that something went wrong, and not what.
-bool IsOfTrouble(std::string_view phase_kind) { return phase_kind == "grumble" || phase_kind == "gave-up"; }
-bool IsOfNames(std::string_view phase_kind) { return phase_kind == "identity" || phase_kind == "names"; }
+bool IsOfTrouble(Rule::Says says) { return says == Rule::Says::kGrumble || says == Rule::Says::kGaveUp; }
+bool IsOfNames(Rule::Says says) { return says == Rule::Says::kIdentity || says == Rule::Says::kNames; }
 
 std::string Lower(std::string_view text) {
   std::string out(text);
@@ -244,18 +244,27 @@ std::optional<bool> AllAtEnd(const std::vector<std::pair<std::string, std::strin
 /// What a rule that held on an event tells of the event's process.
 Told ToldBy(const Rule& rule, EventIndex event) {
   if (rule.kind == Rule::Kind::kPhase) {
-    if (rule.phase_kind == "start") return {.event = event, .what = Told::What::kStart, .kind = rule.id};
-    if (IsOfTrouble(rule.phase_kind)) return {.event = event, .what = Told::What::kGrumble, .kind = rule.id};
-    if (rule.phase_kind == "begins") return {.event = event, .what = Told::What::kBegins, .kind = rule.id};
-    if (rule.phase_kind == "over") return {.event = event, .what = Told::What::kOver, .kind = rule.id};
-    if (rule.phase_kind == "epilog") return {.event = event, .what = Told::What::kEpilog, .kind = rule.id};
-    if (rule.phase_kind == "restart") return {.event = event, .what = Told::What::kRestart, .kind = rule.id};
-    return {.event = event, .what = Told::What::kWork, .kind = rule.phase_kind};
+    switch (rule.says) {
+      case Rule::Says::kStart:
+        return {.event = event, .what = Told::What::kStart, .rule = rule.id};
+      case Rule::Says::kGrumble:
+      case Rule::Says::kGaveUp:
+        return {.event = event, .what = Told::What::kGrumble};
+      case Rule::Says::kBegins:
+        return {.event = event, .what = Told::What::kBegins};
+      case Rule::Says::kOver:
+        return {.event = event, .what = Told::What::kOver};
+      case Rule::Says::kEpilog:
+        return {.event = event, .what = Told::What::kEpilog};
+      case Rule::Says::kRestart:
+        return {.event = event, .what = Told::What::kRestart};
+      default:
+        return {.event = event, .what = Told::What::kWork, .at = rule.at};
+    }
   }
-  if (rule.kind == Rule::Kind::kEnding) return {.event = event, .what = Told::What::kEnding, .kind = rule.phase_kind};
+  if (rule.kind == Rule::Kind::kEnding) return {.event = event, .what = Told::What::kEnding, .ending = rule.ending};
   return {.event = event,
           .what = Told::What::kComplaint,
-          .kind = rule.id,
           .heavy = rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint,
           .decisive = rule.kind == Rule::Kind::kSignature && rule.strength == Strength::kDecisive};
 }
@@ -267,28 +276,30 @@ void PutInFront(const Timeline& timeline, EventIndex heading, std::vector<Told>&
   for (auto line = told.rbegin(); line != told.rend(); ++line) {
     const SourcePos there = timeline.events[line->event].where;
     if (there.input != where.input || there.line + kReportLines < where.line) return;
-    if (line->what != Told::What::kEnding || line->kind != "scheduler") continue;
-    line->kind = "heading";
+    if (line->what != Told::What::kEnding || line->ending != EndingKind::kScheduler) continue;
+    line->ending = EndingKind::kInFront;
     return;
   }
 }
 
 /// The number at which the program is to end, or to begin, by the groups that the line gives.
 std::optional<Told> GoalOf(const LineMatch& line) {
+  static constexpr std::pair<std::string_view, Goal> kGoals[] = {
+      {"epochs", Goal::kEpochs}, {"steps", Goal::kSteps}, {"from", Goal::kFrom}};
   for (const auto& [name, value] : line.groups)
-    for (const std::string_view kind : {"epochs", "steps", "from"})
-      if (name.starts_with(kind) && !Numbers(value).empty())
+    for (const auto& [word, goal] : kGoals)
+      if (name.starts_with(word) && !Numbers(value).empty())
         return Told{.event = line.event,
                     .what = Told::What::kGoal,
-                    .kind = kind,
+                    .goal = goal,
                     .number = static_cast<std::uint64_t>(Numbers(value).front())};
   return std::nullopt;
 }
 
 /// Work that a rank can be late at; that some counter moved says only that the job lived.
 bool IsWork(const Told& told) {
-  return told.what == Told::What::kWork && told.kind != "progress" && told.kind != "bar" && told.kind != "rows" &&
-         told.kind != "recovered";
+  return told.what == Told::What::kWork && told.at != Activity::kProgress && told.at != Activity::kBar &&
+         told.at != Activity::kRows && told.at != Activity::kRecovered;
 }
 
 /// Plain lines of one writer that differ in their numbers only: something is counted or measured, whatever it is
@@ -331,8 +342,9 @@ class Rows {
 
 /// What any program may print, in the middle too.
 bool IsWeakEnding(const Told& told) {
-  static constexpr std::string_view kWeak[] = {"figures", "saved-once", "scores", "shell"};
-  return told.what == Told::What::kEnding && std::ranges::find(kWeak, told.kind) != std::end(kWeak);
+  static constexpr EndingKind kWeak[] = {EndingKind::kFigures, EndingKind::kSavedOnce, EndingKind::kScores,
+                                         EndingKind::kShell};
+  return told.what == Told::What::kEnding && std::ranges::find(kWeak, told.ending) != std::end(kWeak);
 }
 
 /// How the job went by what is told. Where nobody tells how it ended, the last lines of its logs are weighed, and none
@@ -354,7 +366,7 @@ Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told
     const std::optional<Farewell> end = FarewellOf(timeline, book, course, input);
     cut_off = cut_off || (end && end->well < thresholds::kCutOffByItsEnd && ended(input));
     if (end && end->well >= thresholds::kWellByItsEnd)
-      farewells.push_back({.event = end->last, .what = Told::What::kEnding, .kind = "farewell"});
+      farewells.push_back({.event = end->last, .what = Told::What::kEnding, .ending = EndingKind::kFarewell});
   }
   if (cut_off) {
     if (course.endings().empty()) return course;
@@ -380,17 +392,17 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   for (const Cause& cause : book.causes)
     if (cause.Is("by-errno")) errno_causes.push_back(cause.code);
   for (std::uint32_t i = 0; i < book.rules.size(); ++i)
-    if (const Rule& rule = book.rules[i]; !rule.scope.empty() || rule.phase_kind == "training") {
+    if (const Rule& rule = book.rules[i]; !rule.scope.empty() || rule.at == Activity::kTraining) {
       last_lines.push_back(i);
-      if (rule.kind == Rule::Kind::kEnding || IsOfTrouble(rule.phase_kind)) last_words_of_all.push_back(i);
+      if (rule.kind == Rule::Kind::kEnding || IsOfTrouble(rule.says)) last_words_of_all.push_back(i);
     }
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const auto* message = std::get_if<LogMessage>(&timeline.events[i].what);
     if (message == nullptr) continue;
     // What is said of a goal, or of who the job is, says nothing of how it went.
     bool plain = std::ranges::all_of(message->hits, [&](std::uint32_t hit) {
-      const std::string& kind = book.rules[hit].phase_kind;
-      return kind == "goal" || IsOfNames(kind);
+      const Rule::Says says = book.rules[hit].says;
+      return says == Rule::Says::kGoal || IsOfNames(says);
     });
     // What is asked for everywhere is seen by the sieve; at the end of an input its end is asked of all.
     const SourcePos& where = timeline.events[i].where;
@@ -414,20 +426,20 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       if (std::ranges::find(errno_causes, held.cause) != errno_causes.end() && IsOfTransport(text)) continue;
       const std::optional<bool> at_end = AllAtEnd(line.groups);
       if (at_end == false && held.kind == Rule::Kind::kEnding) continue;
-      if (held.phase_kind == "goal") {
+      if (held.says == Rule::Says::kGoal) {
         if (const auto goal = GoalOf(line)) told.push_back(*goal);
         matches.push_back(std::move(line));
         continue;
       }
       if (!GroupOf(line.groups, "none").empty()) continue;
-      if (IsOfNames(held.phase_kind)) {
+      if (IsOfNames(held.says)) {
         matches.push_back(std::move(line));
         continue;
       }
-      if (held.phase_kind == "heading") PutInFront(timeline, i, told);
+      if (held.says == Rule::Says::kHeading) PutInFront(timeline, i, told);
       plain = false;
-      if (held.kind == Rule::Kind::kPhase && held.phase_kind != "heading") {
-        PhaseSeen phase{rule, held.phase_kind, i, std::nullopt};
+      if (held.kind == Rule::Kind::kPhase && held.says != Rule::Says::kHeading) {
+        PhaseSeen phase{rule, held.at, i, std::nullopt};
         for (const std::string_view group : {"percent", "percent2"})
           if (const std::vector<int> percent = Numbers(GroupOf(line.groups, group)); !percent.empty())
             phase.percent = percent.front();
@@ -443,7 +455,8 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
       }
       matches.push_back(std::move(line));
     }
-    if (plain && rows.Take(timeline.events[i])) told.push_back({.event = i, .what = Told::What::kWork, .kind = "rows"});
+    if (plain && rows.Take(timeline.events[i]))
+      told.push_back({.event = i, .what = Told::What::kWork, .at = Activity::kRows});
   }
   Course course = CourseOf(timeline, book, told);
   // Which lines of a kernel log count is known once it is known when the job had its trouble.
@@ -455,7 +468,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book) {
   std::erase_if(phases, is_outside);
   // Rows whose numbers go up and down are of several runs, or of none: nobody was at that when last heard of.
   std::erase_if(phases, [&](const PhaseSeen& phase) {
-    return phase.kind == "training" && course.worked() && !course.CountsSteps(phase.event);
+    return phase.at == Activity::kTraining && course.worked() && !course.CountsSteps(phase.event);
   });
   std::erase_if(told, is_outside);
   return {timeline, book, std::move(matches), std::move(phases), std::move(scope), std::move(told), std::move(course)};

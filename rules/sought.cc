@@ -8,13 +8,11 @@ namespace {
 
 /// A training line says nothing about a failure and stands in every second line of a log; it is looked for, as rules of
 /// the last line are, only where a writer's last lines are kept anyway.
-bool InSieve(const Rule& rule) {
-  return !(rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training") && rule.scope.empty();
-}
+bool InSieve(const Rule& rule) { return rule.at != Activity::kTraining && rule.scope.empty(); }
 
 /// Where a job is to end, and who it is, is said once, at its start.
 bool KeepLastOnly(const Rule& rule) {
-  return (rule.kind == Rule::Kind::kPhase && rule.phase_kind != "goal" && rule.phase_kind != "identity") ||
+  return (rule.kind == Rule::Kind::kPhase && rule.says != Rule::Says::kGoal && rule.says != Rule::Says::kIdentity) ||
          rule.kind == Rule::Kind::kEnding;
 }
 

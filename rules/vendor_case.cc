@@ -347,7 +347,7 @@ class CaseBuilder {
   }
   void AddLife(const Lifeline& line, CaseProcess& out) {
     if (!line.intervals.empty() && !line.intervals.back().end) {
-      out.doing = line.intervals.back().kind;
+      out.doing = Name(line.intervals.back().at);
       out.doing_since = QuoteOf(line.intervals.back().begin);
     }
     if (!line.end.event) return;

@@ -530,13 +530,13 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
       if (snapshot && !snapshot_open) reader.Started(i, "nvidia-smi");
       snapshot_open = snapshot || (snapshot_open && (!IsOfJob(event) || !SaysAnything(event.text)));
       for (; next != told.end() && next->event == i; ++next) {
-        if (next->what == Told::What::kStart) reader.Started(i, next->kind, true);
+        if (next->what == Told::What::kStart) reader.Started(i, next->rule, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
         if (next->what == Told::What::kOver) left = i;
         if (next->what == Told::What::kEpilog) reader.Epilog(i);
         const bool ends = next->what == Told::What::kEnding;
-        if (ends && next->kind == "scheduler") reader.Ended(i, true);
-        if (ends && (IsPrograms(next->kind) || next->kind == "launcher")) reader.EndedWell();
+        if (ends && next->ending == EndingKind::kScheduler) reader.Ended(i, true);
+        if (ends && (IsPrograms(next->ending) || next->ending == EndingKind::kLauncher)) reader.EndedWell();
         if (next->what == Told::What::kWork && !tracebacks.Hold(event.where) && !IsOfAnyRank(MessageOf(event)))
           reader.Worked(i);
         if (next->what == Told::What::kWork || next->what == Told::What::kComplaint) reader.Lived(i);

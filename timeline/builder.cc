@@ -52,7 +52,7 @@ void DropWhatWasNotCut(Timeline& timeline) {
   constexpr std::uint64_t kSource = 4;  ///< lines that may stand below the last frame: its source, and a mark under it
   std::erase_if(timeline.events, [&](const Event& event) {
     const auto* stack = std::get_if<StackSeen>(&event.what);
-    return stack != nullptr && stack->raised && stack->at.empty() &&
+    return stack != nullptr && stack->raised && stack->at == Activity::kNone &&
            event.where.InputLine() + kSource < timeline.inputs[event.where.input].lines;
   });
 }

@@ -2,6 +2,7 @@
 #include "timeline/course.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -37,15 +38,14 @@ constexpr std::uint64_t kClosingLines = 64;
 /// The end of a log, as it is looked at.
 constexpr std::uint64_t kLastLines = 24;
 
-constexpr std::string_view kInFront = "heading";    ///< an ending: a scheduler's report on what follows it
-constexpr std::string_view kAtGoal = "goal";        ///< an ending: a counter came to where it was to end
-constexpr std::string_view kFarewell = "farewell";  ///< an ending: last lines that are weighed
-
-bool IsStep(std::string_view kind) { return kind == "training" || kind == "evaluation" || kind == "progress"; }
+bool IsStep(Activity at) {
+  return at == Activity::kTraining || at == Activity::kEvaluation || at == Activity::kProgress;
+}
 
 /// What comes before the work, and is no end of it.
-bool IsPreparation(std::string_view kind) {
-  return kind == "loading" || kind == "data-preparation" || kind == "compile" || kind == "joining";
+bool IsPreparation(Activity at) {
+  return at == Activity::kLoading || at == Activity::kDataPreparation || at == Activity::kCompile ||
+         at == Activity::kJoining;
 }
 
 /// A process of the job wrote it, or spoke of itself: not a tool that shows a host's state, nor a plain line.
@@ -138,6 +138,14 @@ bool EndsAChild(const ExceptionRaised& raised) {
 
 // A launcher that does not say how a process ended says that it ended badly: `aborted`, `exiting improperly`.
 bool IsBadExit(const ProcessExit& exit) { return exit.signal || exit.exit_code != 0; }
+
+std::string_view Name(EndingKind ending) {
+  static constexpr std::array<std::string_view, static_cast<std::size_t>(EndingKind::kFarewell) + 1> kNames = {
+      "worker", "work",    "leaving",    "launcher", "scheduler", "heading",
+      "shell",  "figures", "saved-once", "scores",   "goal",      "farewell"};
+  static_assert(kNames.back() == "farewell");
+  return kNames[static_cast<std::size_t>(ending)];
+}
 
 bool IsBadExit(const What& what) {
   const auto* exit = std::get_if<ProcessExit>(&what);
@@ -470,27 +478,27 @@ void Course::ReadWork(std::span<const Told> told) {
   };
   std::vector<Counted> lines;  // a bar, which has no row, moves whatever it counts
   for (const Told& line : told) {
-    if (line.what == Told::What::kEnding && IsPrograms(line.kind)) said_.push_back(line.event);
-    if (line.what == Told::What::kEnding && line.kind != kFarewell) closing_.push_back(line.event);
+    if (line.what == Told::What::kEnding && IsPrograms(line.ending)) said_.push_back(line.event);
+    if (line.what == Told::What::kEnding && line.ending != EndingKind::kFarewell) closing_.push_back(line.event);
     if (line.what != Told::What::kWork) continue;
-    bars_ = bars_ || line.kind == "bar" || line.kind == "rows";
-    if (line.kind == "recovered") recovered_.push_back(line.event);
-    if (line.kind == "serving") served_.push_back(line.event);
-    if (line.kind == "bar") lines.push_back({&line, nullptr});
+    bars_ = bars_ || line.at == Activity::kBar || line.at == Activity::kRows;
+    if (line.at == Activity::kRecovered) recovered_.push_back(line.event);
+    if (line.at == Activity::kServing) served_.push_back(line.event);
+    if (line.at == Activity::kBar) lines.push_back({&line, nullptr});
     // What is loaded or compiled is counted by a bar, too.
-    if (line.kind == "bar" || line.percent) {
+    if (line.at == Activity::kBar || line.percent) {
       auto bar = ReadBar(line.event, MessageOf(timeline_->events[line.event]));
       if (bar && loops_.size() < kMostBars && (loops_.empty() || loops_.back().event != line.event))
         loops_.push_back(*std::move(bar));
     }
-    if (IsStep(line.kind) || line.kind == "rows")
+    if (IsStep(line.at) || line.at == Activity::kRows)
       lines.push_back({&line, counters.Take(timeline_->events[line.event])});
   }
   for (const auto& [line, row] : lines) {
     if (row != nullptr && !row->GoesOn()) continue;
-    if (IsStep(line->kind) && line->kind != "evaluation" && (trained_.empty() || trained_.back() != line->event))
+    if (IsStep(line->at) && line->at != Activity::kEvaluation && (trained_.empty() || trained_.back() != line->event))
       trained_.push_back(line->event);
-    if (IsStep(line->kind) && (work_.empty() || work_.back() != line->event)) work_.push_back(line->event);
+    if (IsStep(line->at) && (work_.empty() || work_.back() != line->event)) work_.push_back(line->event);
     const std::uint32_t input = timeline_->events[line->event].where.input;
     counted_[input].push_back(line->event);
     if (row != nullptr) rows_[input].push_back(line->event);
@@ -589,7 +597,7 @@ std::optional<EventIndex> Course::LongestBarIsFull(std::uint32_t input, std::spa
                                                                   other.elapsed + kLongLoop > last->elapsed));
   });
   const bool prepares = std::ranges::any_of(told, [&](const Told& line) {
-    return line.event == last->event && line.what == Told::What::kWork && IsPreparation(line.kind);
+    return line.event == last->event && line.what == Told::What::kWork && IsPreparation(line.at);
   });
   return longest && !prepares && IsLastWord(last->event) ? std::optional(last->event) : std::nullopt;
 }
@@ -654,7 +662,7 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
   if (StandsBehindEachRound(last) && !EndsAWholeRound(*timeline_, event.where.input)) return false;
   const auto comes_first = [&](const Told& line) {
     return line.event == last &&
-           (line.what == Told::What::kBegins || (line.what == Told::What::kWork && IsPreparation(line.kind)));
+           (line.what == Told::What::kBegins || (line.what == Told::What::kWork && IsPreparation(line.at)));
   };
   // What a rule complains of, however little it weighs, may be what ended it; a hint long before was none.
   const auto complains = [&](const Told& line) {
@@ -670,7 +678,7 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
 bool Course::NothingElseIsTold(std::span<const Told> told, const std::set<EventIndex>& settled) const {
   const auto is_of_work = [&](const Told& line) {
     return settled.contains(line.event) || line.what == Told::What::kEnding ||
-           (line.what == Told::What::kWork && !IsPreparation(line.kind));
+           (line.what == Told::What::kWork && !IsPreparation(line.at));
   };
   std::set<std::uint32_t> of_job, of_hosts;  // inputs
   for (const Event& event : timeline_->events) {
@@ -709,13 +717,13 @@ void Course::ReadEndings(std::span<const Told> told) {
   // Who counts what failed in the line that closes, or says in the line itself that it goes on, does not grumble.
   std::set<EventIndex> settled(recovered_.begin(), recovered_.end());
   for (const Told& line : told)
-    if (line.what == Told::What::kEnding && line.kind != kFarewell) settled.insert(line.event);
+    if (line.what == Told::What::kEnding && line.ending != EndingKind::kFarewell) settled.insert(line.event);
   for (const Told& line : told) {
     Writer& writer = writers[timeline_->events[line.event].where.input];
-    if (line.kind == "bar" && line.percent == 100) full.insert(line.event);
-    if (line.what == Told::What::kEnding && line.kind == "leaving") ++writer.leaving;
-    if (line.what == Told::What::kWork && line.kind != "joining") First(writer.at_work, line.event);
-    if (line.what == Told::What::kWork && line.kind == "done") First(writer.saved, line.event);
+    if (line.at == Activity::kBar && line.percent == 100) full.insert(line.event);
+    if (line.what == Told::What::kEnding && line.ending == EndingKind::kLeaving) ++writer.leaving;
+    if (line.what == Told::What::kWork && line.at != Activity::kJoining) First(writer.at_work, line.event);
+    if (line.what == Told::What::kWork && line.at == Activity::kDone) First(writer.saved, line.event);
     if (line.what == Told::What::kBegins) writer.begins = line.event;
     if (line.what == Told::What::kGrumble && !settled.contains(line.event)) writer.grumbles.push_back(line.event);
   }
@@ -738,25 +746,26 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool stepped_there = counted.empty() && !counted_there.empty() &&
                                (grumbles_there.empty() || grumbles_there.back() < counted_there.back());
     const bool stepped = stepped_there || (!counted.empty() && counted.front() < line.event);
-    const bool worked =
-        writer.at_work && (line.kind == kInFront || timeline_->events[*writer.at_work].where.line < where.line);
-    const bool counts = line.kind == kAtGoal;
-    const bool only_last = line.kind == "scores" || counts || line.kind == "saved-once";
-    const bool of_anyone = line.kind == "shell" || line.kind == "figures" || only_last;
+    const bool worked = writer.at_work && (line.ending == EndingKind::kInFront ||
+                                           timeline_->events[*writer.at_work].where.line < where.line);
+    const bool counts = line.ending == EndingKind::kGoal;
+    const bool only_last = line.ending == EndingKind::kScores || counts || line.ending == EndingKind::kSavedOnce;
+    const bool of_anyone = line.ending == EndingKind::kShell || line.ending == EndingKind::kFigures || only_last;
     if (of_anyone && of_rounds.contains(line.event)) continue;
     if (of_anyone && !counts && where.InputLine() + kClosingLines < timeline_->inputs[where.input].lines) continue;
-    if (line.kind == kFarewell) {
+    if (line.ending == EndingKind::kFarewell) {
       const bool joins = writer.sets_up && !writer.set_up && (work_.empty() || work_.front() >= line.event);
       const bool of_others = writer.witness && writer.plain < kLinesOfAJob;
       if (!joins && !of_others && MayBeFarewell(line.event, told, writer.grumbles)) endings_.push_back(line.event);
       continue;
     }
-    if (line.kind == "figures" && IsOneOfMany(line.event)) continue;
-    if (line.kind == "scores" && std::ranges::binary_search(work_, line.event)) continue;  // of a step among many
+    if (line.ending == EndingKind::kFigures && IsOneOfMany(line.event)) continue;
+    if (line.ending == EndingKind::kScores && std::ranges::binary_search(work_, line.event))
+      continue;  // of a step among many
     // Who saves again and again is in the middle of it.
-    if (line.kind == "saved-once" && writer.saved && *writer.saved < line.event) continue;
+    if (line.ending == EndingKind::kSavedOnce && writer.saved && *writer.saved < line.event) continue;
     const bool shows_work = worked || stepped || where.line >= kLinesOfAJob || only_leaving;
-    const auto is_its_result = [&] { return line.kind == "work" && NothingElseIsTold(told, settled); };
+    const auto is_its_result = [&] { return line.ending == EndingKind::kWork && NothingElseIsTold(told, settled); };
     if (of_anyone ? !stepped : !shows_work && !is_its_result()) continue;
     // Who was last seen setting up a communicator did not come to its work.
     if (!stepped && writer.sets_up && !writer.set_up && work_.empty()) continue;
@@ -779,12 +788,13 @@ void Course::ReadEndings(std::span<const Told> told) {
           stepped_there || last == own.begin() || std::ranges::upper_bound(counted, *std::prev(last)) != counted.end();
       if (!got_over) continue;
     }
-    if (line.kind != kInFront && AreBehind(trained_, line.event, kStepsThatUndo)) continue;
+    if (line.ending != EndingKind::kInFront && AreBehind(trained_, line.event, kStepsThatUndo)) continue;
     // Who counts on for long had not ended, whatever it counts.
-    if (line.kind != kInFront && line.kind != "scheduler" && CountedOnForLong(line.event)) continue;
-    if (line.kind == "leaving" && StoppedShort(where.input)) continue;
-    if (IsPrograms(line.kind) && BeganAnother(line.event)) continue;
-    if (line.kind != kInFront && line.kind != "scheduler" &&
+    if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler && CountedOnForLong(line.event))
+      continue;
+    if (line.ending == EndingKind::kLeaving && StoppedShort(where.input)) continue;
+    if (IsPrograms(line.ending) && BeganAnother(line.event)) continue;
+    if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler &&
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
       continue;
     endings_.push_back(line.event);
@@ -805,8 +815,8 @@ Course::Course(const Timeline& timeline, std::span<const Told> told) : timeline_
     const AtGoal of_all = since_ ? AtGoal() : LastOfAll(timeline, input);
     std::optional<EventIndex> by_row = at.row ? at.row : of_all.row;
     if (!by_row) by_row = LongestBarIsFull(input, told);
-    if (by_row) by_rows.push_back({.event = *by_row, .what = Told::What::kEnding, .kind = kAtGoal});
-    if (at.row) by_goal.push_back({.event = *at.row, .what = Told::What::kEnding, .kind = kAtGoal});
+    if (by_row) by_rows.push_back({.event = *by_row, .what = Told::What::kEnding, .ending = EndingKind::kGoal});
+    if (at.row) by_goal.push_back({.event = *at.row, .what = Told::What::kEnding, .ending = EndingKind::kGoal});
     all_by_goal = all_by_goal && (at.row || !at.counts);
     all_by_rows = all_by_rows && by_row;
     short_of_goal_ = short_of_goal_ || (at.counts && !at.row) || (of_all.counts && !of_all.row);

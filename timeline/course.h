@@ -19,6 +19,28 @@
 
 namespace inquest {
 
+/// Whose word an ending is, or what it tells of.
+enum class EndingKind : std::uint8_t {
+  kWorker,  ///< the program's, about itself
+  kWork,    ///< the program's, about its work
+  kLeaving,
+  kLauncher,
+  kScheduler,
+  kInFront,  ///< a scheduler's report on what follows it
+  kShell,
+  kFigures,
+  kSavedOnce,
+  kScores,
+  kGoal,     ///< a counter came to where it was to end
+  kFarewell  ///< last lines that are weighed
+};
+
+/// `scheduler`, `saved-once`.
+std::string_view Name(EndingKind ending);
+
+/// A number that a job's configuration gives of its steps.
+enum class Goal : std::uint8_t { kEpochs, kSteps, kFrom };
+
 /// What the rules read in a line about its process. The timeline's own events (time-outs, exits, exceptions) are not
 /// told again.
 struct Told {
@@ -38,16 +60,18 @@ struct Told {
       ///< has ended begins here
   EventIndex event = 0;
   What what = What::kWork;
-  std::string_view kind;  ///< of work: a phase's; of an ending: whose word it is, `scheduler`, `launcher`, `worker`,
-                          ///< `work`, `leaving`, `shell`, `figures`, `saved-once`, `scores`; else the rule
-  std::optional<int> percent = {};
-  std::uint64_t number = 0;  ///< of a goal, whose kind is `epochs`, `steps` or `from`
-  bool heavy = true;         ///< of a complaint: more than a hint
-  bool decisive = false;     ///< of a complaint: it suffices alone
+  std::string_view rule = {};               ///< of a start: which
+  Activity at = Activity::kNone;            ///< of work
+  EndingKind ending = EndingKind::kWorker;  ///< of an ending
+  Goal goal = Goal::kEpochs;                ///< of a goal
+  std::uint64_t number = 0;                 ///< of a goal
+  std::optional<int> percent = {};          ///< of work
+  bool heavy = true;                        ///< of a complaint: more than a hint
+  bool decisive = false;                    ///< of a complaint: it suffices alone
 };
 
 /// An ending in the program's own format.
-inline bool IsPrograms(std::string_view ending) { return ending == "worker" || ending == "work"; }
+inline bool IsPrograms(EndingKind ending) { return ending == EndingKind::kWorker || ending == EndingKind::kWork; }
 
 // The course of a job. A sign of failure is what does not happen to a job that is well: an operation that timed out, a
 // process that ended badly, a stop from outside, an exception, a line that names a cause. A death, an exit code and a

@@ -101,9 +101,9 @@ std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
   }
   for (const Told& line : told) {
     Seen& seen = inputs[timeline.events[line.event].where.input];
-    seen.has_start =
-        seen.has_start || line.what == Told::What::kStart || (line.what == Told::What::kWork && line.kind != "rows");
-    seen.has_end = seen.has_end || (line.what == Told::What::kEnding && line.kind != "shell");
+    seen.has_start = seen.has_start || line.what == Told::What::kStart ||
+                     (line.what == Told::What::kWork && line.at != Activity::kRows);
+    seen.has_end = seen.has_end || (line.what == Told::What::kEnding && line.ending != EndingKind::kShell);
   }
   return inputs;
 }

@@ -47,7 +47,7 @@ Goals GoalsIn(std::span<const Told> told) {
   std::set<std::uint64_t> epochs, steps, from;
   for (const Told& line : told) {
     if (line.what != Told::What::kGoal) continue;
-    (line.kind == "epochs" ? epochs : line.kind == "steps" ? steps : from).insert(line.number);
+    (line.goal == Goal::kEpochs ? epochs : line.goal == Goal::kSteps ? steps : from).insert(line.number);
   }
   epochs.erase(0);
   steps.erase(0);

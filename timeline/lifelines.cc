@@ -68,22 +68,22 @@ class Drawing {
   void Work(const Told& told) {
     Lifeline& line = Of(told.event);
     Interval* open = line.intervals.empty() || line.intervals.back().end ? nullptr : &line.intervals.back();
-    if (told.kind == "rows") return;
+    if (told.at == Activity::kRows) return;
     // A counter says no more than the work that it counts, which its line or one before may name.
-    const auto is_counter = [](std::string_view kind) { return kind == "progress" || kind == "bar"; };
-    if (open != nullptr && is_counter(open->kind) && open->begin == told.event) open->kind = told.kind;
-    const bool counts =
-        is_counter(told.kind) && open != nullptr && (open->kind == "training" || open->kind == "evaluation");
-    if (open != nullptr && (counts || open->kind == told.kind)) {
+    const auto is_counter = [](Activity at) { return at == Activity::kProgress || at == Activity::kBar; };
+    if (open != nullptr && is_counter(open->at) && open->begin == told.event) open->at = told.at;
+    const bool counts = is_counter(told.at) && open != nullptr &&
+                        (open->at == Activity::kTraining || open->at == Activity::kEvaluation);
+    if (open != nullptr && (counts || open->at == told.at)) {
       if (open->last != told.event) ++open->times;
       open->last = told.event;
       if (told.percent) open->percent = told.percent;
       return;
     }
     if (open != nullptr) open->end = told.event;
-    if (told.kind == "done" || told.kind == "recovered") return;
+    if (told.at == Activity::kDone || told.at == Activity::kRecovered) return;
     Interval next;
-    next.kind = told.kind;
+    next.at = told.at;
     next.begin = next.last = told.event;
     next.percent = told.percent;
     line.intervals.push_back(next);
@@ -159,7 +159,8 @@ std::vector<Lifeline> DrawLifelines(const Timeline& timeline, std::span<const To
       if (next->what == Told::What::kComplaint && next->heavy) drawing.Mark(drawing.Of(i), i, "complaint");
       if (next->what == Told::What::kEnding) {
         Lifeline& line = drawing.Of(i);
-        if (line.end.how == LifeEnd::How::kUnknown) line.end = {LifeEnd::How::kWell, i, std::string(next->kind)};
+        if (line.end.how == LifeEnd::How::kUnknown)
+          line.end = {LifeEnd::How::kWell, i, std::string(Name(next->ending))};
       }
     }
   }

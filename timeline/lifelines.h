@@ -16,7 +16,7 @@ namespace inquest {
 
 /// One kind of work of one process: from the line that tells of it to the line that tells of the next, or to its last.
 struct Interval {
-  std::string kind;
+  Activity at = Activity::kNone;
   EventIndex begin = 0, last = 0;
   std::optional<EventIndex> end;  ///< nullopt: still open when the process was last heard
   std::uint64_t times = 1;        ///< lines that told of it

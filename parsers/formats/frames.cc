@@ -8,45 +8,43 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kTurn = "turn", kCollective = "collective", kJoining = "joining";
-
-/// By kind: function and file of a frame, `save (torch/serialization.py`, or the function of a native one.
-std::string_view KindOfFrame(std::string_view frame) {
+/// Function and file of a frame, `save (torch/serialization.py`, or the function of a native one.
+Activity AtInFrame(std::string_view frame) {
   struct Row {
-    std::string_view kind;
+    Activity at;
     Pattern pattern;
   };
   static const std::array<Row, 10> kRows = {{
-      {"compile",
+      {Activity::kCompile,
        Pattern(
            R"(\(torch/(?:_dynamo|_inductor|utils/cpp_extension|utils/file_baton|jit/)|\(triton/|\bnvrtc\w+|\bptxas|\(jax/_src/(?:compiler|interpreters/mlir)|ninja)")},
-      {kJoining,
+      {Activity::kJoining,
        Pattern(
            R"(\b(?:init_process_group|_store_based_barrier|_new_process_group_helper|initialize_dist\w*|init_distributed\w*) \(|\(torch/distributed/(?:rendezvous|elastic/rendezvous/))")},
-      {kCollective,
+      {Activity::kCollective,
        Pattern(
            R"(\(torch/distributed/(?:distributed_c10d|c10d_logger|_functional_collectives)|\bnccl[A-Z]\w+ ?\(|ProcessGroup(?:NCCL|Gloo|Wrapper|MPI)|\bgloo::|\bMPI_\w+|\bc10d::)")},
-      {"checkpoint",
+      {Activity::kCheckpoint,
        Pattern(
            R"(\(torch/distributed/checkpoint/.*(?:sav|writ|fs_|filesystem)|\b_?(?:save|_save|_legacy_save|save_file|save_checkpoint|save_model|save_pretrained|save_state_dict|save_zero_checkpoint|async_save) \()")},
-      {"loading",
+      {Activity::kLoading,
        Pattern(
            R"(\b(?:load_checkpoint|load_state_dict|from_pretrained|load_file|load_sharded_checkpoint|snapshot_download|hf_hub_download) \(|\bload \(torch/serialization)")},
-      {"data-preparation",
+      {Activity::kDataPreparation,
        Pattern(
            R"(\(torch/utils/data/|\(datasets/|\(webdataset/|\(streaming/base/|\(tokenizers/|\(tensorflow_datasets/|\(fsspec/|\(s3fs/|\(PIL/|\b(?:tokenize|preprocess|build_dataset|prepare_data|load_dataset)\w* \()")},
-      {"evaluation",
+      {Activity::kEvaluation,
        Pattern(
            R"(\b(?:evaluate|evaluation_loop|validate|run_validation|validation_step|eval_step|generate_samples) \()")},
-      {"device-wait",
+      {Activity::kDeviceWait,
        Pattern(
            R"(\bsynchronize \(torch/cuda|\bcuda(?:Stream|Device|Event)Synchronize|\bcu(?:Stream|Ctx|Event)Synchronize|\bcudaMemcpy\w*|\bcuMemcpy\w*)")},
-      {"training", Pattern(R"(\(torch/(?:autograd|nn/modules|optim)/|\b_engine_run_backward)")},
-      {"checkpoint", Pattern(R"(\(safetensors/)")},
+      {Activity::kTraining, Pattern(R"(\(torch/(?:autograd|nn/modules|optim)/|\b_engine_run_backward)")},
+      {Activity::kCheckpoint, Pattern(R"(\(safetensors/)")},
   }};
   for (const Row& row : kRows)
-    if (row.pattern.Matches(frame)) return row.kind;
-  return {};
+    if (row.pattern.Matches(frame)) return row.at;
+  return Activity::kNone;
 }
 
 /// One process prepares what the others read, and they wait until it has.
@@ -59,11 +57,11 @@ bool IsTurn(std::string_view frame) {
 
 std::optional<ToldByFrame> ReadFrames(std::span<const std::string> frames) {
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const std::string_view kind = KindOfFrame(frames[i]);
-    if (kind.empty()) continue;
-    for (std::size_t outer = i + 1; kind == kCollective && outer < frames.size(); ++outer)
-      if (IsTurn(frames[outer])) return ToldByFrame{outer, kTurn};
-    return ToldByFrame{i, kind};
+    const Activity at = AtInFrame(frames[i]);
+    if (at == Activity::kNone) continue;
+    for (std::size_t outer = i + 1; at == Activity::kCollective && outer < frames.size(); ++outer)
+      if (IsTurn(frames[outer])) return ToldByFrame{outer, Activity::kTurn};
+    return ToldByFrame{i, at};
   }
   return std::nullopt;
 }

@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "core/activity.h"
+
 namespace inquest {
 
 /// The frame that tells, and what it tells.
 struct ToldByFrame {
   std::size_t frame = 0;  ///< its place in the stack
-  std::string_view kind;  ///< as StackSeen::at
+  Activity at = Activity::kNone;
 };
 
 /// Of a stack, innermost frame first, each as py-spy writes it: `save (torch/serialization.py:628)`; a native one as

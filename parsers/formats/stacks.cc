@@ -101,7 +101,7 @@ class StackParser final : public Parser {
 
   void Begin(const Record& record, const char* tool, std::optional<std::int64_t> pid, EventSink& out) {
     Flush(out);
-    held_ = EventFrom(record, StackSeen{.tool = tool, .at = {}, .frame = {}, .thread = {}});
+    held_ = EventFrom(record, StackSeen{.tool = tool, .at = Activity::kNone, .frame = {}, .thread = {}});
     if (pid) held_->origin.pid = pid;
     if (title_ && pid && pid == titled_ && !held_->origin.rank) held_->origin.rank = title_;
     helper_ = false;
@@ -114,7 +114,7 @@ class StackParser final : public Parser {
     if (held_ && !helper_ && !frames_.empty()) {
       const ToldByFrame told = ReadFrames(frames_).value_or(ToldByFrame{});
       auto& stack = std::get<StackSeen>(held_->what);
-      stack.at = std::string(told.kind);
+      stack.at = told.at;
       stack.frame = std::move(frames_[told.frame]);
       held_->where = lines_[told.frame].where;
       held_->text = std::move(lines_[told.frame].text);

@@ -174,9 +174,10 @@ std::optional<Event> WaitIn(std::span<const std::string> stack, std::span<const 
   const auto told = ReadFrames(frames);
   auto& seen = std::get<StackSeen>(event.what);
   // Of what went wrong at other work the exception would have told.
-  if (!told || (seen.raised && told->kind != "collective" && told->kind != "joining" && told->kind != "turn"))
+  if (!told || (seen.raised && told->at != Activity::kCollective && told->at != Activity::kJoining &&
+                told->at != Activity::kTurn))
     return std::nullopt;
-  seen.at = std::string(told->kind);
+  seen.at = told->at;
   seen.frame = frames[told->frame];
   const std::size_t place = places.size() - 1 - told->frame;
   event.where = places[place];
@@ -250,7 +251,7 @@ struct OpenTraceback {
     Event event;
     event.at = at;
     event.origin = origin;
-    event.what = StackSeen{.tool = "traceback", .at = {}, .frame = {}, .thread = {}, .raised = true};
+    event.what = StackSeen{.tool = "traceback", .at = Activity::kNone, .frame = {}, .thread = {}, .raised = true};
     return event;
   }
   ExceptionRaised Close(const ExceptionLine& line) {
@@ -393,7 +394,7 @@ class TracebackParser final : public Parser {
     if (Contains(record.text, "(most recent call first):")) {
       const bool current = record.text.starts_with("Current thread 0x");
       if (!dump_ && (current || record.text.starts_with("Thread 0x")))
-        BeginDump(record, StackSeen{.tool = "faulthandler", .at = {}, .frame = {}, .thread = {}});
+        BeginDump(record, StackSeen{.tool = "faulthandler", .at = Activity::kNone, .frame = {}, .thread = {}});
       if (dump_) dump_->BeginThread(current);
       dump_line_ = record.where.line;
       return true;

@@ -76,7 +76,7 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
   const AtWork work = WhoWorks(told, members);
   if (!work.doing) return std::nullopt;
   // Nobody's lines about a checkpoint or an evaluation are the main process's own, and it waits.
-  const bool of_main = work.doing->kind == "checkpoint" || work.doing->kind == "evaluation";
+  const bool of_main = work.doing->at == Activity::kCheckpoint || work.doing->at == Activity::kEvaluation;
   if (members.absent.empty() && !work.named && of_main && members.waiting.contains(0)) return std::nullopt;
   Found found({"rank-at-other-work", "of-nobody"});
   if (!members.absent.empty() && work.named)
@@ -85,7 +85,7 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
     found.Grade({"rank-at-other-work", "spans-the-wait"});
   else if (!members.absent.empty())
     found.Grade({"rank-at-other-work", "by-nobodys-lines"});
-  found.kind = work.doing->kind;
+  found.kind = Name(work.doing->at);
   found.Say("who",
             work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
   found.Say("work", InWords(*work.doing));

@@ -183,7 +183,7 @@ bool Caught(const Evidence& evidence, EventIndex index) {
   int later = 0;
   for (const PhaseSeen& phase : evidence.phases)
     later += phase.event > index && SameWriter(timeline.events[phase.event], timeline.events[index]) &&
-                     (phase.kind == "training" || phase.kind == "evaluation")
+                     (phase.at == Activity::kTraining || phase.at == Activity::kEvaluation)
                  ? 1
                  : 0;
   if (later >= 2) return true;

@@ -220,7 +220,9 @@ void FindVirtual(const Evidence& evidence, std::vector<Relation>& out) {
     real = *other;
   }
   if (!chosen || !over) return;
-  const auto trained = [](const PhaseSeen& phase) { return phase.kind == "training" || phase.kind == "evaluation"; };
+  const auto trained = [](const PhaseSeen& phase) {
+    return phase.at == Activity::kTraining || phase.at == Activity::kEvaluation;
+  };
   if (std::any_of(evidence.phases.begin(), evidence.phases.end(), trained)) return;
   const auto failure = FirstLineFor(evidence, {"peer-unreachable"});
   Found found(failure ? Found::Held{"virtual-interface-among-real", "unreachable"}

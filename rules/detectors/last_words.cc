@@ -49,9 +49,9 @@ std::optional<EventIndex> LastErrorOf(const Evidence& evidence, std::uint32_t in
   std::set<EventIndex> gave_up, told, begins;
   for (const LineMatch& match : evidence.matches) {
     const Rule& rule = evidence.book.rules[match.rule];
-    if (rule.phase_kind == "gave-up")
+    if (rule.says == Rule::Says::kGaveUp)
       gave_up.insert(match.event);
-    else if (rule.phase_kind == "begins")
+    else if (rule.says == Rule::Says::kBegins)
       begins.insert(match.event);
     else if (rule.kind == Rule::Kind::kSymptom)
       told.insert(match.event);

@@ -36,7 +36,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
       if (!lines.empty()) return {};  // it was not silent: what it said stands for itself
       continue;
     }
-    if (rule.phase_kind != "joining") {
+    if (rule.at != Activity::kJoining) {
       if (!lines.empty()) return {};  // they met, or are at work
       continue;
     }

@@ -124,7 +124,7 @@ std::vector<Relation> FindRedirected(const Evidence& evidence) {
   const auto channels = PeerChannels(timeline);
   const auto stall = evidence.course.first_time_out();
   const bool trained = std::any_of(evidence.phases.begin(), evidence.phases.end(),
-                                   [](const PhaseSeen& phase) { return phase.kind == "training"; });
+                                   [](const PhaseSeen& phase) { return phase.at == Activity::kTraining; });
   if (!failure && !(channels && MayHang(evidence) && (stall || !trained))) return {};
   Found found(failure ? Found::Held{"peer-traffic-redirected", "failed"}
                       : Found::Held{"peer-traffic-redirected", "may-hang"});

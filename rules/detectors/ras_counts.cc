@@ -108,7 +108,7 @@ void SayWhy(const Evidence& evidence, Found& found) {
   if (found.culprits.empty() || !found.culprits.front().rank) return;
   const auto doing = Doings(evidence).Last(found.culprits.front().rank->value);
   if (!doing || !IsDelay(*doing)) return;
-  found.kind = doing->kind;
+  found.kind = Name(doing->at);
   found.Say("doing", fmt::format(" It was at other work ({}).", InWords(*doing)));
   found.culprits.front().why = doing->why;
   found.citations.insert(found.citations.begin(), Cite(evidence.timeline, doing->event, "cause"));

@@ -41,7 +41,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (rank && *rank != known->value) return {};
     rank = known->value;
     for (const PhaseSeen& phase : evidence.phases)
-      if (phase.event == i && phase.kind == "checkpoint") save = i;
+      if (phase.event == i && phase.at == Activity::kCheckpoint) save = i;
   }
   if (!rank || !save) return {};
   Found found({"rank-was-saving", "just-before"});

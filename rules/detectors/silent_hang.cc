@@ -39,7 +39,7 @@ bool AnythingElse(const Evidence& evidence) {
     if (rule.kind == Rule::Kind::kSignature && rule.strength != Strength::kHint) return true;
   }
   return std::any_of(evidence.phases.begin(), evidence.phases.end(), [](const PhaseSeen& phase) {
-    return phase.kind == "training" || phase.kind == "evaluation" || phase.kind == "serving";
+    return phase.at == Activity::kTraining || phase.at == Activity::kEvaluation || phase.at == Activity::kServing;
   });
 }
 
@@ -79,7 +79,7 @@ bool RanksPrintedResults(const Evidence& evidence, EventIndex complete) {
 /// The last thing heard is a build: it still runs, or it waits for a lock that nobody holds. Other ranks may add a few
 /// words; a log that goes on for pages is not silent.
 std::vector<Relation> SilenceInBuild(const Evidence& evidence) {
-  if (evidence.phases.empty() || evidence.phases.back().kind != "compile") return {};
+  if (evidence.phases.empty() || evidence.phases.back().at != Activity::kCompile) return {};
   const SourcePos last = evidence.timeline.events[evidence.phases.back().event].where;
   const bool over = evidence.phases.back().percent == 100;
   if (over || evidence.timeline.inputs[last.input].lines > last.line + thresholds::kFewWords) return {};
@@ -112,7 +112,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   if (RanksPrintedResults(evidence, *complete)) return {};
   // Rows of results, a bar, anything that is counted behind the set-up.
   if (std::ranges::any_of(evidence.told, [&](const Told& told) {
-        return told.what == Told::What::kWork && told.kind != "joining" && told.event > *complete;
+        return told.what == Told::What::kWork && told.at != Activity::kJoining && told.event > *complete;
       }))
     return {};
   const bool called =

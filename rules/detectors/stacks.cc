@@ -42,7 +42,7 @@ std::map<std::string, Seen> Latest(const Timeline& timeline) {
   for (EventIndex i = 0; i < timeline.events.size(); ++i) {
     const Event& event = timeline.events[i];
     const auto* stack = std::get_if<StackSeen>(&event.what);
-    if (stack == nullptr || (stack->raised && stack->at.empty())) continue;  // what it was at is not known
+    if (stack == nullptr || (stack->raised && stack->at == Activity::kNone)) continue;  // what it was at is not known
     const auto rank = timeline.RankOf(event);
     // Without a pid, a stack that ends a process is of another one than the stack before.
     const std::string number = event.origin.pid ? std::to_string(*event.origin.pid)
@@ -87,7 +87,7 @@ std::optional<Relation> AtOtherWork(const Timeline& timeline, const Stacks& insi
   const Doing& doing = elsewhere.front()->doing;
   Found found(elsewhere.size() < inside.size() ? Found::Held{"stack-at-other-work", "minority"}
                                                : Found::Held{"stack-at-other-work", "as-many"});
-  found.kind = doing.kind;
+  found.kind = Name(doing.at);
   for (const Seen* seen : elsewhere) {
     found.culprits.push_back(Blame(timeline, *seen));
     found.citations.push_back(Cite(timeline, seen->event, "cause"));
@@ -121,9 +121,8 @@ std::optional<Relation> Missing(const Timeline& timeline, const Stacks& inside) 
 }
 
 /// All that are seen wait for one of whom nothing is known.
-std::optional<Relation> AllWait(const Timeline& timeline, const Stacks& inside, std::string_view kind,
-                                const Found::Held& held) {
-  const auto first = std::ranges::find_if(inside, [&](const Seen* seen) { return seen->doing.kind == kind; });
+std::optional<Relation> AllWait(const Timeline& timeline, const Stacks& inside, Activity at, const Found::Held& held) {
+  const auto first = std::ranges::find_if(inside, [&](const Seen* seen) { return seen->doing.at == at; });
   if (first == inside.end()) return std::nullopt;
   const auto* stack = std::get_if<StackSeen>(&timeline.events[(*first)->event].what);
   Found found(held);
@@ -182,8 +181,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (IsDelay(seen.doing)) elsewhere.push_back(&seen);
   }
   for (auto found : {AtOtherWork(timeline, inside, elsewhere), Missing(timeline, inside),
-                     AllWait(timeline, inside, "turn", {"stack-waits-its-turn", "nothing-else"}),
-                     AllWait(timeline, inside, "joining", {"stack-waits-to-join", "nothing-else"})})
+                     AllWait(timeline, inside, Activity::kTurn, {"stack-waits-its-turn", "nothing-else"}),
+                     AllWait(timeline, inside, Activity::kJoining, {"stack-waits-to-join", "nothing-else"})})
     if (found) return {*std::move(found)};
   return {};
 }

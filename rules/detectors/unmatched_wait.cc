@@ -110,7 +110,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     found.Grade({"other-work-during-wait", "spans-the-wait"});
   else if (!work.ranks.empty())
     found.Grade({"other-work-during-wait", "by-nobodys-lines"});
-  found.kind = work.doing->kind;
+  found.kind = Name(work.doing->at);
   found.Say("who",
             work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
   found.Say("work", InWords(*work.doing));

@@ -12,7 +12,7 @@ std::string ShowAll(std::string_view text) {
   for (const Event& event : ParseLines(kStacks, text)) {
     const auto& stack = std::get<StackSeen>(event.what);
     out += (out.empty() ? "" : "; ") + stack.tool + " " + (event.origin.pid ? std::to_string(*event.origin.pid) : "?") +
-           ": " + (stack.at.empty() ? "?" : stack.at) + " " + stack.frame + " at line " +
+           ": " + (stack.at == Activity::kNone ? "?" : std::string(Name(stack.at))) + " " + stack.frame + " at line " +
            std::to_string(event.where.line);
   }
   return out;

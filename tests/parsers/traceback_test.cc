@@ -13,7 +13,7 @@ std::string Show(const ExceptionRaised& what) {
          std::to_string(what.begin.line);
 }
 std::string Show(const StackSeen& what) {
-  return what.tool + ": " + what.at + " in " + what.frame + (what.raised ? ", raised" : "");
+  return what.tool + ": " + std::string(Name(what.at)) + " in " + what.frame + (what.raised ? ", raised" : "");
 }
 std::string Show(const JobStopped& what) { return "stopped by " + std::string(Name(what.by)); }
 template <class T>

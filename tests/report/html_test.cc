@@ -202,7 +202,7 @@ TEST_CASE("a page of 4,096 ranks stays below 2 MB, however unlike they are", "[u
     }
     line.last = static_cast<EventIndex>(sample.timeline.events.size() - 1);
     Interval& interval = line.intervals.emplace_back();
-    interval.kind = rank % 2 == 0 ? "training" : "loading";
+    interval.at = rank % 2 == 0 ? Activity::kTraining : Activity::kLoading;
     interval.begin = line.first;
     interval.last = line.last;
     sample.verdict.lifelines.push_back(line);

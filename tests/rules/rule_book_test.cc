@@ -103,7 +103,7 @@ TEST_CASE("a good folder loads, sorted by kind and id", "[rules]") {
   CHECK(rule->confidence == 0.9);
   CHECK(rule->blames == Rule::Blames::kCaptured);
   CHECK(book.FindRule("done")->kind == Rule::Kind::kEnding);
-  CHECK(book.FindRule("saving")->phase_kind == "checkpoint");
+  CHECK(book.FindRule("saving")->at == Activity::kCheckpoint);
   CHECK(book.FindRule("nothing") == nullptr);
   CHECK(book.FindCause("ib-fault")->remedies.front().command == "ibstat");
   CHECK(book.FindCause("nothing") == nullptr);

@@ -65,7 +65,7 @@ TEST_CASE("the sieve reports every rule on its own samples", "[rules]") {
   for (std::uint32_t number = 0; number < BuiltInRules().rules.size(); ++number) {
     const Rule& rule = BuiltInRules().rules[number];
     // Looked for only in a writer's last lines: sieved, they would let half the log through.
-    if (!rule.scope.empty() || (rule.kind == Rule::Kind::kPhase && rule.phase_kind == "training")) continue;
+    if (!rule.scope.empty() || rule.at == Activity::kTraining) continue;
     CAPTURE(rule.file);
     for (const std::string& sample : rule.match) {
       CAPTURE(sample);

@@ -38,7 +38,7 @@ RuleBook BookOf(const std::vector<std::string>& expressions) {
   return book;
 }
 
-bool IsSieved(const Rule& rule) { return rule.phase_kind != "training" && rule.scope.empty(); }
+bool IsSieved(const Rule& rule) { return rule.at != Activity::kTraining && rule.scope.empty(); }
 
 /// (line, id): what the sieve reports.
 std::set<std::pair<std::size_t, std::uint32_t>> Reported(const Sieve& sieve, const std::string& block) {

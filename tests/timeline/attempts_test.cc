@@ -141,11 +141,11 @@ TEST_CASE("lifelines: what a process did, and how it ended", "[lifelines]") {
   const Lifeline& line = judged.verdict.lifelines.front();
   CHECK(line.rank == GlobalRank{0});
   REQUIRE(line.intervals.size() == 2);
-  CHECK(line.intervals[0].kind == "training");
+  CHECK(line.intervals[0].at == Activity::kTraining);
   CHECK(line.intervals[0].times == 2);
   REQUIRE(line.intervals[0].end);
   CHECK(judged.timeline.events[*line.intervals[0].end].where.line == 4);
-  CHECK(line.intervals[1].kind == "evaluation");
+  CHECK(line.intervals[1].at == Activity::kEvaluation);
   CHECK_FALSE(line.intervals[1].end);
   CHECK(line.end.how == LifeEnd::How::kRaised);
   REQUIRE_FALSE(line.marks.empty());
