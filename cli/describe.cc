@@ -82,7 +82,8 @@ Strength Strongest(const FindingRule& rule) {
 }
 
 std::string Describe(const Cause& cause, const RuleBook& book) {
-  std::string out = fmt::format("{}: {}\nlayer {}, retry {}\n\n", cause.code, cause.title, cause.layer, cause.retry);
+  std::string out =
+      fmt::format("{}: {}\nlayer {}, retry {}\n\n", cause.code, cause.title, Name(cause.layer), Name(cause.retry));
   out += Wrapped("", cause.meaning) + WhatToDo(cause.remedies) + Items("What to collect", cause.collect);
   std::vector<std::string> rules;
   for (const Rule& rule : book.rules) {
@@ -150,7 +151,9 @@ std::string Describe(std::string_view name, const ErrorCode& code, const RuleBoo
                                 Name(code.origin), kRoles[static_cast<std::size_t>(code.role)], code.cause,
                                 cause != nullptr ? cause->title : "", Name(StrengthOf(code)), code.confidence);
   out += Wrapped("", code.meaning) + Wrapped("What to do: ", code.action);
-  return out + Items("What it needs", code.needs) + Items("Source", {code.source});
+  std::vector<std::string> needs;
+  for (const ErrorCode::Need need : code.needs) needs.emplace_back(Name(need));
+  return out + Items("What it needs", needs) + Items("Source", {code.source});
 }
 
 }  // namespace inquest

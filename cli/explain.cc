@@ -16,7 +16,7 @@ namespace {
 CommandResult Everything(const RuleBook& book) {
   CommandResult result;
   for (const Cause& cause : book.causes)
-    result.out += fmt::format("{:<22} {:<8} {}\n", cause.code, cause.layer, cause.title);
+    result.out += fmt::format("{:<22} {:<8} {}\n", cause.code, Name(cause.layer), cause.title);
   return result;
 }
 

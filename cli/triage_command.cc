@@ -21,7 +21,7 @@ unsigned CoresFor(const Options& options) {
 
 std::optional<Timestamp> WhenOf(const Verdict& verdict) {
   for (const Citation& citation : verdict.evidence)
-    if (citation.role == "cause" && citation.at) return citation.at;
+    if (citation.role == LineRole::kCause && citation.at) return citation.at;
   return verdict.job.end;
 }
 

@@ -16,14 +16,14 @@ enum class Activity : std::uint8_t {
   kEvaluation,
   kCheckpoint,
   kServing,
-  kDone,         ///< a piece of work was through
-  kRecovered,    ///< what had gone wrong was mended
-  kProgress,     ///< some counter moved
-  kBar,          ///< so did a bar
-  kRows,         ///< something is counted or measured
-  kCollective,   ///< inside NCCL or a process group
-  kTurn,         ///< in a barrier behind which another process goes first
-  kDeviceWait,   ///< for the GPU
+  kDone,        ///< a piece of work was through
+  kRecovered,   ///< what had gone wrong was mended
+  kProgress,    ///< some counter moved
+  kBar,         ///< so did a bar
+  kRows,        ///< something is counted or measured
+  kCollective,  ///< inside NCCL or a process group
+  kTurn,        ///< in a barrier behind which another process goes first
+  kDeviceWait,  ///< for the GPU
 };
 /// `data-preparation`, `device-wait`.
 std::string_view Name(Activity activity);

@@ -100,18 +100,19 @@ class EvidenceJson {
                 {"of_part", line.of_part},   {"line", QuoteOf(line.quote)}};
   }
   Json ErrorOf(const CaseError& error) const {
-    return Json{
-        {"kind", error.is_sxid ? "sxid" : "xid"},
-        {"number", error.number},
-        {"of_part", error.of_part},
-        {"count", error.lines},
-        {"first", QuoteOf(error.first)},
-        {"last", QuoteOf(error.last)},
-        {"meaning", error.code == nullptr ? Json(nullptr) : Json(error.code->meaning)},
-        {"action", error.code == nullptr ? Json(nullptr) : Json(error.code->action)},
-        {"needs", error.code == nullptr || error.code->role != ErrorCode::Role::kCause ? Json::array()
-                                                                                       : Json(error.code->needs)},
-        {"source", error.code == nullptr ? Json(nullptr) : Json(error.code->source)}};
+    Json needs = Json::array();
+    if (error.code != nullptr && error.code->role == ErrorCode::Role::kCause)
+      for (const ErrorCode::Need need : error.code->needs) needs.push_back(Name(need));
+    return Json{{"kind", error.is_sxid ? "sxid" : "xid"},
+                {"number", error.number},
+                {"of_part", error.of_part},
+                {"count", error.lines},
+                {"first", QuoteOf(error.first)},
+                {"last", QuoteOf(error.last)},
+                {"meaning", error.code == nullptr ? Json(nullptr) : Json(error.code->meaning)},
+                {"action", error.code == nullptr ? Json(nullptr) : Json(error.code->action)},
+                {"needs", needs},
+                {"source", error.code == nullptr ? Json(nullptr) : Json(error.code->source)}};
   }
   Json ProcessOf(const CaseProcess& process) const {
     return Json{{"rank", OrNull(process.rank)},

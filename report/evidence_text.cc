@@ -62,14 +62,22 @@ std::string BasisInWords(const EvidenceFile& file, const Quote& quote) {
 }
 
 namespace {
-std::string_view NeedInWords(std::string_view need) {
-  if (need == "restart-job") return "restart of the job";
-  if (need == "reset-gpu") return "reset of the GPU";
-  if (need == "reset-switch") return "reset of the switch with its GPUs";
-  if (need == "reboot-node") return "reboot of the host";
-  if (need == "drain-node") return "drain of the host";
-  if (need == "return-part") return "return of the part, if it repeats or the test fails";
-  return need;
+std::string_view InWords(ErrorCode::Need need) {
+  switch (need) {
+    case ErrorCode::Need::kRestartJob:
+      return "restart of the job";
+    case ErrorCode::Need::kResetGpu:
+      return "reset of the GPU";
+    case ErrorCode::Need::kResetSwitch:
+      return "reset of the switch with its GPUs";
+    case ErrorCode::Need::kRebootNode:
+      return "reboot of the host";
+    case ErrorCode::Need::kDrainNode:
+      return "drain of the host";
+    case ErrorCode::Need::kReturnPart:
+      return "return of the part, if it repeats or the test fails";
+  }
+  return {};
 }
 
 }  // namespace
@@ -90,7 +98,7 @@ std::string InputInWords(const EvidenceFile& file, std::uint32_t number, std::st
 std::string NeedsInWords(const CaseError& error) {
   std::vector<std::string_view> needs;
   if (error.code != nullptr && error.code->role == ErrorCode::Role::kCause)
-    for (const std::string& need : error.code->needs) needs.push_back(NeedInWords(need));
+    for (const ErrorCode::Need need : error.code->needs) needs.push_back(InWords(need));
   return fmt::format("{}", fmt::join(needs, ", "));
 }
 

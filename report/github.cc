@@ -88,7 +88,7 @@ std::string RenderGithub(const Timeline& timeline, const Verdict& verdict, const
     out.push_back(Annotation("warning", timeline, std::nullopt, "doubtful", CutLine(verdict.warnings[i])));
   if (!healthy)
     for (const Citation& citation : evidence) {
-      const bool is_cause = citation.role == "cause";
+      const bool is_cause = citation.role == LineRole::kCause;
       const std::string title = citation.rank ? fmt::format("rank {}", citation.rank->value) : std::string("cited");
       out.push_back(
           Annotation(is_cause && failed ? "error" : "notice", timeline, citation.where, title, CutLine(citation.text)));

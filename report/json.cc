@@ -53,7 +53,7 @@ Json ToJson(const Timeline& timeline, const Citation& citation) {
               {"time", Time(citation.at)},
               {"rank", OrNull(citation.rank)},
               {"text", citation.text},
-              {"role", citation.role}};
+              {"role", Name(citation.role)}};
 }
 
 template <class T>
@@ -92,7 +92,7 @@ Json ToJson(const Timeline& timeline, const Verdict& verdict) {
               {"evidence", Citations(timeline, verdict.evidence)},
               {"remedies", Remedies(verdict.remedies)},
               {"collect_next", verdict.collect_next},
-              {"retry", verdict.retry},
+              {"retry", Name(verdict.retry)},
               {"exclude_hosts", verdict.exclude_hosts},
               {"fingerprint", OrNull(verdict.fingerprint)}};
 }

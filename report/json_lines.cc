@@ -38,7 +38,7 @@ Json Head(const Timeline& timeline, const Verdict& verdict, std::string_view too
               {"confidence", Rounded(verdict.confidence)},
               {"signature", OrNull(verdict.rule)},
               {"culprits", CulpritsInWords(verdict)},
-              {"retry", verdict.retry},
+              {"retry", Name(verdict.retry)},
               {"exclude_hosts", verdict.exclude_hosts},
               {"fingerprint", OrNull(verdict.fingerprint)},
               {"attempt", JudgedAttempt(verdict).number},

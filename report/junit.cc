@@ -70,7 +70,7 @@ Html Properties(const Timeline& timeline, const Verdict& verdict, std::string_vi
       {"culprits", fmt::format("{}", fmt::join(CulpritsInWords(verdict), "; "))},
       {"hosts", fmt::format("{}", fmt::join(HostsOfCulprits(verdict), ", "))},
       {"exclude_hosts", fmt::format("{}", fmt::join(verdict.exclude_hosts, ", "))},
-      {"retry", verdict.retry},
+      {"retry", std::string(Name(verdict.retry))},
       {"version", std::string(version)},
   };
   Html out;

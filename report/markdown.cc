@@ -92,7 +92,7 @@ void Evidence(Comment& comment, const Timeline& timeline, const Verdict& verdict
     std::string head = Code(PlaceOf(timeline, citation.where));
     if (citation.at) head += ", " + FormatTime(*citation.at);
     if (citation.rank) head += fmt::format(", rank {}", citation.rank->value);
-    if (citation.role == "cause") head += ", **first cause**";
+    if (citation.role == LineRole::kCause) head += ", **first cause**";
     return Item(head) + Fenced(Cut(Reveal(citation.text), kQuoted), "text", "  ");
   });
   comment.Add("**Evidence**\n\n", items, "\n", kMostItems, "cited lines");

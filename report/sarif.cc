@@ -60,7 +60,8 @@ Json Related(const Timeline& timeline, const Verdict& verdict) {
     out.push_back(Json{{"id", ++count}, {"message", Message(what)}, {"physicalLocation", PlaceIn(timeline, citation)}});
   };
   for (const Citation& citation : verdict.evidence)
-    add(citation, citation.rank ? fmt::format("{} of rank {}", citation.role, citation.rank->value) : citation.role);
+    add(citation, citation.rank ? fmt::format("{} of rank {}", Name(citation.role), citation.rank->value)
+                                : std::string(Name(citation.role)));
   for (const Finding& finding : verdict.findings)
     if (finding.cause.empty() && !finding.citations.empty()) add(finding.citations.front(), FirstClause(finding.claim));
   return out;
@@ -99,7 +100,7 @@ Json ResultOf(const Timeline& timeline, const Verdict& verdict) {
             Json{{"inquest/v1", verdict.fingerprint}, {"primaryLocationLineHash", verdict.fingerprint + ":1"}});
   out.Add("properties", Json{{"confidence", Rounded(verdict.confidence)},
                              {"signature", OrNull(verdict.rule)},
-                             {"retry", verdict.retry},
+                             {"retry", Name(verdict.retry)},
                              {"culprits", culprits},
                              {"exclude_hosts", verdict.exclude_hosts},
                              {"alternatives", alternatives},

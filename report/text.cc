@@ -72,7 +72,7 @@ void Culprits(Screen& screen, const Verdict& verdict, std::string_view label) {
   screen.More(rows.size(), kCulpritsShown);
 }
 
-void Retry(Screen& screen, const Verdict& verdict) {
+void Restart(Screen& screen, const Verdict& verdict) {
   const std::string_view words = RetryInWords(verdict);
   if (words.empty()) return;
   screen.GoOn();
@@ -114,7 +114,7 @@ void Evidence(Screen& screen, const Timeline& timeline, const Verdict& verdict) 
                     .clock = ClockOf(citation, with_day),
                     .rank = citation.rank ? fmt::format("rank {}", citation.rank->value) : "",
                     .text = Sanitize(citation.text),
-                    .cause = citation.role == "cause"});
+                    .cause = citation.role == LineRole::kCause});
     place_columns = std::max(place_columns, Columns(rows.back().place));
     clock_columns = std::max(clock_columns, Columns(rows.back().clock));
     rank_columns = std::max(rank_columns, Columns(rows.back().rank));
@@ -315,7 +315,7 @@ std::string RenderText(const Timeline& timeline, const Verdict& verdict, const R
     Alternatives(screen, verdict, "Candidates");
   } else if (!verdict.culprits.empty() || failed) {
     Culprits(screen, verdict, "Culprit  ");
-    Retry(screen, verdict);
+    Restart(screen, verdict);
   }
   Evidence(screen, timeline, verdict);
   Symptoms(screen, verdict);

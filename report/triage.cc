@@ -47,7 +47,7 @@ void AddRow(const TriagedJob& job, Json& row) {
   row.Add("culprits", InJson(verdict.culprits));
   row.Add("culprit_hosts", HostsOfCulprits(verdict));
   row.Add("hosts", job.hosts);
-  row.Add("retry", OrNull(verdict.retry));
+  row.Add("retry", verdict.retry == Retry::kUnsaid ? Json(nullptr) : Json(Name(verdict.retry)));
   row.Add("exclude_hosts", verdict.exclude_hosts);
   row.Add("when", job.when ? Json(FormatTime(*job.when)) : Json(nullptr));
   row.Add("job", Json{{"id", IdInJson(verdict.job)},

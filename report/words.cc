@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace inquest {
@@ -110,13 +111,10 @@ std::vector<std::string> HostsOfCulprits(const Verdict& verdict) {
 }
 
 std::string_view RetryInWords(const Verdict& verdict) {
-  static const std::map<std::string_view, std::string_view> kWords = {
-      {"yes", "yes, as it is"},
-      {"after-fix", "only after the fix below"},
-      {"elsewhere", "yes, on other nodes; keep the culprit out"},
-      {"no", "not yet: nothing says that it would end differently"}};
-  const auto words = kWords.find(verdict.retry);
-  return verdict.outcome == Outcome::kHealthy || words == kWords.end() ? std::string_view() : words->second;
+  static constexpr std::array<std::string_view, static_cast<std::size_t>(Retry::kNo) + 1> kWords = {
+      "", "yes, as it is", "only after the fix below", "yes, on other nodes; keep the culprit out",
+      "not yet: nothing says that it would end differently"};
+  return verdict.outcome == Outcome::kHealthy ? std::string_view() : kWords[static_cast<std::size_t>(verdict.retry)];
 }
 
 std::string PromptOf(const Remedy& remedy) {

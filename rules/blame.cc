@@ -201,7 +201,7 @@ bool SaidItself(const Timeline& timeline, const Finding& finding, GlobalRank ran
   return std::ranges::any_of(finding.citations, [&](const Citation& citation) {
     const Event& event = timeline.events[citation.event];
     const auto known = timeline.RankOf(event);
-    return citation.role == "cause" &&
+    return citation.role == LineRole::kCause &&
            (known ? known->value == rank : event.origin.pid && is_its_process(*event.origin.pid));
   });
 }
@@ -250,7 +250,7 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   if (culprits.empty())
     if (std::vector<Culprit> told = ToldByParent(book, findings); !told.empty()) return told;
   // Who failed first of what the network did says at least between whom.
-  const bool of_network = book.LayerOf(top.cause) == "network" && top.culprits.empty();
+  const bool of_network = book.LayerOf(top.cause) == CauseLayer::kNetwork && top.culprits.empty();
   if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
     const auto one = culprits.empty() ? OneThatEnded(timeline) : std::nullopt;
     // What befalls a process befell the one that its launcher saw end first; of those that waited in vain any may be.

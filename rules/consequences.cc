@@ -20,7 +20,7 @@ bool HasTrait(const RuleBook& book, const Finding& finding, std::string_view tra
   return book.CauseIs(finding.cause, trait);
 }
 
-std::string_view LayerOf(const RuleBook& book, const Finding& finding) { return book.LayerOf(finding.cause); }
+CauseLayer LayerOf(const RuleBook& book, const Finding& finding) { return book.LayerOf(finding.cause); }
 
 /// What silences a rank from outside the framework, or inside it.
 bool KillsARank(const RuleBook& book, const Finding& finding) {
@@ -55,9 +55,9 @@ bool Explains(const Timeline& timeline, const RuleBook& book, const Finding& by,
   if (by.strength == Strength::kHint) return false;
   if (HasTrait(book, what, "stop"))
     return order != std::partial_ordering::greater && !HasTrait(book, by, "lost-peer") && !NamesOther(what, by);
-  const std::string_view layer = LayerOf(book, by);
-  const bool from_below = layer == "device" || layer == "host";
-  if (LayerOf(book, what) == "network" && KillsARank(book, by) && layer != "network") {
+  const CauseLayer layer = LayerOf(book, by);
+  const bool from_below = layer == CauseLayer::kDevice || layer == CauseLayer::kHost;
+  if (LayerOf(book, what) == CauseLayer::kNetwork && KillsARank(book, by) && layer != CauseLayer::kNetwork) {
     // A dead peer looks like a broken network from afar; a network error that says what it is yields only to an earlier
     // death.
     return what.strength == Strength::kDecisive ? order == std::partial_ordering::less
@@ -114,7 +114,7 @@ void NoteWhatFollowsAWorker(const Evidence& evidence, std::vector<Finding>& find
   if (!lost) return;
   for (Finding& finding : findings) {
     const auto shown = FirstEventOf(finding);
-    if (HasTrait(evidence.book, finding, "aftermath") && LayerOf(evidence.book, finding) == "network" &&
+    if (HasTrait(evidence.book, finding, "aftermath") && LayerOf(evidence.book, finding) == CauseLayer::kNetwork &&
         finding.strength != Strength::kDecisive && finding.explained_by.empty() && shown &&
         evidence.timeline.Order(*lost, *shown) == std::partial_ordering::less)
       finding.explained_by = "worker-ended";
@@ -157,7 +157,7 @@ void NoteWhatCameLater(const Evidence& evidence, std::vector<Finding>& findings)
 
 std::optional<EventIndex> FirstEventOf(const Finding& finding) {
   for (const Citation& citation : finding.citations)
-    if (citation.role == "cause") return citation.event;
+    if (citation.role == LineRole::kCause) return citation.event;
   return std::nullopt;
 }
 
@@ -173,7 +173,8 @@ bool NamesOther(const Finding& finding, const Finding& other) {
 }
 
 bool IsOfProgram(const Evidence& evidence, const Finding& finding) {
-  if (LayerOf(evidence.book, finding) != "program" || HasTrait(evidence.book, finding, "aftermath")) return false;
+  if (LayerOf(evidence.book, finding) != CauseLayer::kProgram || HasTrait(evidence.book, finding, "aftermath"))
+    return false;
   const auto event = FirstEventOf(finding);
   if (!event || finding.culprits.empty()) return false;
   const What& what = evidence.timeline.events[*event].what;

@@ -104,8 +104,8 @@ Verdict DecideOne(const Evidence& evidence) {
 bool ReplayHelps(const RuleBook& book, const Verdict& verdict) {
   if (verdict.outcome == Outcome::kHealthy || !verdict.collective || !verdict.collective->ranks_absent.empty())
     return false;
-  const std::string_view layer = book.LayerOf(verdict.cause);
-  return !layer.empty() && layer != "program" && layer != "host";
+  const CauseLayer layer = book.LayerOf(verdict.cause);
+  return layer != CauseLayer::kUnknown && layer != CauseLayer::kProgram && layer != CauseLayer::kHost;
 }
 
 /// The same as DecideOne, with what is reported of the attempt that is judged, and of no other.
@@ -124,7 +124,7 @@ Verdict DecideWhole(const Evidence& evidence) {
   for (Remedy& remedy : std::exchange(verdict.remedies, {}))
     AddUnique(verdict.remedies, {Filled(Under(verdict.job.environment, std::move(remedy)), facts)});
   for (std::string& item : verdict.collect_next) item = FilledWords(std::move(item), facts);
-  if (const auto hosts = facts.find("host"); verdict.retry == "elsewhere" && hosts != facts.end())
+  if (const auto hosts = facts.find("host"); verdict.retry == Retry::kElsewhere && hosts != facts.end())
     verdict.exclude_hosts = hosts->second;
   return verdict;
 }
@@ -135,8 +135,8 @@ constexpr std::size_t kEarlierJudged = 16;
 AttemptTold TellOf(const Timeline& timeline, const Attempt& attempt, std::size_t number) {
   AttemptTold told;
   told.number = number;
-  told.first = Cite(timeline, attempt.first, "context");
-  told.last = Cite(timeline, attempt.last, "context");
+  told.first = Cite(timeline, attempt.first, LineRole::kContext);
+  told.last = Cite(timeline, attempt.last, LineRole::kContext);
   return told;
 }
 

@@ -47,7 +47,7 @@ Evidence Gather(const Timeline& timeline, const RuleBook& book);
 std::vector<Finding> MatchSignatures(const Evidence& evidence);
 
 /// Quotes an event.
-Citation Cite(const Timeline& timeline, EventIndex event, std::string role);
+Citation Cite(const Timeline& timeline, EventIndex event, LineRole role);
 /// A culprit for a rank, with host, pid and device as far as the timeline knows them.
 Culprit BlameRank(const Timeline& timeline, GlobalRank rank, std::string why);
 /// The operation of a row, with its waiters.

@@ -62,7 +62,7 @@ void AddNames(const Evidence& evidence, const Verdict& verdict, Collector& facts
   };
   const auto proves = [&](EventIndex event) {
     return std::ranges::any_of(verdict.evidence, [&](const Citation& citation) {
-      return citation.event == event && citation.role == "cause";
+      return citation.event == event && citation.role == LineRole::kCause;
     });
   };
   Facts elsewhere;
@@ -132,7 +132,7 @@ void AddPorts(const Evidence& evidence, const Verdict& verdict, Collector& facts
   };
   std::set<std::pair<std::uint32_t, std::uint64_t>> proof;
   for (const Citation& citation : verdict.evidence)
-    if (citation.role == "cause") proof.emplace(citation.where.input, citation.where.line);
+    if (citation.role == LineRole::kCause) proof.emplace(citation.where.input, citation.where.line);
   const std::vector<std::string> named = facts.Of("hca");
   std::vector<PortNames> down, shown;
   for (const Event& event : timeline.events) {
@@ -172,7 +172,7 @@ Facts FactsOf(const Evidence& evidence, const Verdict& verdict) {
       facts.Add("xid", std::to_string(xid->xid));
   // Of a port above the GPU where no device is known.
   for (const Citation& citation : verdict.evidence)
-    if (const auto* error = citation.role == "cause" && citation.event < timeline.events.size()
+    if (const auto* error = citation.role == LineRole::kCause && citation.event < timeline.events.size()
                                 ? std::get_if<PcieError>(&timeline.events[citation.event].what)
                                 : nullptr;
         error != nullptr && !error->bus_id.empty() && !facts.Has("bus_id"))

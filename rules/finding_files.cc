@@ -37,7 +37,7 @@ class Reader {
     rule.blames = map_.Choose("blames", Need::kRequired, kFindingBlames, FindingRule::Blames::kNobody);
     rule.alone = map_.Flag("alone");
     rule.stall = map_.Flag("stall");
-    rule.retry = map_.OneOf("retry", Need::kOptional, kRetries);
+    rule.retry = map_.Choose("retry", Need::kOptional, kRetries, Retry::kUnsaid);
     rule.references = map_.List("references");
     rule.refuted_by = Names("refuted_by", map_);
     ReadRow();

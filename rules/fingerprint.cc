@@ -59,7 +59,7 @@ std::string FingerprintOf(const Timeline& timeline, const Verdict& verdict) {
   hash.Add(verdict.rule);
   const ExceptionRaised* raised = nullptr;
   for (const Citation& citation : verdict.evidence)
-    if (raised == nullptr && citation.role == "cause" && citation.event < timeline.events.size())
+    if (raised == nullptr && citation.role == LineRole::kCause && citation.event < timeline.events.size())
       raised = std::get_if<ExceptionRaised>(&timeline.events[citation.event].what);
   if (raised != nullptr) {
     hash.Add(raised->type);

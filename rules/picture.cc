@@ -63,10 +63,10 @@ class Drawing {
   Picture Draw() {
     for (const Finding& finding : verdict_.findings)
       for (const Citation& citation : finding.citations)
-        cited_.try_emplace(citation.event, citation.role == "context" ? "" : finding.rule);
+        cited_.try_emplace(citation.event, citation.role == LineRole::kContext ? "" : finding.rule);
     for (const Citation& citation : verdict_.evidence) {
       cited_.try_emplace(citation.event, "");
-      if (citation.role == "cause") causes_.insert({citation.where.input, citation.where.line});
+      if (citation.role == LineRole::kCause) causes_.insert({citation.where.input, citation.where.line});
     }
     for (const Lifeline& line : verdict_.lifelines) DrawLifeline(line);
     for (EventIndex i = 0; i < timeline_.events.size(); ++i) DrawEvent(i);
@@ -304,7 +304,7 @@ class Drawing {
 
   std::optional<EventIndex> First(const Finding& finding) const {
     for (const Citation& citation : finding.citations)
-      if (citation.role == "cause") return citation.event;
+      if (citation.role == LineRole::kCause) return citation.event;
     return finding.citations.empty() ? std::nullopt : std::optional(finding.citations.front().event);
   }
 

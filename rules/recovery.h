@@ -4,13 +4,15 @@
 #include <string_view>
 #include <vector>
 
+#include "rules/rule_book.h"
+
 namespace inquest {
 
 /// Its number. It sums up another Xid of the same GPU.
 inline constexpr int kRecoveryAction = 154;
 
-/// The needs, as rules/xids.yaml calls them, that `GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
+/// The needs that `GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
 /// Required)` asks for. Empty: none, or in words that are not known.
-std::vector<std::string_view> RecoveryAsked(std::string_view line);
+std::vector<ErrorCode::Need> RecoveryAsked(std::string_view line);
 
 }  // namespace inquest

@@ -67,7 +67,7 @@ Finding Tell(const RuleBook& book, Relation relation) {
       finding.remedies.back().text = Fill(advice.remedy.text, relation, why);
     }
   for (const std::string& item : grade->collect) finding.collect.push_back(Fill(item, relation, why));
-  finding.retry = relation.retry.empty() ? rule->retry : relation.retry;
+  finding.retry = relation.retry == Retry::kUnsaid ? rule->retry : relation.retry;
   finding.culprits = std::move(relation.culprits);
   for (Culprit& culprit : finding.culprits)
     if (culprit.why.empty()) culprit.why = why;

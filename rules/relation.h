@@ -50,9 +50,9 @@ struct Relation {
   std::string kind;                 ///< which of the finding's `causes`; empty: the folder's
   std::string cause;                ///< of a catalogue's row; empty: by folder or kind
   std::optional<RowWeight> weight;  ///< of a catalogue's row
-  std::string retry;                ///< of a catalogue's row; empty: the finding's
+  Retry retry = Retry::kUnsaid;     ///< of a catalogue's row; unsaid: the finding's
   std::vector<std::pair<std::string_view, std::string>> words;  ///< one that is not given is empty
-  std::vector<Culprit> culprits;                                ///< `why` empty: the finding's
+  std::vector<Culprit> culprits;                                ///< `why` unsaid: the finding's
   std::vector<Citation> citations;                              ///< the telling ones first
   std::optional<CollectiveRef> collective;
   std::uint64_t times = 1;

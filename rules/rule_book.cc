@@ -37,11 +37,15 @@ constexpr Word<ErrorCode::Class> kClasses[] = {{"application", ErrorCode::Class:
                                                {"firmware", ErrorCode::Class::kFirmware}};
 constexpr Word<ErrorCode::Role> kRoles[] = {
     {"cause", ErrorCode::Role::kCause}, {"follows", ErrorCode::Role::kFollows}, {"notice", ErrorCode::Role::kNotice}};
-constexpr std::string_view kNeeds[] = {"restart-job", "reset-gpu",  "reset-switch",
-                                       "reboot-node", "drain-node", "return-part"};
+constexpr Word<ErrorCode::Need> kNeeds[] = {
+    {"restart-job", ErrorCode::Need::kRestartJob},   {"reset-gpu", ErrorCode::Need::kResetGpu},
+    {"reset-switch", ErrorCode::Need::kResetSwitch}, {"reboot-node", ErrorCode::Need::kRebootNode},
+    {"drain-node", ErrorCode::Need::kDrainNode},     {"return-part", ErrorCode::Need::kReturnPart}};
 constexpr std::string_view kFindingsFolder = "findings";
 constexpr std::string_view kCatalogues[] = {"causes.yaml", "farewell.yaml", "steps.yaml", "sxids.yaml", "xids.yaml"};
-constexpr std::string_view kLayers[] = {"program", "device", "host", "network", "nccl", "none"};
+constexpr Word<CauseLayer> kLayers[] = {{"program", CauseLayer::kProgram}, {"device", CauseLayer::kDevice},
+                                        {"host", CauseLayer::kHost},       {"network", CauseLayer::kNetwork},
+                                        {"nccl", CauseLayer::kNccl},       {"none", CauseLayer::kNone}};
 constexpr std::string_view kScopes[] = {"last-line"};
 /// A phase's kind: what it tells, and of work which.
 struct PhaseKind {
@@ -261,10 +265,10 @@ class Loader {
       const Mapping row(item, path, item.Mark().line + 1,
                         {"code", "layer", "title", "meaning", "retry", "traits", "remedies", "collect"}, &errors_);
       Cause cause{.code = row.Text("code", Need::kRequired),
-                  .layer = row.OneOf("layer", Need::kRequired, kLayers),
+                  .layer = row.Choose("layer", Need::kRequired, kLayers, CauseLayer::kNone),
                   .title = row.Text("title", Need::kRequired),
                   .meaning = row.Text("meaning", Need::kRequired),
-                  .retry = row.OneOf("retry", Need::kRequired, kRetries),
+                  .retry = row.Choose("retry", Need::kRequired, kRetries, Retry::kNo),
                   .remedies = row.Remedies("remedies", book_.steps),
                   .collect = row.List("collect"),
                   .traits = row.List("traits")};
@@ -307,10 +311,14 @@ class Loader {
       row.Complain("cause", "'" + code.cause + "' is no cause", "use a code of causes.yaml");
     code.confidence = number("confidence", Need::kOptional, DefaultConfidence(code));
     code.action = row.Text("action", Need::kRequired, "say what to do");
-    code.needs = row.List("needs");
-    for (const std::string& need : code.needs)
-      if (std::find(std::begin(kNeeds), std::end(kNeeds), need) == std::end(kNeeds))
-        row.Complain("needs", "bad need '" + need + "'", "of " + Join(kNeeds));
+    for (const std::string& word : row.List("needs")) {
+      const auto need = std::ranges::find(kNeeds, word, &Word<ErrorCode::Need>::word);
+      if (need == std::end(kNeeds))
+        row.Complain("needs", "bad need '" + word + "'",
+                     "of " + JoinWords(std::span<const Word<ErrorCode::Need>>(kNeeds)));
+      else
+        code.needs.push_back(need->value);
+    }
     code.source = row.Text("source", Need::kRequired, "say where the meaning comes from");
     return code;
   }
@@ -516,7 +524,7 @@ class Loader {
     if (rule.own_advice && rule.remedies.empty())
       map.Complain("own_advice", "'own_advice' without remedies", "say what to do, or remove the key");
     rule.collect = map.List("collect");
-    rule.retry = map.OneOf("retry", Need::kOptional, kRetries);
+    rule.retry = map.Choose("retry", Need::kOptional, kRetries, Retry::kUnsaid);
     rule.references = map.List("references");
     if (rule.references.empty())
       map.Complain("references", "no reference", "say who prints it: program, file, function");
@@ -573,6 +581,11 @@ const FindingRule* RuleBook::FindFinding(std::string_view id) const {
   return found != findings.end() && found->id == id ? &*found : nullptr;
 }
 
+std::string_view Name(CauseLayer layer) {
+  const auto word = std::ranges::find(kLayers, layer, &Word<CauseLayer>::value);
+  return word == std::end(kLayers) ? std::string_view() : word->word;
+}
+std::string_view Name(ErrorCode::Need need) { return kNeeds[static_cast<std::size_t>(need)].word; }
 std::string_view Name(ErrorCode::Class origin) { return kClasses[static_cast<std::size_t>(origin)].word; }
 
 Strength StrengthOf(const ErrorCode& code) {
@@ -603,9 +616,9 @@ bool RuleBook::CauseIs(std::string_view code, std::string_view trait) const {
   return cause != nullptr && cause->Is(trait);
 }
 
-std::string_view RuleBook::LayerOf(std::string_view code) const {
+CauseLayer RuleBook::LayerOf(std::string_view code) const {
   const Cause* cause = FindCause(code);
-  return cause == nullptr ? std::string_view() : std::string_view(cause->layer);
+  return cause == nullptr ? CauseLayer::kUnknown : cause->layer;
 }
 
 std::variant<RuleBook, RuleErrors> LoadRules(const std::string& dir, const RuleBook* base) {

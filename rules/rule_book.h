@@ -50,7 +50,7 @@ struct Rule {
   std::vector<std::string> explains;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect;
-  std::string retry;
+  Retry retry = Retry::kUnsaid;
   std::vector<std::string> references;
   std::vector<std::string> match, differ;  ///< samples
   Says says = Says::kNothing;
@@ -120,7 +120,7 @@ struct FindingRule {
   std::vector<std::string> refuted_by;  ///< ids, cause codes, `good-end`
   bool alone = false;                   ///< decides although nothing else says that the job failed
   bool stall = false;                   ///< everybody is in and nothing moves
-  std::string retry;
+  Retry retry = Retry::kUnsaid;
   std::vector<std::string> references;
   std::string file;  ///< where it was read
 };
@@ -136,9 +136,24 @@ std::vector<TextPart> PartsOf(std::string_view text);
 /// The word that every claim may hold: the finding's own `why`.
 inline constexpr std::string_view kWhyWord = "why";
 
+/// Where a cause lies.
+enum class CauseLayer : std::uint8_t {
+  kUnknown,  ///< no cause's
+  kNone,
+  kProgram,
+  kDevice,
+  kHost,
+  kNetwork,
+  kNccl
+};
+std::string_view Name(CauseLayer layer);
+
 /// A row of rules/causes.yaml.
 struct Cause {
-  std::string code, layer, title, meaning, retry;
+  std::string code;
+  CauseLayer layer = CauseLayer::kNone;
+  std::string title, meaning;
+  Retry retry = Retry::kNo;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect;
   std::vector<std::string> traits;  ///< what the judge must know of it, see docs/rules.md
@@ -150,6 +165,8 @@ struct ErrorCode {
   enum class Class : std::uint8_t { kApplication, kDriver, kHardware, kNvlink, kFirmware };
   /// Whether a job can die of it, or something else came first, or nothing dies of it.
   enum class Role : std::uint8_t { kCause, kFollows, kNotice };
+  /// What has to be done before a job may run there again.
+  enum class Need : std::uint8_t { kRestartJob, kResetGpu, kResetSwitch, kRebootNode, kDrainNode, kReturnPart };
   std::uint64_t number = 0;
   std::string meaning;  ///< one sentence
   Class origin = Class::kDriver;
@@ -157,11 +174,12 @@ struct ErrorCode {
   std::string cause;      ///< a cause code; by class where the row names none
   double confidence = 0;  ///< of a verdict that rests on it alone; by class and role where the row says none
   std::string action;     ///< what to do
-  std::vector<std::string>
-      needs;  ///< `restart-job`, `reset-gpu`, `reset-switch`, `reboot-node`, `drain-node`, `return-part`
+  std::vector<Need> needs;
   std::string source;
 };
 std::string_view Name(ErrorCode::Class origin);
+/// `reset-gpu`, as the catalogues call it.
+std::string_view Name(ErrorCode::Need need);
 /// How much a finding of this number weighs by itself.
 Strength StrengthOf(const ErrorCode& code);
 
@@ -200,7 +218,7 @@ struct RuleBook {
   /// Whether the row of a cause has the trait. A finding without a cause, a symptom, has none.
   bool CauseIs(std::string_view code, std::string_view trait) const;
   /// `program`, `device`, `host`, `network`, `nccl`; empty: no cause.
-  std::string_view LayerOf(std::string_view code) const;
+  CauseLayer LayerOf(std::string_view code) const;  ///< kUnknown: no such cause
 };
 
 /// All errors at once, each with file and line.

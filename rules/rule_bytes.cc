@@ -87,8 +87,9 @@ void Fields(Archive& archive, Remedy& remedy) {
 template <class Archive>
 void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.kind);
-  for (std::string* text : {&rule.id, &rule.cause, &rule.summary, &rule.text, &rule.retry, &rule.scope, &rule.file})
+  for (std::string* text : {&rule.id, &rule.cause, &rule.summary, &rule.text, &rule.scope, &rule.file})
     archive.Value(*text);
+  archive.Value(rule.retry);
   archive.Value(rule.says);
   archive.Value(rule.at);
   archive.Value(rule.ending);
@@ -130,8 +131,8 @@ void Fields(Archive& archive, FindingRule::KindCause& row) {
 }
 template <class Archive>
 void Fields(Archive& archive, FindingRule& rule) {
-  for (std::string* text : {&rule.id, &rule.detector, &rule.summary, &rule.cause, &rule.retry, &rule.file})
-    archive.Value(*text);
+  for (std::string* text : {&rule.id, &rule.detector, &rule.summary, &rule.cause, &rule.file}) archive.Value(*text);
+  archive.Value(rule.retry);
   archive.Value(rule.causes);
   archive.Value(rule.grades);
   archive.Value(rule.blames);
@@ -141,8 +142,9 @@ void Fields(Archive& archive, FindingRule& rule) {
 }
 template <class Archive>
 void Fields(Archive& archive, Cause& cause) {
-  for (std::string* text : {&cause.code, &cause.layer, &cause.title, &cause.meaning, &cause.retry})
-    archive.Value(*text);
+  for (std::string* text : {&cause.code, &cause.title, &cause.meaning}) archive.Value(*text);
+  archive.Value(cause.layer);
+  archive.Value(cause.retry);
   archive.Value(cause.remedies);
   archive.Value(cause.collect);
   archive.Value(cause.traits);
@@ -152,6 +154,10 @@ void Fields(Archive& archive, FarewellSign& sign) {
   for (std::string* text : {&sign.name, &sign.text, &sign.unless}) archive.Value(*text);
   archive.Value(sign.last);
   archive.Value(sign.before);
+}
+template <class Archive>
+void Fields(Archive& archive, ErrorCode::Need& need) {
+  archive.Value(need);
 }
 template <class Archive>
 void Fields(Archive& archive, ErrorCode& code) {

@@ -502,8 +502,8 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
                                              rank ? std::optional(rank->value) : std::nullopt})
                                     .second;
     if ((another_writer || h.finding.citations.size() < 2) && h.finding.citations.size() < kCitedPerRule)
-      h.finding.citations.push_back(
-          Cite(evidence.timeline, match.event, rule.kind == Rule::Kind::kSymptom ? "symptom" : "cause"));
+      h.finding.citations.push_back(Cite(evidence.timeline, match.event,
+                                         rule.kind == Rule::Kind::kSymptom ? LineRole::kSymptom : LineRole::kCause));
   }
   std::vector<Finding> findings;
   for (auto& [rule, h] : held) {
@@ -518,9 +518,9 @@ std::vector<Finding> MatchSignatures(const Evidence& evidence) {
   return findings;
 }
 
-Citation Cite(const Timeline& timeline, EventIndex index, std::string role) {
+Citation Cite(const Timeline& timeline, EventIndex index, LineRole role) {
   const Event& event = timeline.events[index];
-  Citation out{index, std::move(role), event.where, event.at, std::nullopt, event.text};
+  Citation out{index, role, event.where, event.at, std::nullopt, event.text};
   if (const auto rank = timeline.RankOf(event)) out.rank = rank->value;
   return out;
 }

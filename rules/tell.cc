@@ -98,11 +98,12 @@ std::vector<Citation> LastWords(const Timeline& timeline) {
   for (const auto& index : last)
     if (index && out.size() < 4 &&
         IsOfJob(timeline.inputs[timeline.events[*index].where.input], timeline.events[*index]))
-      out.push_back(Cite(timeline, *index, "context"));
+      out.push_back(Cite(timeline, *index, LineRole::kContext));
   for (const CommunicatorRow& row : timeline.communicators)
     for (const auto& member : row.members)
       if (member.last_op_count && out.size() < 8)
-        out.push_back({0, "context", member.last_call_at, member.last_call_time, std::nullopt, member.last_call_text});
+        out.push_back(
+            {0, LineRole::kContext, member.last_call_at, member.last_call_time, std::nullopt, member.last_call_text});
   return out;
 }
 
@@ -140,7 +141,7 @@ void TellFailed(const Timeline& timeline, const RuleBook& book, const Finding& t
     if (const Rule* rule = book.FindRule(top.rule); rule == nullptr || !rule->own_advice)
       AddAdvice(verdict.remedies, cause->remedies);
     AddUnique(verdict.collect_next, cause->collect);
-    if (verdict.retry.empty()) verdict.retry = cause->retry;
+    if (verdict.retry == Retry::kUnsaid) verdict.retry = cause->retry;
   }
   const std::string symptoms = SymptomsInWords(timeline, verdict);
   const std::string claim = WhoAndWhat(verdict, book.FindRule(top.rule) != nullptr ? top.claim : "");
@@ -186,7 +187,7 @@ void TellHealthy(const Evidence& evidence, Verdict& verdict) {
   std::vector<Citation> endings;
   for (auto ending = evidence.course.endings().rbegin();
        ending != evidence.course.endings().rend() && endings.size() < 3; ++ending)
-    endings.push_back(Cite(evidence.timeline, *ending, "cause"));
+    endings.push_back(Cite(evidence.timeline, *ending, LineRole::kCause));
   AddEvidence(verdict, endings);
   if (const Cause* cause = evidence.book.FindCause("healthy")) {
     verdict.title = cause->title;

@@ -3,6 +3,16 @@
 
 namespace inquest {
 
+std::string_view Name(Retry retry) {
+  static constexpr std::string_view kNames[] = {"", "yes", "after-fix", "elsewhere", "no"};
+  return kNames[static_cast<std::size_t>(retry)];
+}
+
+std::string_view Name(LineRole role) {
+  static constexpr std::string_view kNames[] = {"cause", "symptom", "context"};
+  return kNames[static_cast<std::size_t>(role)];
+}
+
 std::string_view Name(Strength strength) {
   switch (strength) {
     case Strength::kDecisive:

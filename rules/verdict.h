@@ -16,10 +16,19 @@ namespace inquest {
 enum class Strength : std::uint8_t { kHint, kSupporting, kDecisive };
 std::string_view Name(Strength strength);
 
-/// One quoted line. `role`: `cause`, `symptom`, `context`.
+/// Whether to start the job again; unsaid by who leaves it to the cause.
+enum class Retry : std::uint8_t { kUnsaid, kYes, kAfterFix, kElsewhere, kNo };
+/// `after-fix`.
+std::string_view Name(Retry retry);
+
+/// What a quoted line is to its finding.
+enum class LineRole : std::uint8_t { kCause, kSymptom, kContext };
+std::string_view Name(LineRole role);
+
+/// One quoted line.
 struct Citation {
   EventIndex event = 0;
-  std::string role;
+  LineRole role = LineRole::kContext;
   SourcePos where;
   std::optional<Timestamp> at;
   std::optional<GlobalRank> rank;
@@ -49,9 +58,9 @@ struct Finding {
   std::optional<CollectiveRef> collective;
   std::vector<Remedy> remedies;
   std::vector<std::string> collect;
-  std::string retry;         ///< empty: the cause's
-  std::uint64_t times = 1;   ///< how many lines said it
-  std::string explained_by;  ///< filled by the judge: the rule that set it aside
+  Retry retry = Retry::kUnsaid;  ///< unsaid: the cause's
+  std::uint64_t times = 1;       ///< how many lines said it
+  std::string explained_by;      ///< filled by the judge: the rule that set it aside
 };
 
 enum class Outcome : std::uint8_t { kFailed, kHealthy, kUndecided };
@@ -98,8 +107,8 @@ struct Verdict {
   std::vector<Remedy> remedies;
   std::vector<std::string> collect_next;
   std::vector<std::string>
-      warnings;               ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
-  std::string retry;          ///< yes | after-fix | elsewhere | no
+      warnings;  ///< what makes the verdict doubtful whatever the evidence: two jobs in what was given
+  Retry retry = Retry::kUnsaid;
   std::string fingerprint;    ///< the same for the same failure elsewhere, see rules/fingerprint.h; empty: healthy
   bool replay_helps = false;  ///< the collective hung with all ranks in it, and not by the program's fault
   std::vector<std::string> exclude_hosts;  ///< where retry is `elsewhere`: where not, as far as it is known

@@ -35,7 +35,8 @@ inline constexpr Word<Remedy::Where> kRemedyPlaces[] = {{"job", Remedy::Where::k
                                                         {"nodes", Remedy::Where::kNodes},
                                                         {"login", Remedy::Where::kLogin}};
 inline constexpr std::string_view kTrue[] = {"true"};
-inline constexpr std::string_view kRetries[] = {"yes", "after-fix", "elsewhere", "no"};
+inline constexpr Word<Retry> kRetries[] = {
+    {"yes", Retry::kYes}, {"after-fix", Retry::kAfterFix}, {"elsewhere", Retry::kElsewhere}, {"no", Retry::kNo}};
 
 template <class Range>
 std::string Join(const Range& words) {

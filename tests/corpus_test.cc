@@ -116,7 +116,7 @@ bool IsOnALineOfTheCause(const Verdict& verdict, std::string_view want) {
       {"JOB", std::regex(R"(SLURM_JOB_ID=\d|slurmstepd: error: \*\*\* (JOB|STEP) \d)")},
   };
   return std::any_of(verdict.evidence.begin(), verdict.evidence.end(), [&](const Citation& citation) {
-    return citation.role == "cause" && std::any_of(std::begin(kSaid), std::end(kSaid), [&](const auto& said) {
+    return citation.role == LineRole::kCause && std::any_of(std::begin(kSaid), std::end(kSaid), [&](const auto& said) {
              return said.first == want && std::regex_search(citation.text, said.second);
            });
   });

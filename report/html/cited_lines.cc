@@ -34,7 +34,7 @@ Html CitedLines::Show(EventIndex index) {
   const Event& event = timeline_.events[index];
   const auto rank = timeline_.RankOf(event);
   return Show(Citation{.event = index,
-                       .role = "context",
+                       .role = LineRole::kContext,
                        .where = event.where,
                        .at = event.at,
                        .rank = rank ? std::optional(rank->value) : std::nullopt,
@@ -47,11 +47,11 @@ Html CitedLines::Show(const Citation& citation) {
   Html head = Markup("<span class=\"place\">{}</span>", PlaceOf(timeline_, where));
   if (citation.at) head.markup += Markup(" <time>{}</time>", FormatClock(*citation.at)).markup;
   if (citation.rank) head.markup += Markup(" <span class=\"rank\">rank {}</span>", citation.rank->value).markup;
-  if (citation.role == "cause") head.markup += " <span class=\"first\">first cause</span>";
+  if (citation.role == LineRole::kCause) head.markup += " <span class=\"first\">first cause</span>";
   head.markup += Markup("<code>{}</code>", citation.text).markup;
   const Html id = first ? Markup(" id=\"l{}-{}\"", where.input, where.InputLine()) : Html{};
   const std::string near = first ? Near(where, citation.text) : "";
-  const Html kind{citation.role == "cause" ? "cause" : citation.role == "symptom" ? "symptom" : "context"};
+  const Html kind{std::string(Name(citation.role))};
   if (near.empty()) return Markup("<div class=\"line {}\"{} tabindex=\"-1\">{}</div>", kind, id, head);
   return Markup("<details class=\"line {}\"{}><summary>{}</summary>{}</details>", kind, id, head, Html{near});
 }

@@ -47,11 +47,11 @@ std::string Waiting(const CollectiveRow& row, const Members& members) {
 void Common(const Timeline& timeline, const CollectiveRow& row, const Members& members, Found& found) {
   found.collective = RefOf(timeline, row);
   found.collective->ranks_absent = members.absent;
-  if (found.citations.empty() || found.citations.front().role != "cause")
-    found.citations.insert(found.citations.begin(), Cite(timeline, row.waiters.front().event, "cause"));
+  if (found.citations.empty() || found.citations.front().role != LineRole::kCause)
+    found.citations.insert(found.citations.begin(), Cite(timeline, row.waiters.front().event, LineRole::kCause));
   for (const auto& waiter : row.waiters)
     if (found.citations.size() < 4 && waiter.event != row.waiters.front().event)
-      found.citations.push_back(Cite(timeline, waiter.event, "symptom"));
+      found.citations.push_back(Cite(timeline, waiter.event, LineRole::kSymptom));
   found.Say("waiting", Waiting(row, members));
 }
 
@@ -90,7 +90,7 @@ std::optional<Found> FromPhase(const Evidence& evidence, const CollectiveRow& ro
             work.ranks.empty() ? std::string("Somebody was") : fmt::format("Rank {} was", FoldRanks(work.ranks)));
   found.Say("work", InWords(*work.doing));
   for (const int rank : work.ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
-  found.citations.push_back(Cite(timeline, work.doing->event, "cause"));
+  found.citations.push_back(Cite(timeline, work.doing->event, LineRole::kCause));
   Common(timeline, row, members, found);
   return found;
 }
@@ -131,10 +131,10 @@ std::optional<Found> FromAbsence(const Evidence& evidence, const CollectiveRow& 
       why = fmt::format("its last enqueued work is {}", *member->second.last_enqueued);
     found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, why));
     if (member != group.members.end() && member->second.status_event)
-      found.citations.push_back(Cite(timeline, *member->second.status_event, "cause"));
+      found.citations.push_back(Cite(timeline, *member->second.status_event, LineRole::kCause));
     const RankRow* seen = timeline.FindRank(GlobalRank{rank});
     if (seen != nullptr && seen->last_event && found.citations.size() < 3)
-      found.citations.push_back(Cite(timeline, *seen->last_event, "context"));
+      found.citations.push_back(Cite(timeline, *seen->last_event, LineRole::kContext));
   }
   Common(timeline, row, members, found);
   return found;
@@ -156,7 +156,7 @@ std::optional<Found> FromStatus(const Timeline& timeline, const CollectiveRow& r
     const auto& member = timeline.groups[row.group].members.at(GlobalRank{rank});
     found.culprits.push_back(
         BlameRank(timeline, GlobalRank{rank}, fmt::format("its last enqueued work is {}", *member.last_enqueued)));
-    if (member.status_event) found.citations.push_back(Cite(timeline, *member.status_event, "cause"));
+    if (member.status_event) found.citations.push_back(Cite(timeline, *member.status_event, LineRole::kCause));
   }
   Common(timeline, row, members, found);
   return found;

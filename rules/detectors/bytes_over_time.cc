@@ -85,7 +85,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     found.Say("first", first ? "; nothing had ever completed on this communicator" : "");
     found.collective = RefOf(timeline, row);
     for (const auto& waiter : row.waiters)
-      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, waiter.event, "cause"));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, waiter.event, LineRole::kCause));
     out.push_back(std::move(found));
     break;
   }

@@ -43,7 +43,7 @@ EventIndex EventAt(const Timeline& timeline, const SourcePos& where) {
 
 Citation CiteCall(const Timeline& timeline, const CommunicatorRow& row, std::optional<GroupRank> rank,
                   const SourcePos& where, const std::string& text) {
-  Citation out{EventAt(timeline, where), "cause", where, std::nullopt, std::nullopt, text};
+  Citation out{EventAt(timeline, where), LineRole::kCause, where, std::nullopt, std::nullopt, text};
   for (const auto& member : row.members)
     if (rank && member.rank == rank)
       if (const auto& global = timeline.processes[member.process].rank) out.rank = global->value;
@@ -144,7 +144,7 @@ std::optional<Found> FromCounts(const Evidence& evidence, const CommunicatorRow&
       found.collective = RefOfCall(row, member.last_call);
       found.collective->op_count = static_cast<std::int64_t>(*member.last_op_count);
       found.citations.push_back(CiteCall(timeline, row, member.rank, member.last_call_at, member.last_call_text));
-      found.citations.back().role = "symptom";
+      found.citations.back().role = LineRole::kSymptom;
       break;
     }
   if (found.collective) {

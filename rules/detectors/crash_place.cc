@@ -80,7 +80,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     RankSet ranks;
     for (const EventIndex i : events) {
       if (const auto rank = timeline.RankOf(timeline.events[i])) ranks.Add(rank->value.value);
-      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, LineRole::kCause));
     }
     for (const int rank : ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
     std::set<std::pair<std::optional<std::string>, std::int64_t>> processes;

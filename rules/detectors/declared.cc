@@ -51,7 +51,8 @@ void FindVersions(const Timeline& timeline, std::vector<Relation>& out) {
   found.Say("on-first", OnHost(versions.begin()->first));
   found.Say("other", of(other->second));
   found.Say("on-other", OnHost(other->first));
-  found.citations = {Cite(timeline, versions.begin()->second, "cause"), Cite(timeline, other->second, "cause")};
+  found.citations = {Cite(timeline, versions.begin()->second, LineRole::kCause),
+                     Cite(timeline, other->second, LineRole::kCause)};
   out.push_back(std::move(found));
 }
 
@@ -92,8 +93,8 @@ void FindNetworks(const Timeline& timeline, std::vector<Relation>& out) {
   if (!even)
     for (const auto& [host, event] : few->second)
       for (Culprit& culprit : BlameHost(host, "")) found.culprits.push_back(std::move(culprit));
-  found.citations = {Cite(timeline, few->second.begin()->second, "cause"),
-                     Cite(timeline, many->second.begin()->second, "cause")};
+  found.citations = {Cite(timeline, few->second.begin()->second, LineRole::kCause),
+                     Cite(timeline, many->second.begin()->second, LineRole::kCause)};
   out.push_back(std::move(found));
 }
 

@@ -110,7 +110,8 @@ Found Mismatch(const Timeline& timeline, const std::vector<Side>& sides) {
       for (const int rank : sides[i].ranks)
         found.culprits.push_back(
             BlameRank(timeline, GlobalRank{rank}, fmt::format("started {} #{}", sides[i].op, sides[i].number)));
-  found.citations = {Cite(timeline, sides[1].event, "cause"), Cite(timeline, sides[0].event, "cause")};
+  found.citations = {Cite(timeline, sides[1].event, LineRole::kCause),
+                     Cite(timeline, sides[0].event, LineRole::kCause)};
   return found;
 }
 
@@ -124,7 +125,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     Found found({"desync-ranks-behind", "reported"});
     found.Say("ranks", RanksWithin({report.behind.begin(), report.behind.end()}));
     for (const int rank : report.behind) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
-    found.citations = {Cite(timeline, *report.behind_at, "cause")};
+    found.citations = {Cite(timeline, *report.behind_at, LineRole::kCause)};
     out.push_back(std::move(found));
   }
   for (Relation& found : out) found.collective = RefFor(timeline, report);

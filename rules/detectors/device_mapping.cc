@@ -51,7 +51,7 @@ Found Crowd(const Evidence& evidence, const GpuHost& host, const std::vector<Row
   for (const Row& row : rows)
     if (row.gpu != &gpu) elsewhere.insert(row.process->pid);
   for (const Row* row : crowd) {
-    found.citations.push_back(Cite(timeline, row->event, "cause"));
+    found.citations.push_back(Cite(timeline, row->event, LineRole::kCause));
     if (elsewhere.count(row->process->pid) == 0 && !elsewhere.empty()) continue;  // this one is where it belongs
     Culprit culprit;
     culprit.pid = row->process->pid;
@@ -60,7 +60,7 @@ Found Crowd(const Evidence& evidence, const GpuHost& host, const std::vector<Row
       if (process.pid == culprit.pid && process.rank) culprit.rank = process.rank->value;
     found.culprits.push_back(std::move(culprit));
   }
-  if (gpu.event) found.citations.push_back(Cite(timeline, *gpu.event, "context"));
+  if (gpu.event) found.citations.push_back(Cite(timeline, *gpu.event, LineRole::kContext));
   return found;
 }
 
@@ -118,8 +118,8 @@ void FindStrays(const Evidence& evidence, const GpuHost& host, std::vector<Relat
     found.Say("given", *rank.bus_id);
     found.Say("used", works_on->state.id.bus_id);
     found.culprits = {BlameRank(timeline, rank.rank->value, "")};
-    found.citations = {Cite(timeline, most->event, "cause")};
-    if (works_on->event) found.citations.push_back(Cite(timeline, *works_on->event, "context"));
+    found.citations = {Cite(timeline, most->event, LineRole::kCause)};
+    if (works_on->event) found.citations.push_back(Cite(timeline, *works_on->event, LineRole::kContext));
     out.push_back(std::move(found));
     return;
   }
@@ -142,7 +142,7 @@ void FindWrongGuess(const Evidence& evidence, std::vector<Relation>& out) {
     found.Say("own", std::to_string(own[rank->value.value]));
     found.Say("guessed", std::to_string(guess->device));
     found.culprits.push_back(BlameRank(timeline, rank->value, ""));
-    found.citations.push_back(Cite(timeline, i, "cause"));
+    found.citations.push_back(Cite(timeline, i, LineRole::kCause));
     out.push_back(std::move(found));
     return;
   }

@@ -109,11 +109,11 @@ std::optional<Found> JudgeRow(const Evidence& evidence, const std::set<std::stri
   found.Say("other-value", value(other->second).substr(0, 64));
   found.Say("other", other->first);
   if (failure)
-    found.citations.push_back(Cite(timeline, *failure, "cause"));
+    found.citations.push_back(Cite(timeline, *failure, LineRole::kCause));
   else if (stall)
-    found.citations.push_back(Cite(timeline, timeline.collectives.front().waiters.front().event, "cause"));
-  found.citations.push_back(Cite(timeline, first_event, "cause"));
-  found.citations.push_back(Cite(timeline, other->second, "cause"));
+    found.citations.push_back(Cite(timeline, timeline.collectives.front().waiters.front().event, LineRole::kCause));
+  found.citations.push_back(Cite(timeline, first_event, LineRole::kCause));
+  found.citations.push_back(Cite(timeline, other->second, LineRole::kCause));
   return found;
 }
 

@@ -321,7 +321,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     found.Say("type", std::string(LastName(raised->type)));
     found.Say("where", raised->frame.empty() ? "" : " raised at " + raised->frame);
     if (rank) found.culprits.push_back(BlameRank(timeline, rank->value, "raised " + raised->type));
-    found.citations.push_back(Cite(timeline, i, "cause"));
+    found.citations.push_back(Cite(timeline, i, LineRole::kCause));
     seen.Add(*raised, out.size());
     out.push_back(std::move(found));
   }

@@ -87,7 +87,7 @@ void AddOwnEnd(const Timeline& timeline, std::vector<Relation>& out) {
   const auto& exit = std::get<ProcessExit>(end.what);
   const auto rank = RankOfExit(timeline, end);
   Found found({"ended-by-itself", "first"});
-  found.citations.push_back(Cite(timeline, *own, "symptom"));
+  found.citations.push_back(Cite(timeline, *own, LineRole::kSymptom));
   found.Say("who", rank ? RanksInWords({rank->value}) : "A process");
   found.Say("how", exit.signal      ? fmt::format("by signal {}", *exit.signal)
                    : exit.exit_code ? fmt::format("with {}", *exit.exit_code)
@@ -133,7 +133,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     for (const EventIndex i : events) {
       const auto rank = RankOfExit(timeline, timeline.events[i]);
       if (rank && std::find(ranks.begin(), ranks.end(), rank->value) == ranks.end()) ranks.push_back(rank->value);
-      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, LineRole::kCause));
     }
     std::sort(ranks.begin(), ranks.end());
     for (const int rank : ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));

@@ -134,8 +134,8 @@ std::optional<Down> JudgeDown(const Evidence& evidence, const Fabric& fabric, co
   else
     found.Say("without-link", "yes");
   found.culprits = BlameHost(host, fmt::format("its port {} is {}", name, is_init ? "not configured" : "down"));
-  found.citations.push_back(Cite(timeline, error ? *error : *stall, "cause"));
-  found.citations.push_back(Cite(timeline, shown, "cause"));
+  found.citations.push_back(Cite(timeline, error ? *error : *stall, LineRole::kCause));
+  found.citations.push_back(Cite(timeline, shown, LineRole::kCause));
   return Down{weight, std::move(found)};
 }
 
@@ -164,7 +164,7 @@ std::optional<Found> JudgeSlow(const Evidence& evidence, const Fabric& fabric) {
     found.Say("rate", fmt::format("{}", *rate));
     found.Say("others-rate", fmt::format("{}", fastest[PortOf(timeline, event).link_layer]));
     found.culprits = BlameHost(key.first, "");
-    found.citations = {Cite(timeline, *shown, "cause"), Cite(timeline, event, "cause")};
+    found.citations = {Cite(timeline, *shown, LineRole::kCause), Cite(timeline, event, LineRole::kCause)};
     return found;
   }
   return std::nullopt;
@@ -204,8 +204,8 @@ std::optional<Found> JudgeGid(const Evidence& evidence, const Fabric& fabric, co
     found.Say("on-host", OnHost(host));
     found.Say("port", name);
     found.culprits = BlameHost(host, "");
-    found.citations = {Cite(timeline, *error, "cause"), Cite(timeline, asked, "cause"),
-                       Cite(timeline, row.first, "cause")};
+    found.citations = {Cite(timeline, *error, LineRole::kCause), Cite(timeline, asked, LineRole::kCause),
+                       Cite(timeline, row.first, LineRole::kCause)};
     return found;
   }
   return std::nullopt;
@@ -222,7 +222,7 @@ std::optional<Found> JudgeAllDown(const Evidence& evidence, const Fabric& fabric
   found.Say("port", name);
   found.culprits = BlameHost(host, "");
   for (const auto& [key, shown] : fabric.down)
-    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, shown, "cause"));
+    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, shown, LineRole::kCause));
   return found;
 }
 

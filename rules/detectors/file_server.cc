@@ -83,7 +83,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   for (const Outage& outage : outages) {
     found.times += outage.times;
     if (!outage.server.empty()) servers.insert(outage.server);
-    if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, outage.began, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, outage.began, LineRole::kCause));
     if (outage.host.empty() || !hosts.insert(outage.host).second) continue;
     Culprit culprit;
     culprit.host = outage.host;

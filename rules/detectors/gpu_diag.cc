@@ -110,7 +110,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
         return c.rank == culprit.rank && c.host == culprit.host && c.gpu_index == culprit.gpu_index;
       });
       if (!known && (culprit.rank || culprit.host || culprit.gpu_index)) found.culprits.push_back(std::move(culprit));
-      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, event, "cause"));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, event, LineRole::kCause));
     }
     out.push_back(std::move(found));
   }

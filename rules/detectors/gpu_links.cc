@@ -39,7 +39,7 @@ Found FoundOf(const Evidence& evidence, const GpuHost& host, const std::vector<L
   std::set<const GpuSeen*> blamed;
   for (const Lacking& l : lacking) {
     if (blamed.insert(l.gpu).second) found.culprits.push_back(BlameGpu(evidence.timeline, host, *l.gpu, ""));
-    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, l.event, "cause"));
+    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, l.event, LineRole::kCause));
   }
   found.Say("gpu", NameOf(host, *lacking.front().gpu));
   return found;
@@ -199,7 +199,7 @@ void FindTopology(const Evidence& evidence, const GpuHost& host, bool failed, st
       if (!culprit.host) culprit.host = host.host;
       culprit.gpu_index = index;
       found.culprits.push_back(std::move(culprit));
-      found.citations.push_back(Cite(evidence.timeline, rows.at(index), "cause"));
+      found.citations.push_back(Cite(evidence.timeline, rows.at(index), LineRole::kCause));
     }
     found.Say("gpus", fmt::format("GPU{} {}", PluralS(outsiders.size()), FoldRanks(outsiders)));
     found.Say("whom", outsiders.size() > 1 ? "each other" : "the others");

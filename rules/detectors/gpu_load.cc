@@ -54,7 +54,7 @@ bool LookedTooLate(const Timeline& timeline, const GpuHost& host) {
 
 void CiteGpus(const Evidence& evidence, const std::vector<const GpuSeen*>& gpus, Relation& found) {
   for (const GpuSeen* gpu : gpus)
-    if (found.citations.size() < 3) found.citations.push_back(Cite(evidence.timeline, *gpu->event, "cause"));
+    if (found.citations.size() < 3) found.citations.push_back(Cite(evidence.timeline, *gpu->event, LineRole::kCause));
 }
 
 /// The time-outs already tell that somebody was not in the operation: then the path is not the question.
@@ -79,7 +79,7 @@ void FindSpinning(const Evidence& evidence, const GpuHost& host, const std::vect
   if (SomebodyIsAbsent(evidence.timeline)) found.Grade({"all-gpus-spin", "by-processes-one-absent"});
   found.Say("count", std::to_string(gpus.size()));
   CiteGpus(evidence, gpus, found);
-  found.citations.push_back(Cite(evidence.timeline, rows.front().second->event, "context"));
+  found.citations.push_back(Cite(evidence.timeline, rows.front().second->event, LineRole::kContext));
   out.push_back(std::move(found));
 }
 
@@ -101,8 +101,8 @@ void FindIdleAmongSpinning(const Evidence& evidence, const GpuHost& host, const 
   for (const auto& [gpu, process] : idle) {
     found.culprits.push_back(BlameGpu(evidence.timeline, host, *gpu, ""));
     found.culprits.back().pid = process->what->pid;
-    found.citations.push_back(Cite(evidence.timeline, *gpu->event, "cause"));
-    found.citations.push_back(Cite(evidence.timeline, process->event, "cause"));
+    found.citations.push_back(Cite(evidence.timeline, *gpu->event, LineRole::kCause));
+    found.citations.push_back(Cite(evidence.timeline, process->event, LineRole::kCause));
   }
   out.push_back(std::move(found));
 }

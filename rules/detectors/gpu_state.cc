@@ -143,13 +143,13 @@ Found FoundOf(const Evidence& evidence, const std::vector<Held>& held, bool fail
   for (const Held& h : held)
     if (h.meaning->property == first.meaning->property && blamed.insert(h.gpu).second)
       found.culprits.push_back(BlameGpu(evidence.timeline, *h.host, *h.gpu, ""));
-  const auto cite = [&](const Held& h, const char* role) {
+  const auto cite = [&](const Held& h, LineRole role) {
     if (found.citations.size() < kCited && cited.insert({h.gpu, h.meaning->property}).second)
       found.citations.push_back(Cite(evidence.timeline, h.event, role));
   };
-  cite(first, "cause");
+  cite(first, LineRole::kCause);
   for (const Held& h : held)
-    if (blamed.count(h.gpu) != 0) cite(h, "cause");
+    if (blamed.count(h.gpu) != 0) cite(h, LineRole::kCause);
   found.times = held.size();
   const std::string name = NameOf(*first.host, *first.gpu);
   found.Say("gpus", blamed.size() > 1 ? fmt::format("{} GPUs, the first of them {}", blamed.size(), name) : name);
@@ -184,11 +184,12 @@ std::optional<Found> FindVanished(const Evidence& evidence, const std::vector<Gp
     found.Say("count", std::to_string(listed.size()));
     for (const ProcessRow* row : lost) found.culprits.push_back(BlameRank(timeline, row->rank->value, ""));
     for (const GpuSeen& gpu : host.gpus)
-      if (gpu.event && found.citations.size() < 2) found.citations.push_back(Cite(timeline, *gpu.event, "cause"));
+      if (gpu.event && found.citations.size() < 2)
+        found.citations.push_back(Cite(timeline, *gpu.event, LineRole::kCause));
     for (EventIndex i = 0; i < timeline.events.size() && found.citations.size() < 4; ++i)
       if (const auto* init = std::get_if<CommInit>(&timeline.events[i].what);
           init != nullptr && init->bus_id && *init->bus_id == *lost.front()->bus_id)
-        found.citations.push_back(Cite(timeline, i, "context"));
+        found.citations.push_back(Cite(timeline, i, LineRole::kContext));
     return found;
   }
   return std::nullopt;
@@ -218,7 +219,7 @@ std::optional<Found> FindFewer(const Evidence& evidence, const std::vector<GpuHo
   found.culprits.push_back(std::move(culprit));
   for (const GpuSeen& gpu : fewest->gpus)
     if (gpu.event && found.citations.size() < 2)
-      found.citations.push_back(Cite(evidence.timeline, *gpu.event, "cause"));
+      found.citations.push_back(Cite(evidence.timeline, *gpu.event, LineRole::kCause));
   return found;
 }
 
@@ -235,7 +236,8 @@ std::optional<Found> FindDrivers(const Evidence& evidence, const std::vector<Gpu
   std::vector<std::string> said;
   for (const auto& [version, where] : by_version) {
     said.push_back(fmt::format("{} on {}", version, where.first));
-    if (found.citations.size() < kCited) found.citations.push_back(Cite(evidence.timeline, where.second, "cause"));
+    if (found.citations.size() < kCited)
+      found.citations.push_back(Cite(evidence.timeline, where.second, LineRole::kCause));
   }
   found.Say("versions", fmt::format("{}", fmt::join(said, ", ")));
   return found;
@@ -250,7 +252,7 @@ std::optional<Found> FindMig(const Evidence& evidence, const std::vector<GpuHost
       if (!several || !gpu.state.mig || !gpu.event || !gpu.rank) continue;
       Found found({"mig-under-nccl", "split"});
       found.Say("gpu", NameOf(host, gpu));
-      found.citations = {Cite(evidence.timeline, *gpu.event, "cause")};
+      found.citations = {Cite(evidence.timeline, *gpu.event, LineRole::kCause)};
       return found;
     }
   return std::nullopt;

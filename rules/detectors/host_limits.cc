@@ -98,7 +98,7 @@ std::optional<Found> JudgeLimit(const Evidence& evidence, const Row& row) {
   found.Say("on-host", OnHost(host.value_or("")));
   found.Say("value", row.of == Of::kLockedMemory ? InBytes(limit.value) : std::to_string(limit.value));
   found.culprits = BlameHost(host.value_or(""), "");
-  found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, *shown, "cause")};
+  found.citations = {Cite(timeline, *failure, LineRole::kCause), Cite(timeline, *shown, LineRole::kCause)};
   return found;
 }
 
@@ -142,11 +142,11 @@ std::optional<Found> JudgeShm(const Evidence& evidence) {
               fmt::format("/dev/shm{} holds {}{}", OnHost(*host), InBytes(shm->total_bytes),
                           shm->free_bytes ? fmt::format(", {} of it free", InBytes(*shm->free_bytes)) : std::string()));
     if (!failure) {
-      found.citations = {Cite(timeline, i, "context")};
+      found.citations = {Cite(timeline, i, LineRole::kContext)};
       return found;
     }
     found.culprits = BlameHost(*host, "");
-    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, i, "cause")};
+    found.citations = {Cite(timeline, *failure, LineRole::kCause), Cite(timeline, i, LineRole::kCause)};
     return found;
   }
   return std::nullopt;

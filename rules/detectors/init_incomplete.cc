@@ -42,7 +42,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
       for (const int rank : absent) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
     for (const auto& member : row.members)
       if (member.init_event && found.citations.size() < 3)
-        found.citations.push_back(Cite(timeline, *member.init_event, "cause"));
+        found.citations.push_back(Cite(timeline, *member.init_event, LineRole::kCause));
     return {found};
   }
   return {};

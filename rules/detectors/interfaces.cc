@@ -94,8 +94,8 @@ void FindMissing(const Evidence& evidence, const Job& job, std::vector<Relation>
     found.Say("on-host", OnHost(host));
     found.Say("names", fmt::format("{}", fmt::join(names, ", ")));
     found.culprits = BlameHost(host, "");
-    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, asked, "cause"),
-                       Cite(timeline, shown->second.names.begin()->second, "context")};
+    found.citations = {Cite(timeline, *failure, LineRole::kCause), Cite(timeline, asked, LineRole::kCause),
+                       Cite(timeline, shown->second.names.begin()->second, LineRole::kContext)};
     out.push_back(std::move(found));
     return;
   }
@@ -113,8 +113,8 @@ void FindDown(const Evidence& evidence, const Job& job, std::vector<Relation>& o
     found.Say("name", name);
     found.Say("on-host", OnHost(host));
     found.culprits = BlameHost(host, "");
-    found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, chosen, "cause"),
-                       Cite(timeline, shown->second.names.at(name), "cause")};
+    found.citations = {Cite(timeline, *failure, LineRole::kCause), Cite(timeline, chosen, LineRole::kCause),
+                       Cite(timeline, shown->second.names.at(name), LineRole::kCause)};
     out.push_back(std::move(found));
     return;
   }
@@ -156,8 +156,9 @@ void FindApart(const Evidence& evidence, const Job& job, std::vector<Relation>& 
   found.Say("first-network", std::string(first.first));
   found.Say("other-host", OnHost(second.second.first));
   found.Say("other-network", std::string(second.first));
-  if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
-  for (const auto& [network, chosen] : networks) found.citations.push_back(Cite(timeline, chosen.second, "cause"));
+  if (failure) found.citations.push_back(Cite(timeline, *failure, LineRole::kCause));
+  for (const auto& [network, chosen] : networks)
+    found.citations.push_back(Cite(timeline, chosen.second, LineRole::kCause));
   out.push_back(std::move(found));
 }
 
@@ -184,8 +185,8 @@ void FindMtu(const Evidence& evidence, const Job& job, std::vector<Relation>& ou
   found.Say("small-host", OnHost(one.first));
   found.Say("large", std::to_string(large));
   found.Say("large-host", OnHost(other.first));
-  found.citations = {Cite(timeline, *failure, "cause"), Cite(timeline, one.second, "cause"),
-                     Cite(timeline, other.second, "cause")};
+  found.citations = {Cite(timeline, *failure, LineRole::kCause), Cite(timeline, one.second, LineRole::kCause),
+                     Cite(timeline, other.second, LineRole::kCause)};
   out.push_back(std::move(found));
 }
 
@@ -232,8 +233,8 @@ void FindVirtual(const Evidence& evidence, std::vector<Relation>& out) {
   found.Say("real", real);
   found.Say("on-host", OnHost(host.value_or("")));
   if (host) found.culprits = BlameHost(*host, "");
-  found.citations = {Cite(timeline, *chosen, "cause"), Cite(timeline, *over, "cause")};
-  if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
+  found.citations = {Cite(timeline, *chosen, LineRole::kCause), Cite(timeline, *over, LineRole::kCause)};
+  if (failure) found.citations.push_back(Cite(timeline, *failure, LineRole::kCause));
   out.push_back(std::move(found));
 }
 

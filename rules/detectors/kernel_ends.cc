@@ -128,8 +128,9 @@ void AddEnd(const Timeline& timeline, EventIndex i, Ends& ends) {
 
 void CiteEnd(const Timeline& timeline, EventIndex event, Found& found) {
   if (found.citations.size() >= 4) return;
-  if (const auto opening = OpeningOf(timeline, event)) found.citations.push_back(Cite(timeline, *opening, "cause"));
-  found.citations.push_back(Cite(timeline, event, "cause"));
+  if (const auto opening = OpeningOf(timeline, event))
+    found.citations.push_back(Cite(timeline, *opening, LineRole::kCause));
+  found.citations.push_back(Cite(timeline, event, LineRole::kCause));
 }
 
 void BlameHosts(const Timeline& timeline, const std::vector<EventIndex>& events, Found& found) {

@@ -94,7 +94,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     found.Say("who", rank ? "Rank " + std::to_string(rank->value.value) + "'s" : "A program's");
     found.Say("what", Quoted(MessageOf(event)));
     if (rank) found.culprits.push_back(BlameRank(timeline, rank->value, "said that it failed"));
-    found.citations.push_back(Cite(timeline, *error, "cause"));
+    found.citations.push_back(Cite(timeline, *error, LineRole::kCause));
     out.push_back(std::move(found));
   }
   return out;

@@ -69,7 +69,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
       found.culprits.push_back(
           BlameRank(evidence.timeline, GlobalRank{rank}, "announced itself by the number of another, or not at all"));
   for (const EventIndex line : lines)
-    if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, line, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(evidence.timeline, line, LineRole::kCause));
   return {found};
 }
 

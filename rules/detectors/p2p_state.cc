@@ -109,8 +109,8 @@ std::vector<Relation> FindNarrow(const Evidence& evidence) {
     found.Say("widest", std::to_string(widest[key_of(timeline.events[i], *link)]));
     found.culprits = BlameHost(*host, "");
     if (!found.culprits.empty()) found.culprits.front().bus_id = link->bus_id;
-    if (failure) found.citations.push_back(Cite(timeline, *failure, "cause"));
-    found.citations.push_back(Cite(timeline, i, "cause"));
+    if (failure) found.citations.push_back(Cite(timeline, *failure, LineRole::kCause));
+    found.citations.push_back(Cite(timeline, i, LineRole::kCause));
     return {found};
   }
   return {};
@@ -130,8 +130,8 @@ std::vector<Relation> FindRedirected(const Evidence& evidence) {
                       : Found::Held{"peer-traffic-redirected", "may-hang"});
   found.Say("setting", setting->what);
   found.Say("traffic", failure ? "GPU peer-to-peer traffic of the job failed" : "the job's GPUs talk peer to peer");
-  found.citations.push_back(Cite(timeline, failure ? *failure : *channels, "cause"));
-  found.citations.push_back(Cite(timeline, setting->event, "cause"));
+  found.citations.push_back(Cite(timeline, failure ? *failure : *channels, LineRole::kCause));
+  found.citations.push_back(Cite(timeline, setting->event, LineRole::kCause));
   return {found};
 }
 

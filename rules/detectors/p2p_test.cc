@@ -44,7 +44,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     rank = Known<GlobalRank>{GlobalRank{0}, Basis::kDerived, "the first worker of the only host tests"};
   found.Say("who", rank ? RanksInWords({rank->value.value}) : "A worker");
   if (rank) found.culprits.push_back(BlameRank(timeline, rank->value, "its last line begins the test"));
-  found.citations = {Cite(timeline, *test, "cause"), Cite(timeline, *gave_up, "cause")};
+  found.citations = {Cite(timeline, *test, LineRole::kCause), Cite(timeline, *gave_up, LineRole::kCause)};
   return {std::move(found)};
 }
 

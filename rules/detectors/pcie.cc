@@ -113,7 +113,7 @@ Found FoundOf(const Evidence& evidence, std::vector<Break> breaks) {
   const std::string detail = first.detail.empty() ? std::string() : fmt::format(" ({})", first.detail);
   std::set<std::pair<std::string, std::optional<GlobalRank>>> blamed;
   for (const Break& broken : breaks) {
-    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, broken.event, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, broken.event, LineRole::kCause));
     Culprit culprit =
         Blame(timeline, broken, fmt::format("its PCIe link broke: {}{}", NameOf(timeline, broken), detail));
     const auto key = std::pair(culprit.host.value_or(""), culprit.rank);
@@ -132,7 +132,7 @@ Found FoundOf(const Evidence& evidence, std::vector<Break> breaks) {
 Found Mended(const Evidence& evidence, const std::vector<EventIndex>& mended) {
   Found found({"pcie-error-mended", "mended"});
   found.times = mended.size();
-  found.citations.push_back(Cite(evidence.timeline, mended.front(), "cause"));
+  found.citations.push_back(Cite(evidence.timeline, mended.front(), LineRole::kCause));
   if (const auto host = evidence.timeline.HostOf(evidence.timeline.events[mended.front()])) {
     Culprit culprit;
     culprit.host = host;

@@ -99,7 +99,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     names.push_back(Name(port));
     flapped = flapped && port.came_back;
     found.times += port.down.size();
-    if (found.citations.size() < 6) found.citations.push_back(Cite(evidence.timeline, port.down.front(), "cause"));
+    if (found.citations.size() < 6)
+      found.citations.push_back(Cite(evidence.timeline, port.down.front(), LineRole::kCause));
     if (port.host.empty() || !hosts.insert(port.host).second) continue;
     Culprit culprit;
     culprit.host = port.host;

@@ -111,7 +111,7 @@ void SayWhy(const Evidence& evidence, Found& found) {
   found.kind = Name(doing->at);
   found.Say("doing", fmt::format(" It was at other work ({}).", InWords(*doing)));
   found.culprits.front().why = doing->why;
-  found.citations.insert(found.citations.begin(), Cite(evidence.timeline, doing->event, "cause"));
+  found.citations.insert(found.citations.begin(), Cite(evidence.timeline, doing->event, LineRole::kCause));
 }
 
 /// Ranks that had launched fewer operations than most; `crosses`: and more of another kind.
@@ -184,10 +184,10 @@ std::vector<Relation> FromWaits(const Evidence& evidence) {
       const std::string why = HadLaunched(group.desc, count_of(rank));
       const auto line = LineOf(timeline, group, rank);
       found.culprits.push_back(line ? Blame(timeline, *line, why) : BlameRank(timeline, GlobalRank{rank}, why));
-      if (line) found.citations.push_back(Cite(timeline, *line, "cause"));
+      if (line) found.citations.push_back(Cite(timeline, *line, LineRole::kCause));
     }
     if (const auto most = LineOf(timeline, group, std::nullopt))
-      found.citations.push_back(Cite(timeline, *most, "cause"));
+      found.citations.push_back(Cite(timeline, *most, LineRole::kCause));
     if (!crosses) SayWhy(evidence, found);
     return {found};
   }
@@ -218,9 +218,9 @@ std::vector<Relation> FromCounts(const Evidence& evidence, const Report& report)
     for (const int rank : late) {
       const Counts::Rank& seen = counts.ranks.at(rank);
       found.culprits.push_back(Blame(timeline, seen.event, HadLaunched(key.second, seen.last)));
-      found.citations.push_back(Cite(timeline, seen.event, "cause"));
+      found.citations.push_back(Cite(timeline, seen.event, LineRole::kCause));
     }
-    found.citations.push_back(Cite(timeline, counts.event, "cause"));
+    found.citations.push_back(Cite(timeline, counts.event, LineRole::kCause));
     if (!crosses) SayWhy(evidence, found);
     return {found};
   }
@@ -245,7 +245,7 @@ std::vector<Relation> FromSilence(const Evidence& evidence, const Report& report
       else if (culprit.rank)
         for (Culprit& known : found.culprits)
           if (!known.rank && known.pid == culprit.pid) known = culprit;
-      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
+      if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, LineRole::kCause));
     }
     found.Say("processes", fmt::format("{} process{} of the job {}", processes.size(), processes.size() > 1 ? "es" : "",
                                        processes.size() > 1 ? "are" : "is"));

@@ -48,19 +48,19 @@ class Recorders {
 
   const RecordedCall& FrontOf(int rank) const { return recorded_.Find(GlobalRank{rank})->open.front(); }
 
-  Citation CiteCall(GlobalRank rank, const SourcePos& where, std::string text, std::string role) const {
+  Citation CiteCall(GlobalRank rank, const SourcePos& where, std::string text, LineRole role) const {
     Citation out;
     const auto event = std::ranges::lower_bound(timeline_.events, where, {}, &Event::where);
     out.event = event == timeline_.events.end() ? 0 : static_cast<EventIndex>(event - timeline_.events.begin());
-    out.role = std::move(role);
+    out.role = role;
     out.where = where;
     out.rank = rank;
     out.text = std::move(text);
     return out;
   }
 
-  Citation CiteRecorded(GlobalRank rank, const RecordedCall& call, std::string role) const {
-    return CiteCall(rank, call.where, LineOf(recorded_, call), std::move(role));
+  Citation CiteRecorded(GlobalRank rank, const RecordedCall& call, LineRole role) const {
+    return CiteCall(rank, call.where, LineOf(recorded_, call), role);
   }
 
   CollectiveRef RefOf(const CallForm& form, const RecordedGroup& group) const {
@@ -131,7 +131,7 @@ class Recorders {
           CiteCall(GlobalRank{sides[i].ranks.front()}, sides[i].where,
                    fmt::format("{} #{} of group {}{}", InWords(recorded_.forms[sides[i].form]), worst->divergence->seq,
                                worst->InWords(), sides[i].site.empty() ? "" : "; " + sides[i].site),
-                   i + 1 == sides.size() || found.citations.size() < 2 ? "cause" : "symptom"));
+                   i + 1 == sides.size() || found.citations.size() < 2 ? LineRole::kCause : LineRole::kSymptom));
     if (sides[0].ranks.size() > sides[1].ranks.size())
       for (std::size_t i = 1; i < sides.size(); ++i)
         for (const int rank : sides[i].ranks)
@@ -213,7 +213,7 @@ class Recorders {
                           recorded_.groups[recorder->last->group].InWords(),
                           recorder->last->site.empty() ? "" : ": " + recorder->last->site);
         if (found.citations.size() < 2)
-          found.citations.push_back(CiteRecorded(GlobalRank{rank}, *recorder->last, "cause"));
+          found.citations.push_back(CiteRecorded(GlobalRank{rank}, *recorder->last, LineRole::kCause));
       }
       found.culprits.push_back(BlameRank(timeline_, GlobalRank{rank}, why));
     }
@@ -224,7 +224,7 @@ class Recorders {
   void CiteWaiters(const WaitNode& node, Found& found) const {
     for (const int rank : node.ranks) {
       if (found.citations.size() >= 4) return;
-      found.citations.push_back(CiteRecorded(GlobalRank{rank}, FrontOf(rank), "symptom"));
+      found.citations.push_back(CiteRecorded(GlobalRank{rank}, FrontOf(rank), LineRole::kSymptom));
     }
   }
 
@@ -239,7 +239,7 @@ class Recorders {
     for (const int rank : node.unknown)
       found.culprits.push_back(BlameRank(timeline_, GlobalRank{rank}, "no dump of it was given"));
     CiteWaiters(node, found);
-    if (!found.citations.empty()) found.citations.front().role = "cause";
+    if (!found.citations.empty()) found.citations.front().role = LineRole::kCause;
     return found;
   }
 
@@ -254,9 +254,10 @@ class Recorders {
     for (const int rank : node.enqueued_only) {
       found.culprits.push_back(
           BlameRank(timeline_, GlobalRank{rank}, "had enqueued it, and its device had not begun it"));
-      if (found.citations.size() < 2) found.citations.push_back(CiteRecorded(GlobalRank{rank}, FrontOf(rank), "cause"));
+      if (found.citations.size() < 2)
+        found.citations.push_back(CiteRecorded(GlobalRank{rank}, FrontOf(rank), LineRole::kCause));
     }
-    found.citations.push_back(CiteRecorded(GlobalRank{begun.front()}, FrontOf(begun.front()), "symptom"));
+    found.citations.push_back(CiteRecorded(GlobalRank{begun.front()}, FrontOf(begun.front()), LineRole::kSymptom));
     return found;
   }
 
@@ -273,8 +274,8 @@ class Recorders {
       circle += fmt::format("{}{} in {} for {}", i == 0 ? "" : ", ", Wait(node.ranks), InWords(recorded_, node),
                             RanksWithin(awaited));
       if (found.citations.size() < 4)
-        found.citations.push_back(
-            CiteRecorded(GlobalRank{node.ranks.front()}, FrontOf(node.ranks.front()), i < 2 ? "cause" : "symptom"));
+        found.citations.push_back(CiteRecorded(GlobalRank{node.ranks.front()}, FrontOf(node.ranks.front()),
+                                               i < 2 ? LineRole::kCause : LineRole::kSymptom));
     }
     found.Say("circle", circle);
     found.collective = RefOf(graph_.nodes[root.nodes.front()]);
@@ -288,8 +289,8 @@ class Recorders {
     found.Say("peer", std::to_string(pair.peer.value));
     found.Say("call", InWords(recorded_.forms[pair.one.form]));
     found.Say("other-call", InWords(recorded_.forms[pair.other.form]));
-    found.citations.push_back(CiteRecorded(pair.rank, pair.one, "cause"));
-    found.citations.push_back(CiteRecorded(pair.peer, pair.other, "cause"));
+    found.citations.push_back(CiteRecorded(pair.rank, pair.one, LineRole::kCause));
+    found.citations.push_back(CiteRecorded(pair.peer, pair.other, LineRole::kCause));
     for (const GlobalRank rank : {pair.rank, pair.peer})
       found.culprits.push_back(BlameRank(timeline_, rank, "one of the two whose sizes differ"));
     found.collective = RefOf(node);

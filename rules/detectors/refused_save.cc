@@ -47,7 +47,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
   Found found({"rank-was-saving", "just-before"});
   found.Say("rank", std::to_string(rank->value));
   found.culprits.push_back(BlameRank(timeline, *rank, "it was saving just before"));
-  found.citations = {Cite(timeline, *save, "cause")};
+  found.citations = {Cite(timeline, *save, LineRole::kCause)};
   return {std::move(found)};
 }
 

@@ -91,7 +91,7 @@ std::vector<Relation> SilenceInBuild(const Evidence& evidence) {
           [&](const PhaseSeen& seen) { return kCounts.Matches(evidence.timeline.events[seen.event].text); }))
     return {};
   Found found({"silence-in-build", "nothing-else"});
-  found.citations = {Cite(evidence.timeline, evidence.phases.back().event, "cause")};
+  found.citations = {Cite(evidence.timeline, evidence.phases.back().event, LineRole::kCause)};
   return {found};
 }
 
@@ -121,7 +121,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
       });
   if (called) return {};
   Found found({"silence-after-init", "nothing-else"});
-  found.citations = {Cite(timeline, *complete, "cause"), Cite(timeline, *via, "cause")};
+  found.citations = {Cite(timeline, *complete, LineRole::kCause), Cite(timeline, *via, LineRole::kCause)};
   return {found};
 }
 

@@ -73,7 +73,7 @@ std::string WhoOf(const Timeline& timeline, const Seen& seen) {
   return rank ? fmt::format("Rank {}", rank->value.value) : std::string("A process");
 }
 
-void CiteWaiting(const Timeline& timeline, const Stacks& waiting, const char* role, Found& found) {
+void CiteWaiting(const Timeline& timeline, const Stacks& waiting, LineRole role, Found& found) {
   for (std::size_t i = 0; i < waiting.size() && i < 3; ++i)
     found.citations.push_back(Cite(timeline, waiting[i]->event, role));
 }
@@ -90,9 +90,9 @@ std::optional<Relation> AtOtherWork(const Timeline& timeline, const Stacks& insi
   found.kind = Name(doing.at);
   for (const Seen* seen : elsewhere) {
     found.culprits.push_back(Blame(timeline, *seen));
-    found.citations.push_back(Cite(timeline, seen->event, "cause"));
+    found.citations.push_back(Cite(timeline, seen->event, LineRole::kCause));
   }
-  CiteWaiting(timeline, inside, "symptom", found);
+  CiteWaiting(timeline, inside, LineRole::kSymptom, found);
   const std::optional<GlobalRank>& rank = found.culprits.front().rank;
   found.Say("who", rank ? fmt::format("rank {}", rank->value) : std::string("one process"));
   found.Say("work", InWords(doing));
@@ -116,7 +116,7 @@ std::optional<Relation> Missing(const Timeline& timeline, const Stacks& inside) 
   found.Say("which", RanksWithin(missing));
   found.Say("waiting", RanksWithin(waiting));
   for (const int rank : missing) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
-  CiteWaiting(timeline, inside, "cause", found);
+  CiteWaiting(timeline, inside, LineRole::kCause, found);
   return found;
 }
 
@@ -128,7 +128,7 @@ std::optional<Relation> AllWait(const Timeline& timeline, const Stacks& inside, 
   Found found(held);
   found.Say("who", WhoOf(timeline, **first));
   found.Say("frame", stack->frame);
-  CiteWaiting(timeline, {*first}, "cause", found);
+  CiteWaiting(timeline, {*first}, LineRole::kCause, found);
   return found;
 }
 
@@ -165,7 +165,7 @@ std::optional<Relation> GaveUpItsTurn(const Evidence& evidence) {
   found.Say("frame", frame);
   if (timeline.job_hosts <= 1) found.culprits.push_back(BlameRank(timeline, GlobalRank{0}, ""));
   for (const EventIndex event : gave_up)
-    if (found.citations.size() < 3) found.citations.push_back(Cite(timeline, event, "cause"));
+    if (found.citations.size() < 3) found.citations.push_back(Cite(timeline, event, LineRole::kCause));
   return found;
 }
 

@@ -61,10 +61,10 @@ std::vector<Relation> Run(const Evidence& evidence) {
       found.Say("ranks", RanksInWords(missing));
       for (const int rank : missing) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
     }
-    found.citations.push_back(Cite(timeline, barrier.last, "cause"));
+    found.citations.push_back(Cite(timeline, barrier.last, LineRole::kCause));
     for (const auto& [rank, event] : barrier.ranks)
       if (event != barrier.last && found.citations.size() < 4)
-        found.citations.push_back(Cite(timeline, event, "context"));
+        found.citations.push_back(Cite(timeline, event, LineRole::kContext));
     return {found};
   }
   return {};

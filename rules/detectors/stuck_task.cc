@@ -74,7 +74,7 @@ Found FoundOf(const Evidence& evidence, const Stuck& stuck) {
     if (!task.waits_on.empty()) parts.insert(task.waits_on);
     if (const auto rank = timeline.RankOf(event)) ranks.insert(rank->value.value);
     if (const auto host = timeline.HostOf(event)) hosts.insert(*host);
-    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, LineRole::kCause));
   }
   const auto& first = std::get<TaskStuck>(timeline.events[stuck.events.front()].what);
   for (const int rank : ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));

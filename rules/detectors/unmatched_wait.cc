@@ -118,10 +118,11 @@ std::vector<Relation> Run(const Evidence& evidence) {
             waits.waiting.empty() ? "another rank" : RanksWithin({waits.waiting.begin(), waits.waiting.end()}));
   found.Say("what", waits.on);
   for (const int rank : work.ranks) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, work.doing->why));
-  found.citations = {Cite(timeline, work.doing->event, "cause"), Cite(timeline, waits.events.front(), "cause")};
+  found.citations = {Cite(timeline, work.doing->event, LineRole::kCause),
+                     Cite(timeline, waits.events.front(), LineRole::kCause)};
   for (const EventIndex event : waits.events)
     if (found.citations.size() < 4 && event != waits.events.front())
-      found.citations.push_back(Cite(timeline, event, "symptom"));
+      found.citations.push_back(Cite(timeline, event, LineRole::kSymptom));
   return {found};
 }
 

@@ -110,8 +110,8 @@ Found WaitCrosswise(const Timeline& timeline, const Waiting& a, const Waiting& b
   found.Say("ranks", RanksOf(a.lacks));
   found.Say("other-tensor", b.tensor);
   found.Say("other-ranks", RanksOf(b.lacks));
-  found.citations = {Cite(timeline, a.line, "cause")};
-  if (b.line != a.line) found.citations.push_back(Cite(timeline, b.line, "cause"));
+  found.citations = {Cite(timeline, a.line, LineRole::kCause)};
+  if (b.line != a.line) found.citations.push_back(Cite(timeline, b.line, LineRole::kCause));
   return found;
 }
 
@@ -155,7 +155,7 @@ std::optional<Found> Complement(const Timeline& timeline, const Report& report) 
   found.Say("ranks", RanksInWords(missing));
   for (const int rank : missing) found.culprits.push_back(BlameRank(timeline, GlobalRank{rank}, ""));
   for (const EventIndex event : report.of_ready)
-    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, event, "cause"));
+    if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, event, LineRole::kCause));
   return found;
 }
 

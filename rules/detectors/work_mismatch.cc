@@ -99,7 +99,7 @@ Found FromSides(const Timeline& timeline, const CollectiveRow& row, const Sides&
       for (const auto* waiter : sides[i])
         found.culprits.push_back(BlameRank(timeline, waiter->rank, "called " + Describe(waiter->work)));
   for (std::size_t i = sides.size(); i-- > 0;)
-    found.citations.push_back(Cite(timeline, sides[i].front()->event, "cause"));
+    found.citations.push_back(Cite(timeline, sides[i].front()->event, LineRole::kCause));
   return found;
 }
 
@@ -126,8 +126,8 @@ std::optional<Found> FromNumbers(const Timeline& timeline, const CollectiveRow& 
   const bool of_two = at_early == 1 && at_late == 1;
   if (of_two || at_early < at_late) blame(early);
   if (of_two || at_late < at_early) blame(late);
-  found.citations = {Cite(timeline, early.waiters.front().event, "cause"),
-                     Cite(timeline, late.waiters.front().event, "cause")};
+  found.citations = {Cite(timeline, early.waiters.front().event, LineRole::kCause),
+                     Cite(timeline, late.waiters.front().event, LineRole::kCause)};
   return found;
 }
 
@@ -221,7 +221,7 @@ void FromModels(const Evidence& evidence, std::vector<Relation>& out) {
     found->Say("params", std::string(counts->text(2)));
     found->Say("other-rank", std::string(counts->text(3)));
     found->Say("other-params", std::string(counts->text(4)));
-    found->citations = {Cite(evidence.timeline, match.event, "cause")};
+    found->citations = {Cite(evidence.timeline, match.event, LineRole::kCause)};
   }
   if (!found || by_rank.size() < 3) return;  // of two nobody is wrong, and the rule says as much
   found->culprits = MinorityOf(evidence.timeline, by_rank);
@@ -244,7 +244,7 @@ void FromFingerprints(const Timeline& timeline, std::vector<Relation>& out) {
     if (!mismatch->a.dtype.empty()) ref.dtype = mismatch->a.dtype;
     found.collective = std::move(ref);
     found.culprits = MinorityOf(timeline, Fingerprints(timeline));
-    found.citations.push_back(Cite(timeline, i, "cause"));
+    found.citations.push_back(Cite(timeline, i, LineRole::kCause));
     out.push_back(std::move(found));
     return;  // each rank says the same of its own neighbour; the first is enough
   }

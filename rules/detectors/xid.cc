@@ -193,13 +193,15 @@ std::string Who(const std::vector<Culprit>& culprits, std::string_view one, std:
   return who;
 }
 
+using Need = ErrorCode::Need;
+
 /// What has to be done for the GPU, and which of it the driver itself asks for.
 struct Needed {
-  std::vector<std::string> needs;
+  std::vector<Need> needs;
   bool told_to_reboot = false;
-  bool Any(std::initializer_list<std::string_view> any) const {
+  bool Any(std::initializer_list<Need> any) const {
     return std::any_of(needs.begin(), needs.end(),
-                       [&](const std::string& need) { return std::find(any.begin(), any.end(), need) != any.end(); });
+                       [&](Need need) { return std::find(any.begin(), any.end(), need) != any.end(); });
   }
 };
 
@@ -212,9 +214,9 @@ Needed NeededAfter(const Evidence& evidence, const Seen& first) {
     const auto* xid = std::get_if<XidReported>(&event.what);
     if (xid == nullptr || xid->xid != kRecoveryAction || xid->bus_id != first.bus_id || timeline.HostOf(event) != host)
       continue;
-    for (const std::string_view need : RecoveryAsked(xid->detail)) {
-      out.needs.emplace_back(need);
-      out.told_to_reboot = out.told_to_reboot || need == "reboot-node";
+    for (const Need need : RecoveryAsked(xid->detail)) {
+      out.needs.push_back(need);
+      out.told_to_reboot = out.told_to_reboot || need == Need::kRebootNode;
     }
   }
   return out;
@@ -223,9 +225,9 @@ Needed NeededAfter(const Evidence& evidence, const Seen& first) {
 /// What is needed becomes a step each, in their order: evidence, drain, reset. A GPU that needs a reboot is not reset:
 /// after Xid 79 nvidia-smi no longer reaches it.
 void SaySteps(const Needed& needed, bool of_switch, Found& found) {
-  const bool reboot = needed.Any({"reboot-node", "return-part"});
-  const bool reset = needed.Any({"reset-gpu"}) && !needed.Any({"reboot-node"});
-  if (reboot || reset || needed.Any({"drain-node", "reset-switch"})) {
+  const bool reboot = needed.Any({Need::kRebootNode, Need::kReturnPart});
+  const bool reset = needed.Any({Need::kResetGpu}) && !needed.Any({Need::kRebootNode});
+  if (reboot || reset || needed.Any({Need::kDrainNode, Need::kResetSwitch})) {
     found.Say("evidence", "yes");
     found.Say("drain", "yes");
   } else {
@@ -280,10 +282,11 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
   found.Say("action", first.code->action);
   const Needed needed = NeededAfter(evidence, first);
   SaySteps(needed, of_switch, found);
-  if (needed.Any({"reset-gpu", "reset-switch", "reboot-node", "drain-node", "return-part"})) found.retry = "elsewhere";
+  if (needed.Any({Need::kResetGpu, Need::kResetSwitch, Need::kRebootNode, Need::kDrainNode, Need::kReturnPart}))
+    found.retry = Retry::kElsewhere;
   std::set<std::string> blamed;
   std::set<std::pair<std::string, int>> cited;
-  found.citations.push_back(Cite(timeline, first.event, "cause"));
+  found.citations.push_back(Cite(timeline, first.event, LineRole::kCause));
   cited.insert({first.bus_id, first.number});
   for (const Seen& seen : reports) {
     const bool alike = seen.code->number == first.code->number && seen.strength == first.strength &&
@@ -294,7 +297,7 @@ Found FoundOf(const Evidence& evidence, const std::vector<Seen>& reports, bool o
       if (culprit.rank || culprit.host || culprit.bus_id) found.culprits.push_back(std::move(culprit));
     }
     if (found.citations.size() < kCited && cited.insert({seen.bus_id, seen.number}).second)
-      found.citations.push_back(Cite(timeline, seen.event, alike ? "cause" : "context"));
+      found.citations.push_back(Cite(timeline, seen.event, alike ? LineRole::kCause : LineRole::kContext));
   }
   found.Say("who", of_switch ? Who(found.culprits, "NVSwitch", "NVSwitches") : Who(found.culprits, "GPU", "GPUs"));
   SayNumber(timeline.events[first.event], first, of_switch, found);
@@ -334,7 +337,7 @@ Found Outside(const Evidence& evidence, const Seen& seen, KernelScope::Outside w
   found.Say("device", seen.bus_id);
   found.Say("where", std::string(kWhys[static_cast<std::size_t>(why)]));
   found.Say("meaning", seen.code->meaning);
-  found.citations.push_back(Cite(evidence.timeline, seen.event, "context"));
+  found.citations.push_back(Cite(evidence.timeline, seen.event, LineRole::kContext));
   found.explained_by = "kernel-scope";  // set aside from the start: no other finding has to explain it
   return found;
 }

@@ -250,7 +250,7 @@ TEST_CASE("a healthy verdict is short", "[unit][report]") {
                     .remedies = {},
                     .collect_next = {},
                     .warnings = {},
-                    .retry = "no",
+                    .retry = Retry::kNo,
                     .fingerprint = {},
                     .replay_helps = false,
                     .exclude_hosts = {},

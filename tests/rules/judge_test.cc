@@ -308,7 +308,7 @@ TEST_CASE("judge: the verdict carries what its cause says to do", "[judge]") {
     CHECK(std::any_of(verdict.remedies.begin(), verdict.remedies.end(), [&](const Remedy& r) {
       return r.text == remedy.text || (!r.command.empty() && r.command == remedy.command);
     }));
-  CHECK_FALSE(verdict.retry.empty());
+  CHECK(verdict.retry != Retry::kUnsaid);
   CHECK(verdict.confidence > 0.4);
   CHECK(verdict.confidence < 1);
   REQUIRE_FALSE(verdict.findings.empty());

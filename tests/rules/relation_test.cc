@@ -16,7 +16,7 @@ RuleBook BookOf(const Grade& grade) {
   FindingRule& rule = book.findings.emplace_back();
   rule.id = "call-divergence";
   rule.cause = "collective-mismatch";
-  rule.retry = "no";
+  rule.retry = Retry::kNo;
   rule.grades = {grade};
   return book;
 }
@@ -57,7 +57,7 @@ TEST_CASE("a relation is told with the words of its file", "[rules]") {
   CHECK(finding.collect == std::vector<std::string>{"log {7}"});
   CHECK(finding.culprits[0].why == "it made call {7}");
   CHECK(finding.culprits[1].why == "its own");
-  CHECK(finding.retry == "no");
+  CHECK(finding.retry == Retry::kNo);
   CHECK(finding.times == 3);
   found.Say("first-call", "AllReduce");
   CHECK(Tell(BookOf(WholeHistory()), found).remedies.size() == 2);
@@ -68,12 +68,12 @@ TEST_CASE("the cause is the folder's, the kind's or the catalogue's", "[rules]")
   Found found({"call-divergence", "whole-history"});
   found.cause = "gpu-fault";
   found.weight = RowWeight{Strength::kDecisive, 0.9};
-  found.retry = "elsewhere";
+  found.retry = Retry::kElsewhere;
   const Finding of_catalogue = Tell(book, found);
   CHECK(of_catalogue.cause == "gpu-fault");
   CHECK(of_catalogue.strength == Strength::kDecisive);
   CHECK(of_catalogue.confidence == 0.9);
-  CHECK(of_catalogue.retry == "elsewhere");
+  CHECK(of_catalogue.retry == Retry::kElsewhere);
   book.findings[0].cause.clear();
   book.findings[0].causes = {{"loading", "slow-rank"}, {"compile", "jit-build-stall"}};
   Found by_kind({"call-divergence", "whole-history"});

@@ -32,7 +32,7 @@ inline void AddEvent(Sample& sample, std::uint32_t input, std::uint64_t line, in
   sample.timeline.events.push_back(std::move(event));
 }
 
-inline Citation CiteEvent(const Sample& sample, EventIndex index, const std::string& role) {
+inline Citation CiteEvent(const Sample& sample, EventIndex index, LineRole role) {
   const Event& event = sample.timeline.events[index];
   return {.event = index,
           .role = role,
@@ -103,7 +103,7 @@ inline Sample MakeSample() {
   for (int rank = 0; rank < 64; ++rank) (rank == 28 ? collective.ranks_absent : collective.ranks_waiting).Add(rank);
   collective.waiting_since = SampleTime(12, 1, 5);
   v.collective = collective;
-  v.evidence = {CiteEvent(sample, 0, "cause"), CiteEvent(sample, 1, "symptom")};
+  v.evidence = {CiteEvent(sample, 0, LineRole::kCause), CiteEvent(sample, 1, LineRole::kSymptom)};
   Remedy& remedy = v.remedies.emplace_back();
   remedy.text = "Drain the node, run the job elsewhere, then reset the GPU.";
   remedy.command = "nvidia-smi --gpu-reset -i 0000:4e:00.0";
@@ -112,7 +112,7 @@ inline Sample MakeSample() {
   remedy.root = remedy.destructive = true;
   remedy.hosts = {"node07"};
   v.collect_next = {"nvidia-smi -q of the host"};
-  v.retry = "elsewhere";
+  v.retry = Retry::kElsewhere;
   v.alternatives = {{.cause = "pcie-fault", .confidence = 0.2, .rule = "aer", .why = "a bad riser looks the same"}};
   Finding finding;
   finding.rule = "gpu-off-bus";
