@@ -13,6 +13,7 @@
 
 #include "core/activity.h"
 #include "core/ids.h"
+#include "core/kernel_part.h"
 #include "core/rank_set.h"
 #include "core/reporter.h"
 #include "core/time.h"
@@ -502,9 +503,8 @@ struct TaskStuck {
   std::optional<std::int64_t> pid;
   std::string process;
   std::optional<int> seconds;
-  std::string waits_on;  ///< `nfs`, `lustre`, `ext4`, `nvme`, `block`, `nvidia`, ...: by its stack; empty: it names
-                         ///< nothing known
-  bool stack = false;    ///< a stack was printed
+  KernelPart waits_on = KernelPart::kNone;  ///< by its stack
+  bool stack = false;                       ///< a stack was printed
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(how, pid, process, seconds, waits_on, stack, uptime)
 };
@@ -525,9 +525,9 @@ struct PcieError {
 /// Any other trouble of the host's: network cards, file systems, memory, IOMMU, heat, fabric manager.
 struct KernelNotice {
   static constexpr std::string_view kKind = "kernel-notice";
-  std::string subsystem;  ///< `mlx5`, `nfs`, `nvme`, `machine-check`, `iommu`, ...
-  std::string what;       ///< `link-down`, `link-up`, `health`, `time-out`, `recovered`, `memory-error`, ...
-  std::string device;     ///< as printed: PCI address, interface, server; may be empty
+  KernelPart subsystem = KernelPart::kNone;
+  KernelNews what = KernelNews::kError;
+  std::string device;  ///< as printed: PCI address, interface, server; may be empty
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(subsystem), Key(what), Key(device), uptime)
 };
@@ -537,7 +537,7 @@ struct KernelNotice {
 struct KernelDetail {
   static constexpr std::string_view kKind = "kernel-detail";
   static constexpr bool kIsForTheRecord = true;
-  std::string subsystem;  ///< `nvidia`, `nvswitch`, `pcie`, `mlx5`, `machine-check`
+  KernelPart subsystem = KernelPart::kNone;
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(subsystem), uptime)
 };

@@ -105,12 +105,12 @@ PortNames NamesOf(const What& what) {
   if (notice == nullptr) return out;
   const std::size_t space = notice->device.find(' ');
   const std::string first = notice->device.substr(0, space);
-  if (notice->subsystem == "mlx5") {
+  if (notice->subsystem == KernelPart::kMlx5) {
     out.address = first;
     if (space != std::string::npos) out.netdev = notice->device.substr(space + 1);
-  } else if (notice->subsystem == "infiniband") {
+  } else if (notice->subsystem == KernelPart::kInfiniband) {
     out.hca = first;
-  } else if (notice->subsystem == "bond" || notice->subsystem == "network") {
+  } else if (notice->subsystem == KernelPart::kBond || notice->subsystem == KernelPart::kNetwork) {
     out.netdev = first;
   }
   return out;
@@ -141,7 +141,8 @@ void AddPorts(const Evidence& evidence, const Verdict& verdict, Collector& facts
     if (proof.contains({event.where.input, event.where.line})) shown.push_back(names);
     if (!names.netdev.empty() && std::ranges::find(named, names.hca) != named.end()) facts.Add("netdev", names.netdev);
     const auto* notice = std::get_if<KernelNotice>(&event.what);
-    if (notice != nullptr && notice->what == "link-down" && evidence.scope.Of(event) == KernelScope::Outside::kNo)
+    if (notice != nullptr && notice->what == KernelNews::kLinkDown &&
+        evidence.scope.Of(event) == KernelScope::Outside::kNo)
       down.push_back(names);
   }
   if (named.empty()) std::ranges::for_each(shown, add);

@@ -24,10 +24,11 @@ struct TellMark {
   PictureMark operator()(const KernelKill&) const { return {Kind::kMemory, "OOM kill"}; }
   PictureMark operator()(const KernelFault& fault) const { return {Kind::kExit, fault.how}; }
   PictureMark operator()(const TaskStuck& stuck) const {
-    return {Kind::kNotice, stuck.waits_on.empty() ? "task stuck" : "task stuck on " + stuck.waits_on};
+    return {Kind::kNotice, stuck.waits_on == KernelPart::kNone ? std::string("task stuck")
+                                                               : fmt::format("task stuck on {}", Name(stuck.waits_on))};
   }
   PictureMark operator()(const KernelNotice& notice) const {
-    return {Kind::kNotice, fmt::format("{} {}", notice.subsystem, notice.what)};
+    return {Kind::kNotice, fmt::format("{} {}", Name(notice.subsystem), Name(notice.what))};
   }
   PictureMark operator()(const ExceptionRaised& raised) const {
     return {raised.type.find("OutOfMemory") != std::string::npos ? Kind::kMemory : Kind::kException, raised.type};

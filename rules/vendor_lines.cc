@@ -76,9 +76,10 @@ constexpr CaseProperty kProperties[] = {
 };
 
 /// Storage is no part that a GPU's vendor is asked about.
-bool IsStorage(const std::string& subsystem) {
-  static constexpr string_view kStorage[] = {"nfs", "lustre", "ext4", "xfs", "nvme", "block"};
-  return std::ranges::find(kStorage, subsystem) != std::end(kStorage);
+bool IsStorage(KernelPart part) {
+  static constexpr KernelPart kStorage[] = {KernelPart::kNfs, KernelPart::kLustre, KernelPart::kExt4,
+                                            KernelPart::kXfs, KernelPart::kNvme,   KernelPart::kBlock};
+  return std::ranges::find(kStorage, part) != std::end(kStorage);
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ std::optional<std::pair<string_view, std::string>> HostPropertyOf(const What& wh
   if (const auto* fact = std::get_if<HostFact>(&what); fact != nullptr && fact->of == HostFact::Of::kKernel)
     return std::pair(string_view("kernel"), fact->value);
   const auto* notice = std::get_if<KernelNotice>(&what);
-  if (notice != nullptr && notice->subsystem == "nvidia" && notice->what == "driver-loaded")
+  if (notice != nullptr && notice->subsystem == KernelPart::kNvidia && notice->what == KernelNews::kDriverLoaded)
     return std::pair(string_view("driver_version"), notice->device);
   return std::nullopt;
 }
@@ -119,10 +120,10 @@ std::optional<CaseLine> CaseLineOf(const What& what) {
     line.kind = "pcie";
     line.bus_id = error->bus_id;
   } else if (const auto* detail = std::get_if<KernelDetail>(&what)) {
-    line.kind = detail->subsystem;
+    line.kind = Name(detail->subsystem);
   } else if (const auto* notice = std::get_if<KernelNotice>(&what);
              notice != nullptr && !IsStorage(notice->subsystem)) {
-    line.kind = notice->subsystem;
+    line.kind = Name(notice->subsystem);
     line.bus_id = AddressIn(notice->device.substr(0, notice->device.find(' ')));
   } else {
     return std::nullopt;
@@ -145,17 +146,17 @@ std::optional<CaseLine> CaseStateOf(const What& what) {
 
 bool SaysSwitches(const What& what) {
   if (std::holds_alternative<SxidReported>(what)) return true;
-  if (const auto* detail = std::get_if<KernelDetail>(&what)) return detail->subsystem == "nvswitch";
-  if (const auto* notice = std::get_if<KernelNotice>(&what)) return notice->subsystem == "fabric-manager";
+  if (const auto* detail = std::get_if<KernelDetail>(&what)) return detail->subsystem == KernelPart::kNvswitch;
+  if (const auto* notice = std::get_if<KernelNotice>(&what)) return notice->subsystem == KernelPart::kFabricManager;
   const auto* described = std::get_if<DeviceDescribed>(&what);
   return described != nullptr && described->property == "fabric.state";
 }
 
 bool SaysNetwork(const What& what) {
   const auto* notice = std::get_if<KernelNotice>(&what);
-  return notice != nullptr && notice->what != "link-up" &&
-         (notice->subsystem == "mlx5" || notice->subsystem == "infiniband" || notice->subsystem == "irdma" ||
-          notice->subsystem == "efa");
+  return notice != nullptr && notice->what != KernelNews::kLinkUp &&
+         (notice->subsystem == KernelPart::kMlx5 || notice->subsystem == KernelPart::kInfiniband ||
+          notice->subsystem == KernelPart::kIrdma || notice->subsystem == KernelPart::kEfa);
 }
 
 }  // namespace inquest

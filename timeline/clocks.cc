@@ -67,7 +67,7 @@ std::string Meaning(const Event& event) {
   if (const auto* pcie = std::get_if<PcieError>(&event.what))
     return fmt::format("pcie|{}|{}", pcie->bus_id, pcie->detail);
   if (const auto* notice = std::get_if<KernelNotice>(&event.what))
-    return fmt::format("notice|{}|{}|{}", notice->subsystem, notice->what, notice->device);
+    return fmt::format("notice|{}|{}|{}", Name(notice->subsystem), Name(notice->what), notice->device);
   return {};
 }
 

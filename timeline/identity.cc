@@ -81,7 +81,7 @@ void FindVersions(Timeline& timeline) {
       add("driver", gpu->driver);
       add("cuda", gpu->cuda);
     } else if (const auto* notice = std::get_if<KernelNotice>(&event.what);
-               notice != nullptr && notice->what == "driver-loaded") {
+               notice != nullptr && notice->what == KernelNews::kDriverLoaded) {
       add("driver", notice->device);
     }
   }

@@ -50,7 +50,8 @@ class FabricManagerParser final : public Parser {
     if (auto sxid = ReadSwitchError(record.text))
       what = *std::move(sxid);
     else if (line->text(1) == "ERROR" || line->text(1) == "FATAL")
-      what = KernelNotice{.subsystem = "fabric-manager", .what = "said", .device = {}, .uptime = {}};
+      what =
+          KernelNotice{.subsystem = KernelPart::kFabricManager, .what = KernelNews::kSaid, .device = {}, .uptime = {}};
     if (!what) return true;
     Event event = EventFrom(record, *std::move(what));
     if (const auto at = ReadTime(record.text)) event.at = at;

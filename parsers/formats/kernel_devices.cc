@@ -104,71 +104,82 @@ namespace {
 
 /// `mark` must be in the line before the expression is tried; its first group is the device.
 struct NoticeRow {
-  std::string_view mark, subsystem, what;
+  std::string_view mark;
+  KernelPart subsystem = KernelPart::kNone;
+  KernelNews what = KernelNews::kError;
   Pattern pattern;
 };
 
 const std::vector<NoticeRow>& Rows() {
   static const std::vector<NoticeRow> kRows = [] {
     std::vector<NoticeRow> rows;
-    const auto add = [&](std::string_view mark, std::string_view subsystem, std::string_view what,
-                         const char* pattern) {
+    const auto add = [&](std::string_view mark, KernelPart subsystem, KernelNews what, const char* pattern) {
       rows.push_back({mark, subsystem, what, Pattern(pattern)});
     };
-    add("mlx5_core ", "mlx5", "link-down", R"(mlx5_core ([0-9a-f:.]+ \S+): Link down)");
-    add("mlx5_core ", "mlx5", "link-up", R"(mlx5_core ([0-9a-f:.]+ \S+): Link up)");
-    add("mlx5_core ", "mlx5", "cable-unplugged",
+    add("mlx5_core ", KernelPart::kMlx5, KernelNews::kLinkDown, R"(mlx5_core ([0-9a-f:.]+ \S+): Link down)");
+    add("mlx5_core ", KernelPart::kMlx5, KernelNews::kLinkUp, R"(mlx5_core ([0-9a-f:.]+ \S+): Link up)");
+    add("mlx5_core ", KernelPart::kMlx5, KernelNews::kCableUnplugged,
         R"(mlx5_core ([0-9a-f:.]+): .*Port module event: module \d+, Cable unplugged)");
-    add("mlx5_core ", "mlx5", "cable-error",
+    add("mlx5_core ", KernelPart::kMlx5, KernelNews::kCableError,
         R"(mlx5_core ([0-9a-f:.]+): .*Port module event\[error\]|module \d+, Cable error)");
-    add("mlx5_core ", "mlx5", "health",
+    add("mlx5_core ", KernelPart::kMlx5, KernelNews::kHealth,
         R"(mlx5_core ([0-9a-f:.]+): .*(?:health compromised|Fatal error \d+ detected|handling bad device|Health issue observed|assert_var\[0\]))");
-    add("mlx5_core ", "mlx5", "time-out", R"(mlx5_core ([0-9a-f:.]+): .*timeout\. Will cause a leak)");
-    add("mlx5_core ", "mlx5", "temperature", R"(mlx5_core ([0-9a-f:.]+): .*High temperature)");
-    add(" Link ACTIVE", "infiniband", "link-up", R"((\w+): Port: \d+ Link ACTIVE)");
-    add(" Link DOWN", "infiniband", "link-down", R"((\w+): Port: \d+ Link DOWN)");
-    add(": link status definitely ", "bond", "link-down", R"(\(slave (\S+)\): link status definitely down)");
-    add(": link status definitely ", "bond", "link-up", R"(\(slave (\S+)\): link status definitely up)");
-    add("NETDEV WATCHDOG: ", "network", "time-out", R"((?:NETDEV WATCHDOG: (\S+) \(|: transmit queue \d+ timed out))");
-    add("irdma ", "irdma", "fault", R"(irdma ([0-9a-f:.]+|\S+): .*(?:[Rr]eset|[Ee]rror|fail|event))");
-    add("efa 0000:", "efa", "fault", R"(efa ([0-9a-f:.]+): .*(?:reset|[Ee]rror|[Ff]ailed|didn't receive))");
-    add("infiniband ", "infiniband", "fault", R"(infiniband (\w+): .*(?:error|failed|fatal))");
-    add(": server ", "nfs", "stall", R"((?:nfs|lockd): server (\S+) not responding)");
-    add(": server ", "nfs", "recovered", R"((?:nfs|lockd): server (\S+) OK)");
-    add("Lustre", "lustre", "stall",
+    add("mlx5_core ", KernelPart::kMlx5, KernelNews::kTimeOut,
+        R"(mlx5_core ([0-9a-f:.]+): .*timeout\. Will cause a leak)");
+    add("mlx5_core ", KernelPart::kMlx5, KernelNews::kTemperature, R"(mlx5_core ([0-9a-f:.]+): .*High temperature)");
+    add(" Link ACTIVE", KernelPart::kInfiniband, KernelNews::kLinkUp, R"((\w+): Port: \d+ Link ACTIVE)");
+    add(" Link DOWN", KernelPart::kInfiniband, KernelNews::kLinkDown, R"((\w+): Port: \d+ Link DOWN)");
+    add(": link status definitely ", KernelPart::kBond, KernelNews::kLinkDown,
+        R"(\(slave (\S+)\): link status definitely down)");
+    add(": link status definitely ", KernelPart::kBond, KernelNews::kLinkUp,
+        R"(\(slave (\S+)\): link status definitely up)");
+    add("NETDEV WATCHDOG: ", KernelPart::kNetwork, KernelNews::kTimeOut,
+        R"((?:NETDEV WATCHDOG: (\S+) \(|: transmit queue \d+ timed out))");
+    add("irdma ", KernelPart::kIrdma, KernelNews::kFault,
+        R"(irdma ([0-9a-f:.]+|\S+): .*(?:[Rr]eset|[Ee]rror|fail|event))");
+    add("efa 0000:", KernelPart::kEfa, KernelNews::kFault,
+        R"(efa ([0-9a-f:.]+): .*(?:reset|[Ee]rror|[Ff]ailed|didn't receive))");
+    add("infiniband ", KernelPart::kInfiniband, KernelNews::kFault, R"(infiniband (\w+): .*(?:error|failed|fatal))");
+    add(": server ", KernelPart::kNfs, KernelNews::kStall, R"((?:nfs|lockd): server (\S+) not responding)");
+    add(": server ", KernelPart::kNfs, KernelNews::kRecovered, R"((?:nfs|lockd): server (\S+) OK)");
+    add("Lustre", KernelPart::kLustre, KernelNews::kStall,
         R"(Lustre(?:Error)?: .*?(?:[Cc]onnection to (\S+) .*was lost|was evicted by (\S+)|timed out for))");
-    add("Lustre", "lustre", "recovered", R"(Lustre: .*?[Cc]onnection restored to (\S+))");
-    add("EXT4-fs ", "ext4", "file-system-error",
+    add("Lustre", KernelPart::kLustre, KernelNews::kRecovered, R"(Lustre: .*?[Cc]onnection restored to (\S+))");
+    add("EXT4-fs ", KernelPart::kExt4, KernelNews::kFileSystemError,
         R"(EXT4-fs (?:error \(device ([^)]+)\)|\(([^)]+)\): Remounting filesystem read-only))");
-    add("XFS (", "xfs", "file-system-error",
+    add("XFS (", KernelPart::kXfs, KernelNews::kFileSystemError,
         R"(XFS \(([^)]+)\): (?:Corruption|Metadata|log I/O error|Please (?:umount|unmount)|.*[Ss]hut))");
-    add("nvme nvme", "nvme", "time-out", R"(nvme (nvme\d+): I/O .*timeout)");
-    add("nvme nvme", "nvme", "controller-down",
+    add("nvme nvme", KernelPart::kNvme, KernelNews::kTimeOut, R"(nvme (nvme\d+): I/O .*timeout)");
+    add("nvme nvme", KernelPart::kNvme, KernelNews::kControllerDown,
         R"(nvme (nvme\d+): (?:controller is down|Removing after probe failure|Device not ready))");
-    add("I/O error, dev ", "block", "i/o-error", R"(I/O error, dev (\w+))");
-    add("mce: [Hardware Error]", "machine-check", "memory-error",
+    add("I/O error, dev ", KernelPart::kBlock, KernelNews::kIoError, R"(I/O error, dev (\w+))");
+    add("mce: [Hardware Error]", KernelPart::kMachineCheck, KernelNews::kMemoryError,
         R"(mce: \[Hardware Error\]: (CPU \d+): Machine Check)");
-    add("Machine check events logged", "machine-check", "logged", R"(Machine check events logged)");
-    add("EDAC MC", "edac", "uncorrected", R"(EDAC (MC\d+): \d+ UE )");
-    add("EDAC MC", "edac", "corrected", R"(EDAC (MC\d+): \d+ CE )");
-    add("Memory failure: 0x", "memory", "memory-error", R"(Memory failure: (0x[0-9a-f]+): )");
-    add("DMAR: [", "iommu", "fault", R"(DMAR: \[[^\]]+\] .*?[Dd]evice \[([0-9a-f:.]+)\])");
-    add("DMAR: DRHD", "iommu", "fault", R"(DMAR: DRHD: handling fault)");
-    add("AMD-Vi: Event logged", "iommu", "fault", R"((?:\w+ ([0-9a-f]{4}:[0-9a-f:.]+): )?AMD-Vi: Event logged \[\w+)");
-    add("arm-smmu-v3 ", "iommu", "fault", R"(arm-smmu-v3 (\S+): event 0x)");
-    add("available PCIe bandwidth", "pcie", "link-degraded",
+    add("Machine check events logged", KernelPart::kMachineCheck, KernelNews::kLogged,
+        R"(Machine check events logged)");
+    add("EDAC MC", KernelPart::kEdac, KernelNews::kUncorrected, R"(EDAC (MC\d+): \d+ UE )");
+    add("EDAC MC", KernelPart::kEdac, KernelNews::kCorrected, R"(EDAC (MC\d+): \d+ CE )");
+    add("Memory failure: 0x", KernelPart::kMemory, KernelNews::kMemoryError, R"(Memory failure: (0x[0-9a-f]+): )");
+    add("DMAR: [", KernelPart::kIommu, KernelNews::kFault, R"(DMAR: \[[^\]]+\] .*?[Dd]evice \[([0-9a-f:.]+)\])");
+    add("DMAR: DRHD", KernelPart::kIommu, KernelNews::kFault, R"(DMAR: DRHD: handling fault)");
+    add("AMD-Vi: Event logged", KernelPart::kIommu, KernelNews::kFault,
+        R"((?:\w+ ([0-9a-f]{4}:[0-9a-f:.]+): )?AMD-Vi: Event logged \[\w+)");
+    add("arm-smmu-v3 ", KernelPart::kIommu, KernelNews::kFault, R"(arm-smmu-v3 (\S+): event 0x)");
+    add("available PCIe bandwidth", KernelPart::kPcie, KernelNews::kLinkDegraded,
         R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): [\d.]+ Gb/s available PCIe bandwidth, limited by)");
-    add("retraining ", "pcie", "link-degraded",
+    add("retraining ", KernelPart::kPcie, KernelNews::kLinkDegraded,
         R"(([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]): (?:broken device, retraining non-functional downstream link|retraining failed))");
-    add(" temperature ", "thermal", "throttled", R"((CPU\d+): (?:Package|Core) temperature (?:is )?above threshold)");
-    add("critical temperature reached", "thermal", "shutdown", R"((\S+): critical temperature reached)");
-    add("Kernel panic - not syncing", "kernel", "panic", R"(Kernel panic - not syncing)");
-    add("Linux version ", "kernel", "boot", R"(^Linux version (\S+))");
-    add("nv-fabricmanager[", "fabric-manager", "said", R"(nv-fabricmanager\[\d+\]: )");
-    add("nvidia-fabricmanager.service", "fabric-manager", "failed",
+    add(" temperature ", KernelPart::kThermal, KernelNews::kThrottled,
+        R"((CPU\d+): (?:Package|Core) temperature (?:is )?above threshold)");
+    add("critical temperature reached", KernelPart::kThermal, KernelNews::kShutdown,
+        R"((\S+): critical temperature reached)");
+    add("Kernel panic - not syncing", KernelPart::kKernel, KernelNews::kPanic, R"(Kernel panic - not syncing)");
+    add("Linux version ", KernelPart::kKernel, KernelNews::kBoot, R"(^Linux version (\S+))");
+    add("nv-fabricmanager[", KernelPart::kFabricManager, KernelNews::kSaid, R"(nv-fabricmanager\[\d+\]: )");
+    add("nvidia-fabricmanager.service", KernelPart::kFabricManager, KernelNews::kFailed,
         R"(nvidia-fabricmanager\.service: (?:Failed|.*status=|Main process exited))");
-    add("nvidia-peermem ", "peermem", "error", R"(nvidia-peermem .*(?:ERROR|error))");
-    add("nv_peer_mem", "peermem", "error", R"(nv_peer_mem\S* .*(?:ERROR|error))");
+    add("nvidia-peermem ", KernelPart::kPeermem, KernelNews::kError, R"(nvidia-peermem .*(?:ERROR|error))");
+    add("nv_peer_mem", KernelPart::kPeermem, KernelNews::kError, R"(nv_peer_mem\S* .*(?:ERROR|error))");
     return rows;
   }();
   return kRows;
@@ -182,10 +193,7 @@ std::optional<KernelNotice> ReadKernelNotice(std::string_view message) {
     const auto match = row.pattern.Search(message);
     if (!match) continue;
     const std::string_view device = match->text(1).empty() ? match->text(2) : match->text(1);
-    return KernelNotice{.subsystem = std::string(row.subsystem),
-                        .what = std::string(row.what),
-                        .device = std::string(device),
-                        .uptime = {}};
+    return KernelNotice{.subsystem = row.subsystem, .what = row.what, .device = std::string(device), .uptime = {}};
   }
   return std::nullopt;
 }

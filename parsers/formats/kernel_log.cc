@@ -196,9 +196,9 @@ class KernelLogParser final : public Parser {
   bool Read(const Record& record, EventSink& out) {
     KernelHead head = ReadKernelHead(record.text);
     fields_.Complete(head);
-    if (cper_.Consume(record, head, out)) return AddDetail("machine-check", record, head, out);
+    if (cper_.Consume(record, head, out)) return AddDetail(KernelPart::kMachineCheck, record, head, out);
     if (stuck_.Consume(record, head, out) || oom_.Consume(record, head, out)) return true;
-    if (pcie_.Consume(record, head, out)) return AddDetail("pcie", record, head, out);
+    if (pcie_.Consume(record, head, out)) return AddDetail(KernelPart::kPcie, record, head, out);
     if (DescribeDevices(record, head, out)) return true;
     if (auto what = Read(head)) {
       Emit(KernelEvent(record, head, std::move(*what)), head, out);
@@ -206,17 +206,16 @@ class KernelLogParser final : public Parser {
     }
     if (head.message.ends_with("):") && Contains(head.message, "NVRM: Xid ("))
       wrapped_ = {std::string(record.text), record.origin, record.at, record.where};
-    if (Contains(head.message, "SXid (PCI:")) return AddDetail("nvswitch", record, head, out);
+    if (Contains(head.message, "SXid (PCI:")) return AddDetail(KernelPart::kNvswitch, record, head, out);
     if (Contains(head.message, "NVRM: ") || Contains(head.message, "NVRM nv"))
-      return AddDetail("nvidia", record, head, out);
-    if (Contains(head.message, "mlx5_core ")) AddDetail("mlx5", record, head, out);
-    if (Contains(head.message, "[Hardware Error]: ")) AddDetail("machine-check", record, head, out);
+      return AddDetail(KernelPart::kNvidia, record, head, out);
+    if (Contains(head.message, "mlx5_core ")) AddDetail(KernelPart::kMlx5, record, head, out);
+    if (Contains(head.message, "[Hardware Error]: ")) AddDetail(KernelPart::kMachineCheck, record, head, out);
     return false;
   }
 
-  bool AddDetail(std::string_view subsystem, const Record& record, const KernelHead& head, EventSink& out) {
-    Emit(KernelEvent(record, head, KernelDetail{.subsystem = std::string(subsystem), .uptime = head.uptime}), head,
-         out);
+  bool AddDetail(KernelPart subsystem, const Record& record, const KernelHead& head, EventSink& out) {
+    Emit(KernelEvent(record, head, KernelDetail{.subsystem = subsystem, .uptime = head.uptime}), head, out);
     return true;
   }
   void Emit(Event event, const KernelHead& head, EventSink& out) {
@@ -242,11 +241,11 @@ class KernelLogParser final : public Parser {
       constexpr std::size_t kMostUuids = 256;
       if (uuids_.size() < kMostUuids) uuids_[named_.bus_id] = named_.uuid;
       describe(named_, "uuid", named_.uuid);
-      return AddDetail("nvidia", record, head, out);
+      return AddDetail(KernelPart::kNvidia, record, head, out);
     }
     if (const auto serial = kSerial.Search(head.message)) {
       if (!named_.bus_id.empty()) describe(named_, "serial", serial->text(1));
-      return AddDetail("nvidia", record, head, out);
+      return AddDetail(KernelPart::kNvidia, record, head, out);
     }
     if (!Contains(head.message, "NVRM: GPU ")) named_ = {};  // the two stand together, where nobody writes between
     if (const auto machine = kMachine.Search(head.message)) return describe({}, "machine", machine->text(1));
@@ -284,8 +283,8 @@ class KernelLogParser final : public Parser {
       return std::nullopt;
     }
     if (const auto loading = kLoading.Search(head.message))
-      return KernelNotice{.subsystem = "nvidia",
-                          .what = "driver-loaded",
+      return KernelNotice{.subsystem = KernelPart::kNvidia,
+                          .what = KernelNews::kDriverLoaded,
                           .device = std::string(loading->text(1)),
                           .uptime = head.uptime};
     auto fault = ReadDriverFault(head);

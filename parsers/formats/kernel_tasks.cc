@@ -138,49 +138,50 @@ std::optional<TaskStuck> ReadStuck(const KernelHead& head) {
   return stuck;
 }
 
-/// The part of the kernel that a frame is in: by its module, else by the head of its name. Empty: one that says
+/// The part of the kernel that a frame is in: by its module, else by the head of its name. None: it says
 /// nothing.
-std::string_view PartOf(std::string_view frame) {
+KernelPart PartOf(std::string_view frame) {
   struct Part {
-    std::string_view mark, name;
+    std::string_view mark;
+    KernelPart part;
   };
   static constexpr std::array<Part, 32> kParts = {{
-      {"[nvidia_uvm]", "nvidia"},
-      {"[nvidia]", "nvidia"},
-      {"[nvidia_modeset]", "nvidia"},
-      {"[nfs]", "nfs"},
-      {"[nfsv3]", "nfs"},
-      {"[nfsv4]", "nfs"},
-      {"[sunrpc]", "nfs"},
-      {"[lustre]", "lustre"},
-      {"[ptlrpc]", "lustre"},
-      {"[osc]", "lustre"},
-      {"[mdc]", "lustre"},
-      {"[ldlm]", "lustre"},
-      {"[ceph]", "ceph"},
-      {"[libceph]", "ceph"},
-      {"[fuse]", "fuse"},
-      {"[beegfs]", "beegfs"},
-      {"[mmfs26]", "gpfs"},
-      {"[mmfslinux]", "gpfs"},
-      {"[cifs]", "cifs"},
-      {"[ext4]", "ext4"},
-      {"[jbd2]", "ext4"},
-      {"[xfs]", "xfs"},
-      {"[nvme", "nvme"},
-      {" nfs_", "nfs"},
-      {" rpc_wait_bit", "nfs"},
-      {" fuse_", "fuse"},
-      {" ceph_", "ceph"},
-      {" ext4_", "ext4"},
-      {" jbd2_", "ext4"},
-      {" xfs_", "xfs"},
-      {" nvme_", "nvme"},
-      {" io_schedule+0x", "block"},
+      {"[nvidia_uvm]", KernelPart::kNvidia},
+      {"[nvidia]", KernelPart::kNvidia},
+      {"[nvidia_modeset]", KernelPart::kNvidia},
+      {"[nfs]", KernelPart::kNfs},
+      {"[nfsv3]", KernelPart::kNfs},
+      {"[nfsv4]", KernelPart::kNfs},
+      {"[sunrpc]", KernelPart::kNfs},
+      {"[lustre]", KernelPart::kLustre},
+      {"[ptlrpc]", KernelPart::kLustre},
+      {"[osc]", KernelPart::kLustre},
+      {"[mdc]", KernelPart::kLustre},
+      {"[ldlm]", KernelPart::kLustre},
+      {"[ceph]", KernelPart::kCeph},
+      {"[libceph]", KernelPart::kCeph},
+      {"[fuse]", KernelPart::kFuse},
+      {"[beegfs]", KernelPart::kBeegfs},
+      {"[mmfs26]", KernelPart::kGpfs},
+      {"[mmfslinux]", KernelPart::kGpfs},
+      {"[cifs]", KernelPart::kCifs},
+      {"[ext4]", KernelPart::kExt4},
+      {"[jbd2]", KernelPart::kExt4},
+      {"[xfs]", KernelPart::kXfs},
+      {"[nvme", KernelPart::kNvme},
+      {" nfs_", KernelPart::kNfs},
+      {" rpc_wait_bit", KernelPart::kNfs},
+      {" fuse_", KernelPart::kFuse},
+      {" ceph_", KernelPart::kCeph},
+      {" ext4_", KernelPart::kExt4},
+      {" jbd2_", KernelPart::kExt4},
+      {" xfs_", KernelPart::kXfs},
+      {" nvme_", KernelPart::kNvme},
+      {" io_schedule+0x", KernelPart::kBlock},
   }};
   for (const Part& part : kParts)
-    if (Contains(frame, part.mark)) return part.name;
-  return {};
+    if (Contains(frame, part.mark)) return part.part;
+  return KernelPart::kNone;
 }
 
 }  // namespace
@@ -204,10 +205,11 @@ bool StuckReader::Consume(const Record& record, const KernelHead& head, EventSin
     return true;
   }
   stuck.stack = true;
-  const std::string part(PartOf(fmt::format(" {}", head.message)));
+  const KernelPart part = PartOf(fmt::format(" {}", head.message));
   // The first frame that names a device or a file system is the one nearest to what is waited for; io_schedule is under
   // any.
-  if (!part.empty() && (stuck.waits_on.empty() || stuck.waits_on == "block")) stuck.waits_on = part;
+  if (part != KernelPart::kNone && (stuck.waits_on == KernelPart::kNone || stuck.waits_on == KernelPart::kBlock))
+    stuck.waits_on = part;
   return true;
 }
 

@@ -43,10 +43,11 @@ std::vector<Outage> OutagesOf(const Evidence& evidence) {
   for (EventIndex i = 0; i < evidence.timeline.events.size(); ++i) {
     const Event& event = evidence.timeline.events[i];
     const auto* notice = std::get_if<KernelNotice>(&event.what);
-    if (notice == nullptr || (notice->subsystem != "nfs" && notice->subsystem != "lustre")) continue;
-    const std::string key = fmt::format("{}|{}|{}", event.where.input, notice->subsystem, notice->device);
+    if (notice == nullptr || (notice->subsystem != KernelPart::kNfs && notice->subsystem != KernelPart::kLustre))
+      continue;
+    const std::string key = fmt::format("{}|{}|{}", event.where.input, Name(notice->subsystem), notice->device);
     const auto before = open.find(key);
-    if (notice->what == "recovered") {
+    if (notice->what == KernelNews::kRecovered) {
       if (before != open.end()) out[before->second].ended = i;
       open.erase(key);
     } else if (before != open.end()) {

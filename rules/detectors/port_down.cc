@@ -22,15 +22,18 @@ constexpr FindingRow kFindings[] = {
 };
 using Found = FoundIn<kFindings>;
 
-bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) {
+template <class T>
+bool IsOneOf(T what, std::initializer_list<T> list) {
   return std::find(list.begin(), list.end(), what) != list.end();
 }
 
 bool IsOfNetwork(const KernelNotice& notice) {
-  return IsOneOf(notice.subsystem, {"mlx5", "infiniband", "bond", "network", "irdma"});
+  return IsOneOf(notice.subsystem, {KernelPart::kMlx5, KernelPart::kInfiniband, KernelPart::kBond, KernelPart::kNetwork,
+                                    KernelPart::kIrdma});
 }
 bool WentDown(const KernelNotice& notice) {
-  return IsOfNetwork(notice) && IsOneOf(notice.what, {"link-down", "cable-unplugged", "cable-error", "time-out"});
+  return IsOfNetwork(notice) && IsOneOf(notice.what, {KernelNews::kLinkDown, KernelNews::kCableUnplugged,
+                                                      KernelNews::kCableError, KernelNews::kTimeOut});
 }
 
 /// One port of one host.
@@ -61,7 +64,7 @@ std::map<std::pair<std::string, std::string>, Port> PortsOf(const Evidence& evid
       port.down.push_back(i);
       port.came_back = false;
     }
-    if (notice->what == "link-up") port.came_back = true;
+    if (notice->what == KernelNews::kLinkUp) port.came_back = true;
   }
   std::erase_if(ports, [](const auto& port) { return port.second.down.empty(); });
   return ports;

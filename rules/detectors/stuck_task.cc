@@ -36,7 +36,7 @@ constexpr Kind kKinds[] = {
 constexpr const Kind &kOnServer = kKinds[0], &kOnDisk = kKinds[1], &kInDriver = kKinds[2], &kOfDriver = kKinds[3],
                      &kUnseen = kKinds[4], &kElsewhere = kKinds[5], &kNotScheduled = kKinds[6];
 
-bool IsOneOf(std::string_view what, std::initializer_list<std::string_view> list) {
+bool IsOneOf(KernelPart what, std::initializer_list<KernelPart> list) {
   return std::find(list.begin(), list.end(), what) != list.end();
 }
 
@@ -49,10 +49,12 @@ bool IsOfDriver(std::string_view process) {
 }
 
 const Kind& KindOf(const TaskStuck& stuck) {
-  if (IsOneOf(stuck.waits_on, {"nfs", "lustre", "ceph", "beegfs", "gpfs", "cifs", "fuse"})) return kOnServer;
-  if (stuck.waits_on == "nvidia") return kInDriver;
+  if (IsOneOf(stuck.waits_on, {KernelPart::kNfs, KernelPart::kLustre, KernelPart::kCeph, KernelPart::kBeegfs,
+                               KernelPart::kGpfs, KernelPart::kCifs, KernelPart::kFuse}))
+    return kOnServer;
+  if (stuck.waits_on == KernelPart::kNvidia) return kInDriver;
   if (stuck.how != TaskStuck::How::kBlocked) return kNotScheduled;
-  if (!stuck.waits_on.empty()) return kOnDisk;
+  if (stuck.waits_on != KernelPart::kNone) return kOnDisk;
   if (IsOfDriver(stuck.process)) return kOfDriver;
   return stuck.stack ? kElsewhere : kUnseen;
 }
@@ -71,7 +73,7 @@ Found FoundOf(const Evidence& evidence, const Stuck& stuck) {
   for (const EventIndex i : stuck.events) {
     const Event& event = timeline.events[i];
     const auto& task = std::get<TaskStuck>(event.what);
-    if (!task.waits_on.empty()) parts.insert(task.waits_on);
+    if (task.waits_on != KernelPart::kNone) parts.emplace(Name(task.waits_on));
     if (const auto rank = timeline.RankOf(event)) ranks.insert(rank->value.value);
     if (const auto host = timeline.HostOf(event)) hosts.insert(*host);
     if (found.citations.size() < 4) found.citations.push_back(Cite(timeline, i, LineRole::kCause));

@@ -15,7 +15,7 @@ std::string ShowRecord(const Format& format, std::string_view text) {
   for (const Event& event : ParseForTheRecord(format, text)) {
     if (!out.empty()) out += "; ";
     if (const auto* detail = std::get_if<KernelDetail>(&event.what)) {
-      out += fmt::format("{}: {}", event.where.line, detail->subsystem);
+      out += fmt::format("{}: {}", event.where.line, Name(detail->subsystem));
       continue;
     }
     const auto& what = std::get<DeviceDescribed>(event.what);

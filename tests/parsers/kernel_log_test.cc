@@ -37,13 +37,13 @@ std::string Show(const KernelFault& fault) {
 std::string Show(const TaskStuck& stuck) {
   return fmt::format("stuck {} {} {} {}{}{}", static_cast<int>(stuck.how), stuck.pid.value_or(-1), stuck.process,
                      stuck.seconds.value_or(-1), stuck.stack ? " stack" : "",
-                     stuck.waits_on.empty() ? "" : " on " + stuck.waits_on);
+                     stuck.waits_on == KernelPart::kNone ? "" : " on " + std::string(Name(stuck.waits_on)));
 }
 std::string Show(const PcieError& error) {
   return fmt::format("pcie {} {} {}: {}", static_cast<int>(error.severity), error.reporter, error.bus_id, error.detail);
 }
 std::string Show(const KernelNotice& notice) {
-  return fmt::format("{} {} {}", notice.subsystem, notice.what, notice.device);
+  return fmt::format("{} {} {}", Name(notice.subsystem), Name(notice.what), notice.device);
 }
 template <class T>
 std::string Show(const T&) {
