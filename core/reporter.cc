@@ -18,7 +18,7 @@ std::string_view Name(Reporter reporter) {
       "horovod",
       "htcondor",
       "jsrun",
-      "lightning",
+      "lightning", "lsf",
       "mindspore",
       "mpd",
       "mpich",

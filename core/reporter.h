@@ -18,6 +18,7 @@ enum class Reporter : std::uint8_t {
   kHtCondor,
   kJsrun,
   kLightning,
+  kLsf,  ///< its report on a job that has ended
   kMindSpore,
   kMpd,
   kMpich,

@@ -229,6 +229,14 @@ std::vector<Culprit> OnlyThere(const Timeline& timeline, const RuleBook& book, c
   return only ? std::vector{BlameRank(timeline, *only, top.claim)} : std::vector<Culprit>();
 }
 
+/// They name the host alone of the one that its launcher saw end first.
+bool IsOnlyWhere(const Timeline& timeline, const std::vector<Culprit>& culprits, const FirstEnd& one) {
+  const std::optional<std::string> host = BlameRank(timeline, one.rank, "").host;
+  return host && std::ranges::all_of(culprits, [&](const Culprit& culprit) {
+           return culprit.host == host && !culprit.bus_id && !culprit.gpu_index;
+         });
+}
+
 /// For whom all who waited did so in the end; nobody where that is many.
 std::vector<Culprit> Awaited(const Timeline& timeline) {
   constexpr std::uint64_t kMost = 4;
@@ -252,7 +260,8 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   // Who failed first of what the network did says at least between whom.
   const bool of_network = book.LayerOf(top.cause) == CauseLayer::kNetwork && top.culprits.empty();
   if (!of_network && !IsOwnDoing(timeline, book, findings, top.cause)) {
-    const auto one = culprits.empty() ? OneThatEnded(timeline) : std::nullopt;
+    auto one = OneThatEnded(timeline);
+    if (one && !culprits.empty() && !IsOnlyWhere(timeline, culprits, *one)) one.reset();
     // What befalls a process befell the one that its launcher saw end first; of those that waited in vain any may be.
     const auto befell = [&] {
       return one->how == FirstEnd::How::kTold && !book.CauseIs(top.cause, "aftermath") &&

@@ -94,14 +94,25 @@ class Tracebacks {
   std::map<SourcePos, std::uint64_t> ends_;  ///< by begin
 };
 
+/// Letters of UTF-8 text: one of an alphabet counts one, one of a script of words or syllables (CJK, Hangul) two; bars,
+/// arrows and emoji are none.
+std::size_t CountLetters(std::string_view text) {
+  std::size_t count = 0;
+  for (const char c : text) {
+    const auto lead = static_cast<unsigned char>(c);
+    if (IsLetter(c) || (lead >= 0xC3 && lead <= 0xDF)) ++count;
+    if (lead >= 0xE3 && lead <= 0xED) count += 2;
+  }
+  return count;
+}
+
 /// A line without its numbers; empty: too little to know it by.
 std::string KnownBy(const Event& event) {
   constexpr std::size_t kLongest = 120;
-  constexpr std::ptrdiff_t kLeastLetters = 8;
+  constexpr std::size_t kLeastLetters = 8;
   if (IsOfAnyRank(MessageOf(event))) return {};
   std::string shape = ShapeOf(std::string_view(event.text).substr(0, kLongest));
-  const auto letters = std::ranges::count_if(shape, IsLetter);
-  return letters < kLeastLetters ? std::string() : shape;
+  return CountLetters(shape) < kLeastLetters ? std::string() : shape;
 }
 
 /// Where the next attempt of an input begins, and by which line.
@@ -276,7 +287,10 @@ class Reader {
   }
 
   /// What it says of the job stood in the report in front of it, too.
-  void Epilog(EventIndex event) { epilog_end_ = timeline_.events[event].where.line + kEpilog; }
+  void Epilog(EventIndex event) {
+    epilog_end_ = timeline_.events[event].where.line + kEpilog;
+    openings_.Over();
+  }
 
   void Raised(const ExceptionRaised& raised) { openings_.Raised(raised.chained_first); }
 
@@ -521,6 +535,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     EventIndex i = begin;
     for (; i < timeline.events.size() && timeline.events[i].where.input == input; ++i) {
       const Event& event = timeline.events[i];
+      for (auto line = next; line != told.end() && line->event == i; ++line)
+        if (line->what == Told::What::kEpilog) reader.Epilog(i);
       reader.Read(i);
       reader.Wrote(i);
       if (std::holds_alternative<NcclVersion>(event.what)) reader.Started(i, "nccl-version");
@@ -533,7 +549,6 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
         if (next->what == Told::What::kStart) reader.Started(i, next->rule, true);
         if (next->what == Told::What::kRestart) reader.Restarted(i);
         if (next->what == Told::What::kOver) left = i;
-        if (next->what == Told::What::kEpilog) reader.Epilog(i);
         const bool ends = next->what == Told::What::kEnding;
         if (ends && next->ending == EndingKind::kScheduler) reader.Ended(i, true);
         if (ends && (IsPrograms(next->ending) || next->ending == EndingKind::kLauncher)) reader.EndedWell();

@@ -306,6 +306,7 @@ constexpr Sentence kSentences[] = {
     {Reporter::kDocker, "did not complete successfully: exit code: ",
      R"(failed to solve: .* did not complete successfully: exit code: (\d+))", 0, 0, 1},
     {Reporter::kSlurm, "State: FAILED (exit code ", R"(^State: FAILED \(exit code (\d+)\))", 0, 0, 1},  // seff's report
+    {Reporter::kLsf, "Exited with exit code ", R"(^Exited with exit code (\d+)\.$)", 0, 0, 1},
     {Reporter::kNsys, "The target application returned non-zero exit code ",
      R"(The target application returned non-zero exit code (\d+))", 0, 0, 1},
     // HPE's and SGI's MPI, whose srun tasks are its daemons; pid and host stand in the next line.
@@ -608,6 +609,7 @@ constexpr std::string_view kLaunchersMarks[] = {
     " exit with status code ",
     "Terminating remaining workers after failure",
     "ssh exited with exit code ",
+    "Exited with exit code ",
     "Child process with PID ",
     " crashed with exit code ",
     "Global rank ",

@@ -22,7 +22,7 @@ constexpr FindingRow kFindings[] = {
     {"ended-by-sigkill", "reported", "who signal"},       {"ended-by-sigabrt", "first reported", "who signal"},
     {"sigbus-of-program", "reported", "who signal"},      {"ended-by-itself", "first", "who how", {}, true},
     {"ended-by-sigint", "reported", "who signal"},        {"ended-by-sighup", "reported", "who signal"},
-    {"ended-by-sigterm", "first reported", "who signal"}, {"all-ranks-killed", "reported", "who signal"},
+    {"ended-by-sigterm", "first last-words reported", "who signal"}, {"all-ranks-killed", "reported", "who signal"},
     {"killed-in-teardown", "reported", "who signal"},
 };
 using Found = FoundIn<kFindings>;
@@ -80,6 +80,17 @@ void DropEarlierLaunches(const Timeline& timeline, std::vector<EventIndex>& even
   std::erase_if(events, [&](EventIndex i) { return is_of_launch(i) && last.at(timeline.events[i].where.input) != i; });
 }
 
+/// The one log ends in them, and its own shell or the process itself says so: no launcher, which may have had a reason.
+bool AreLastWords(const Timeline& timeline, const std::vector<EventIndex>& events) {
+  constexpr std::uint64_t kBehind = 2;  ///< lines
+  const Event& last = timeline.events[events.back()];
+  return timeline.inputs.size() == 1 &&
+         last.where.InputLine() + kBehind >= timeline.inputs[last.where.input].lines &&
+         std::ranges::all_of(events, [&](EventIndex i) {
+           return std::get<ProcessExit>(timeline.events[i].what).reporter == Reporter::kShell;
+         });
+}
+
 void AddOwnEnd(const Timeline& timeline, std::vector<Relation>& out) {
   const auto own = FirstOwnEnd(timeline);
   if (!own) return;
@@ -127,6 +138,8 @@ std::vector<Relation> Run(const Evidence& evidence) {
     const bool is_first = std::ranges::any_of(events, first);
     if (signal == 6 && is_first && IsPlainProgram(timeline)) found.Grade({"ended-by-sigabrt", "first"});
     if (signal == 15 && is_first) found.Grade({"ended-by-sigterm", "first"});
+    if (signal == 15 && !other_end && !timed_out && AreLastWords(timeline, events))
+      found.Grade({"ended-by-sigterm", "last-words"});
     if (signal == 7 && IsPlainProgram(timeline)) found.Grade({"sigbus-of-program", "reported"});
     found.times = events.size();
     std::vector<int> ranks;
