@@ -66,7 +66,9 @@ bool IsRowOfFigures(string_view line) {
 
 /// Of a line without the blanks at its end. Exceptions are listed in comments too, indented.
 bool IsPrinted(string_view whole) {
-  static constexpr std::array<string_view, 26> kHeads = {"Traceback (most",
+  static constexpr std::array<string_view, 28> kHeads = {"Traceback (most",
+                                                         "broker.info[",
+                                                         "LAMMPS (",
                                                          "HPLinpack ",
                                                          "End of Tests.",
                                                          "File \"",

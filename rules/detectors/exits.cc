@@ -17,12 +17,18 @@ namespace inquest {
 namespace exits {
 
 constexpr FindingRow kFindings[] = {
-    {"ended-by-sigsegv", "reported", "who signal"},       {"ended-by-sigill", "reported", "who signal"},
-    {"ended-by-sigfpe", "reported", "who signal"},        {"ended-by-sigbus", "reported", "who signal"},
-    {"ended-by-sigkill", "reported", "who signal"},       {"ended-by-sigabrt", "first reported", "who signal"},
-    {"sigbus-of-program", "reported", "who signal"},      {"ended-by-itself", "first", "who how", {}, true},
-    {"ended-by-sigint", "reported", "who signal"},        {"ended-by-sighup", "reported", "who signal"},
-    {"ended-by-sigterm", "first last-words reported", "who signal"}, {"all-ranks-killed", "reported", "who signal"},
+    {"ended-by-sigsegv", "reported", "who signal"},
+    {"ended-by-sigill", "reported", "who signal"},
+    {"ended-by-sigfpe", "reported", "who signal"},
+    {"ended-by-sigbus", "reported", "who signal"},
+    {"ended-by-sigkill", "reported", "who signal"},
+    {"ended-by-sigabrt", "first reported", "who signal"},
+    {"sigbus-of-program", "reported", "who signal"},
+    {"ended-by-itself", "first", "who how", {}, true},
+    {"ended-by-sigint", "reported", "who signal"},
+    {"ended-by-sighup", "reported", "who signal"},
+    {"ended-by-sigterm", "first last-words reported", "who signal"},
+    {"all-ranks-killed", "reported", "who signal"},
     {"killed-in-teardown", "reported", "who signal"},
 };
 using Found = FoundIn<kFindings>;
@@ -84,8 +90,7 @@ void DropEarlierLaunches(const Timeline& timeline, std::vector<EventIndex>& even
 bool AreLastWords(const Timeline& timeline, const std::vector<EventIndex>& events) {
   constexpr std::uint64_t kBehind = 2;  ///< lines
   const Event& last = timeline.events[events.back()];
-  return timeline.inputs.size() == 1 &&
-         last.where.InputLine() + kBehind >= timeline.inputs[last.where.input].lines &&
+  return timeline.inputs.size() == 1 && last.where.InputLine() + kBehind >= timeline.inputs[last.where.input].lines &&
          std::ranges::all_of(events, [&](EventIndex i) {
            return std::get<ProcessExit>(timeline.events[i].what).reporter == Reporter::kShell;
          });
