@@ -19,7 +19,7 @@ using Unit = Counter::Unit;
 /// Rows of one value: of every rank one, where all print.
 struct CountedRows {
   std::uint64_t at = 0, first_line = 0, last_line = 0, count = 0;
-  EventIndex last = 0;
+  EventIndex last = 0, first = 0;
 };
 
 /// What the row counts in the unit; nullopt: nothing, or a part of it that is not full, or it tells no result.
@@ -58,9 +58,13 @@ Goals GoalsIn(std::span<const Told> told) {
   return out;
 }
 
-/// What else is counted behind a row may speak of it: the checkpoint of the epoch, a bar that is full.
+/// What else is counted behind a row may speak of it: the checkpoint of the epoch, a bar that is full, its row of
+/// figures, which begins with it.
 bool SpeaksOf(std::string_view text, Unit unit, std::uint64_t at) {
   const std::vector<Counter> counters = CountersIn(text);
+  static const Pattern kFigures(R"(^\s*(\d{1,12})(?:\s+-?\d[\d.e+-]*)+\s*$)");
+  if (const auto figures = counters.empty() ? kFigures.Search(text) : std::nullopt)
+    return static_cast<std::uint64_t>(figures->number(1).value_or(0)) == at;
   const auto is_unit = [&](const Counter& counter) { return counter.unit == unit; };
   return std::ranges::any_of(counters, is_unit) &&
          std::ranges::all_of(counters, [&](const Counter& counter) { return !is_unit(counter) || counter.at == at; });
@@ -78,9 +82,10 @@ std::vector<CountedRows> LastRows(const Timeline& timeline, std::span<const Even
     const std::uint64_t line = timeline.events[*it].where.line;
     if (out.empty() || out.back().at != *at) {
       if (out.size() == kValues) break;
-      out.push_back({*at, line, line, 0, *it});
+      out.push_back({*at, line, line, 0, *it, *it});
     }
     out.back().first_line = line;
+    out.back().first = *it;
     ++out.back().count;
   }
   if (out.empty()) return out;
@@ -91,6 +96,14 @@ std::vector<CountedRows> LastRows(const Timeline& timeline, std::span<const Even
   return only_it ? out : std::vector<CountedRows>();
 }
 
+/// By its clock it was printed with what follows, and not with what stands in front.
+bool IsOfNext(const Event& before, const Event& event, const Event& next) {
+  constexpr int kTimesNearer = 4;
+  const auto is_known = [&](const Event& other) { return other.at && event.at && other.at->date == event.at->date; };
+  return is_known(before) && is_known(next) &&
+         (next.at->at - event.at->at) * kTimesNearer < event.at->at - before.at->at;
+}
+
 /// Lines between two values that belong to the first of them: those behind it, but for the head of the next.
 std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const CountedRows& first,
                           const CountedRows& next, Unit unit) {
@@ -98,7 +111,10 @@ std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const C
   for (EventIndex i = next.last + 1; i-- > 0 && lines > 0;) {
     const Event& event = timeline.events[i];
     if (event.where.input != input || event.where.line >= next.first_line) continue;
-    if (event.where.line <= first.last_line || !SpeaksOf(MessageOf(event), unit, next.at)) break;
+    if (event.where.line <= first.last_line) break;
+    if (!SpeaksOf(MessageOf(event), unit, next.at) &&
+        !IsOfNext(timeline.events[first.last], event, timeline.events[next.first]))
+      break;
     --lines;
   }
   return lines;
