@@ -186,23 +186,6 @@ std::optional<ParsedTime> ParseBareClock(std::string_view text) {
                     in.position()};
 }
 
-/// `31-04-05 06:07:08`, `04/05/31 06:07:08`, `04/05/2031 06:07:08`: which of them is the day nobody says, so the clock
-/// alone is read.
-std::optional<ParsedTime> ParseAnyDate(std::string_view text) {
-  Reader in(text);
-  const auto first = in.Digits(2);
-  const char separator = in.peek();
-  if (!first || (separator != '-' && separator != '/') || !in.Take(separator)) return std::nullopt;
-  const auto second = in.Digits(2);
-  if (!second || !in.Take(separator)) return std::nullopt;
-  const auto third = in.Digits(2);
-  if (!third || *second == 0 || *second > 31 || (*first > 12 && *second > 12)) return std::nullopt;
-  if (IsDigit(in.peek()) && !in.Digits(2)) return std::nullopt;
-  if (!in.Take(' ')) return std::nullopt;
-  const auto parsed = ParseBareClock(text.substr(in.position()));
-  return parsed ? std::optional(ParsedTime{parsed->time, in.position() + parsed->size}) : std::nullopt;
-}
-
 /// month * 100 + day in `digits` digits, a blank, a clock.
 std::optional<ParsedTime> ParsePacked(std::string_view text, std::size_t digits) {
   Reader in(text);
@@ -220,7 +203,6 @@ std::optional<ParsedTime> ParseTime(std::string_view text) {
   if (text.size() < 8) return std::nullopt;
   if (!IsDigit(text[0])) return text[0] >= 'A' && text[0] <= 'W' && text[3] == ' ' ? ParseNamed(text) : std::nullopt;
   if (text[2] == ':') return ParseBareClock(text);
-  if (text[2] == '/' || (text[2] == '-' && text[5] == '-')) return ParseAnyDate(text);
   if (text[2] == '-') return ParseMonthDay(text);
   return ParseIso(text);
 }

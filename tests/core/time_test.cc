@@ -36,9 +36,6 @@ TEST_CASE("ParseTime reads every spelling", "[time]") {
       {"Sat Nov  3 21:14:05 UTC 2029", "2029-11-03T21:14:05Z", 28, Date::kFull, true},
       {"Sat Nov  3 21:14:05", "11-03T21:14:05", 19, Date::kNoYear, false},
       {"21:14:05", "21:14:05", 8, Date::kNone, false},
-      {"29-11-03 21:14:05.598 - INFO", "21:14:05.598", 21, Date::kNone, false},
-      {"29/11/03 21:14:05 INFO x", "21:14:05", 17, Date::kNone, false},
-      {"11/13/2029 21:14:05 - INFO", "21:14:05", 19, Date::kNone, false},
       {"21:14:05.040 x", "21:14:05.040", 12, Date::kNone, false},
       {"23:59:60", "00:00:00", 8, Date::kNone, false},
   };
@@ -73,10 +70,7 @@ TEST_CASE("ParseTime leaves what is no time", "[time]") {
                            "Nov  3",
                            "Saturday Nov 3",
                            "21-14:05:06",
-                           "13-01 21:14:05",
-                           "13/14/2029 21:14:05",
-                           "11/03/29",
-                           "11/03/029 21:14:05"}) {
+                           "13-01 21:14:05"}) {
     CAPTURE(text);
     CHECK_FALSE(ParseTime(text));
   }
