@@ -360,7 +360,7 @@ constexpr Sentence kSentences[] = {
     Aborting(R"(\bAbort\((-?\d+)\) on node (\d+) \(rank \d+ in comm \d+\): application called MPI_Abort\()"),
     Aborting(R"(application called MPI_Abort\(MPI_COMM_WORLD, (-?\d+)\) - process (\d+))"),
     {Reporter::kMpich, ": Fatal error in ",
-     R"(^Abort\(-?\d+\) on node (\d+) \(rank \d+ in comm \d+\): Fatal error in )", 1, 0, 0},
+     R"(^Abort\(-?\d+\) on node (\d+)(?: \(rank \d+ in comm \d+\))?: Fatal error in )", 1, 0, 0},
     {Reporter::kMpich, "MPICH ERROR [Rank ",
      R"(^MPICH ERROR \[Rank (\d+)\] \[job id [^\]]*\] \[[^\]]*\] \[([\w.-]+)\] - Abort\()", 1, 0, 0, false, false, 2},
     // More than a million stands for a process that is not known.
