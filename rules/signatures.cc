@@ -368,6 +368,17 @@ Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told
     if (end && end->well >= thresholds::kWellByItsEnd)
       farewells.push_back({.event = end->last, .what = Told::What::kEnding, .ending = EndingKind::kFarewell});
   }
+  // A launcher whose last words are of trouble speaks of those whose own last words look well.
+  const auto ends_in_trouble = [&](const Told& line) {
+    const SourcePos& where = timeline.events[line.event].where;
+    return line.what == Told::What::kGrumble &&
+           where.line + where.parts + kLastWords > timeline.inputs[where.input].lines &&
+           std::ranges::all_of(farewells, [&](const Told& end) {
+             return timeline.events[end.event].where.input != where.input &&
+                    timeline.Order(line.event, end.event) != std::partial_ordering::less;
+           });
+  };
+  if (!farewells.empty() && std::ranges::any_of(told, ends_in_trouble)) return course;
   if (cut_off) {
     if (course.endings().empty()) return course;
     std::erase_if(told, IsWeakEnding);

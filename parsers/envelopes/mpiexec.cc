@@ -15,10 +15,10 @@ bool PeelNumber(Front& front) {
   const auto rank = digits <= 6 ? Number<std::int32_t>(front.text.substr(1, digits)) : std::nullopt;
   if (!rank || front.text.substr(1 + digits, 2) != "] " || front.origin.rank || front.origin.local_rank) return false;
   const string_view rest = front.text.substr(digits + 3);
-  static constexpr std::array<string_view, 9> kHeads = {
+  static constexpr std::array<string_view, 11> kHeads = {
       "Traceback (most", "  File \"",         "Segmentation fault", "Program received signal SIG",
       "forrtl: ",        "terminate called ", "  what():  ",        "*** Process received signal ***",
-      "Abort("};
+      "Abort(",          "*** Error in `",    "*** stack smashing"};
   if (!StartsWithAny(rest, kHeads) && !IsExceptionHead(rest)) return false;
   front.origin.rank =
       Known<GlobalRank>{{*rank}, Basis::kDerived, "number in brackets at the head of a traceback's lines"};

@@ -39,6 +39,8 @@ constexpr std::uint64_t kEndReach = 5, kTaggedEndReach = 100;
 constexpr std::string_view kIgnoredIn = "Exception ignored in", kIgnoredWhile = "Exception ignored while ";
 // So does uvicorn's word (protocols/http/*_impl.py, run_asgi) that a request failed: it answers 500 and serves on.
 constexpr std::string_view kRequestFailed = "Exception in ASGI application";
+// logging.Handler.handleError shows what a record of its own raised, and goes on.
+constexpr std::string_view kLoggingFailed = "--- Logging error ---";
 // Other processes print in between.
 constexpr std::uint64_t kIgnoredReach = 40;
 
@@ -413,7 +415,7 @@ class TracebackParser final : public Parser {
 
   bool ConsumeHead(const Record& record, EventSink& out) {
     if (Contains(record.text, kIgnoredIn) || Contains(record.text, kIgnoredWhile) ||
-        Contains(record.text, kRequestFailed)) {
+        Contains(record.text, kRequestFailed) || record.text == kLoggingFailed) {
       ignored_line_ = record.where.line;
       return true;
     }
@@ -596,6 +598,7 @@ constexpr std::string_view kTracebackMarks[] = {
     kIgnoredIn,
     kIgnoredWhile,
     kRequestFailed,
+    kLoggingFailed,
     "Process Process-",
     "Process SpawnProcess-",
     "Process ForkProcess-",
