@@ -113,6 +113,7 @@ struct CommEnd {
   std::optional<GroupRank> rank;
   INQUEST_FIELDS(how, complete, comm, rank)
 };
+std::string_view Name(CommEnd::How how);
 
 /// How two ranks of a communicator are connected; folded per block: `count` lines said the same.
 struct ChannelsVia {
@@ -168,6 +169,7 @@ struct WorkTimedOut {
   std::optional<std::int64_t> ran_ms;
   INQUEST_FIELDS(how, Key(group_rank), Key(work), ran_ms)
 };
+std::string_view Name(WorkTimedOut::How how);
 
 /// Where a rank's process group stood: work at fault, last enqueued, last completed. -1 (as printed): none ever.
 struct GroupStatus {
@@ -202,6 +204,7 @@ struct DesyncLine {
   std::optional<SeqId> seq;
   INQUEST_FIELDS(state, ranks, op, seq)
 };
+std::string_view Name(DesyncLine::State state);
 
 /// One side of a DETAIL fingerprint mismatch.
 struct Fingerprint {
@@ -458,6 +461,7 @@ struct SxidReported {
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(sxid), Key(device), bus_id, severity, link, detail, uptime)
 };
+std::string_view Name(SxidReported::Severity severity);
 
 /// The NVIDIA driver says of a device, without a number: lost, will not start, not of the driver's version.
 struct DriverFault {
@@ -469,6 +473,7 @@ struct DriverFault {
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(how, bus_id, detail, uptime)
 };
+std::string_view Name(DriverFault::How how);
 
 /// The OOM killer's victim, or, with pid 0, that it was called: `process` is then who asked for memory.
 struct KernelKill {
@@ -508,6 +513,7 @@ struct TaskStuck {
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(how, pid, process, seconds, waits_on, stack, uptime)
 };
+std::string_view Name(TaskStuck::How how);
 
 /// A PCI Express error or a link of a slot that went down.
 struct PcieError {
@@ -521,6 +527,7 @@ struct PcieError {
   std::optional<std::chrono::microseconds> uptime;
   INQUEST_FIELDS(Key(severity), Key(bus_id), reporter, detail, recovered, uptime)
 };
+std::string_view Name(PcieError::Severity severity);
 
 /// Any other trouble of the host's: network cards, file systems, memory, IOMMU, heat, fabric manager.
 struct KernelNotice {
@@ -556,6 +563,7 @@ struct NetworkUsed {
   std::string address;               ///< of the interface that bootstraps; without port, may be empty
   INQUEST_FIELDS(Key(use), devices, address)
 };
+std::string_view Name(NetworkUsed::Use use);
 
 /// A port of an RDMA device, or a network interface.
 struct LinkPort {
@@ -572,6 +580,7 @@ struct LinkPort {
   std::string netdev;      ///< the interface of an RDMA port
   INQUEST_FIELDS(Key(device), Key(port), state, phys_state, rate_gbps, mtu, sm_lid, link_layer, netdev)
 };
+std::string_view Name(LinkPort::State state);
 
 /// An address of an interface, or an entry of a port's GID table.
 struct PortAddress {
@@ -595,6 +604,7 @@ struct HostLimit {
   std::int64_t value = 0;  ///< bytes of memory, else a count; the soft one of two
   INQUEST_FIELDS(Key(of), unlimited, value)
 };
+std::string_view Name(HostLimit::Of of);
 
 /// How large /dev/shm is.
 struct ShmSize {
@@ -614,6 +624,7 @@ struct HostFact {
   std::string value;  ///< `5.4.0-150-generic`; the kernel's command line; `Translated`, `Passthrough`
   INQUEST_FIELDS(Key(of), value)
 };
+std::string_view Name(HostFact::Of of);
 
 /// Access control of a PCI bridge: whether it sends traffic between the devices below it up to the root.
 struct PcieAcs {
@@ -695,6 +706,8 @@ struct RankProgress {
   INQUEST_FIELDS(Key(state), Key(source), Key(comm), Key(rank), Key(ranks), nranks, Key(op), count, gpu, pid, node,
                  in_job)
 };
+std::string_view Name(RankProgress::State state);
+std::string_view Name(RankProgress::Source source);
 
 /// A test of a GPU by DCGM's diagnostic. Passed and skipped tests are not events.
 struct GpuDiag {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "report/event_json.h"
 #include "report/json_document.h"
 #include "report/json_parts.h"
 #include "report/json_value.h"
@@ -47,13 +48,20 @@ Json ToJson(const std::optional<CollectiveRef>& collective) {
               {"ranks_absent", Ranks(c.ranks_absent)}};
 }
 
+/// Who quotes a record that is no event of its own gives the line's place alone.
+Json ReadIn(const Timeline& timeline, const Citation& citation) {
+  const bool known = citation.event < timeline.events.size() && timeline.events[citation.event].where == citation.where;
+  return known ? EventInJson(timeline.events[citation.event].what) : Json(nullptr);
+}
+
 Json ToJson(const Timeline& timeline, const Citation& citation) {
   return Json{{"source", Source(timeline, citation.where)},
               {"line", citation.where.InputLine()},
               {"time", Time(citation.at)},
               {"rank", OrNull(citation.rank)},
               {"text", citation.text},
-              {"role", Name(citation.role)}};
+              {"role", Name(citation.role)},
+              {"event", ReadIn(timeline, citation)}};
 }
 
 template <class T>

@@ -39,7 +39,8 @@ TEST_CASE("the document holds verdict, alternatives, job, timeline and inputs", 
                                        {"time", "2031-04-05T12:11:05Z"},
                                        {"rank", 28},
                                        {"text", sample.timeline.events[0].text},
-                                       {"role", "cause"}});
+                                       {"role", "cause"},
+                                       {"event", nullptr}});
   CHECK(verdict["remedies"][0] == Json{{"text", "Drain the node, run the job elsewhere, then reset the GPU."},
                                        {"kind", "shell"},
                                        {"command", "nvidia-smi --gpu-reset -i 0000:4e:00.0"},
