@@ -18,7 +18,8 @@ namespace {
 
 using Json = JsonValue;
 
-// ---- a field's value; a kind of value that is missing here does not compile ------------------------------------------
+// ---- a field's value; a kind of value that is missing here does not compile
+// ------------------------------------------
 
 Json ValueOf(bool value) { return Json(value); }
 Json ValueOf(double value) { return Json(value); }

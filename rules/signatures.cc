@@ -368,17 +368,20 @@ Course CourseOf(const Timeline& timeline, const RuleBook& book, std::vector<Told
     if (end && end->well >= thresholds::kWellByItsEnd)
       farewells.push_back({.event = end->last, .what = Told::What::kEnding, .ending = EndingKind::kFarewell});
   }
+  std::vector<EventIndex> ends(course.endings().begin(), course.endings().end());
+  if (ends.empty())
+    for (const Told& end : farewells) ends.push_back(end.event);
   // A launcher whose last words are of trouble speaks of those whose own last words look well.
   const auto ends_in_trouble = [&](const Told& line) {
     const SourcePos& where = timeline.events[line.event].where;
     return line.what == Told::What::kGrumble &&
            where.line + where.parts + kLastWords > timeline.inputs[where.input].lines &&
-           std::ranges::all_of(farewells, [&](const Told& end) {
-             return timeline.events[end.event].where.input != where.input &&
-                    timeline.Order(line.event, end.event) != std::partial_ordering::less;
+           std::ranges::all_of(ends, [&](EventIndex end) {
+             return timeline.events[end].where.input != where.input &&
+                    timeline.Order(line.event, end) == std::partial_ordering::greater;
            });
   };
-  if (!farewells.empty() && std::ranges::any_of(told, ends_in_trouble)) return course;
+  cut_off = cut_off || (!ends.empty() && std::ranges::any_of(told, ends_in_trouble));
   if (cut_off) {
     if (course.endings().empty()) return course;
     std::erase_if(told, IsWeakEnding);

@@ -401,6 +401,13 @@ std::span<const EventIndex> Course::CountedIn(std::uint32_t input) const {
   return own == counted_.end() ? std::span<const EventIndex>() : std::span<const EventIndex>(own->second);
 }
 
+bool Course::StoppedAHelper(EventIndex event) const {
+  constexpr int kTerm = 15;
+  const auto* exit = std::get_if<ProcessExit>(&timeline_->events[event].what);
+  return exit != nullptr && exit->reporter == Reporter::kShell && exit->pid && exit->signal == kTerm &&
+         AreBehind(trained_, event, kStepsThatUndo);
+}
+
 bool Course::CountsSteps(EventIndex event) const { return std::ranges::binary_search(work_, event); }
 
 bool Course::IsBehindEnd(EventIndex event) const {
@@ -533,7 +540,8 @@ void Course::ReadSigns(std::span<const Told> told) {
     // A task of an earlier step of the script may fail, or be stopped by hand, and the job is not ended by it.
     const bool of_one = std::holds_alternative<ProcessExit>(what) || IsStopByHand(what);
     const bool of_earlier = (of_one && LongOutlived(i)) || (IsSchedulersStop(what) && OutlivedStop(i));
-    if ((IsDeath(what) && !of_earlier) || (Raises(what) && !WentOn(i))) First(since_, i);
+    const bool of_helper = StoppedAHelper(i);
+    if ((IsDeath(what) && !of_earlier && !of_helper) || (Raises(what) && !WentOn(i))) First(since_, i);
   }
   for (const Told& line : told) {
     if (line.what != Told::What::kComplaint || !line.heavy || WentOn(line.event) ||

@@ -121,6 +121,8 @@ class Course {
   bool WasIgnored(EventIndex event) const;
   /// Behind it in its input steps or rows of results were counted on, twice or more: whatever it began was over.
   bool CountedOn(EventIndex event) const;
+  /// A shell saw one of its processes end that somebody, perhaps its script, told to, and steps are counted on.
+  bool StoppedAHelper(EventIndex event) const;
   /// One may be printed late by another process.
   static constexpr std::size_t kStepsThatUndo = 2;
   /// Its program had said behind counted work that it reached its end, and counted nothing since.

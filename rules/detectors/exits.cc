@@ -124,7 +124,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
                 std::holds_alternative<HeartbeatLost>(timeline.events[i].what) ||
                 (exit != nullptr && exit->signal.value_or(15) != 15) ||
                 (exit != nullptr && !exit->signal && exit->exit_code.value_or(0) != 0);
-    if (exit != nullptr && exit->signal) by_signal[*exit->signal].push_back(i);
+    if (exit != nullptr && exit->signal && !evidence.course.StoppedAHelper(i)) by_signal[*exit->signal].push_back(i);
   }
   // Where srun says because of whom it ends the rest, the rest is no news, but for what nobody sends.
   const auto first = [&](EventIndex i) { return std::get<ProcessExit>(timeline.events[i].what).first_observed; };

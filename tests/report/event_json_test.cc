@@ -53,7 +53,11 @@ TEST_CASE("event JSON: the fields that the line gives, by their names", "[json]"
          stack.at = Activity::kCheckpoint;
          stack.frame = "save (train.py:84)";
        }),
-       {{"kind", "stack"}, {"tool", "py-spy"}, {"at", "checkpoint"}, {"frame", "save (train.py:84)"}, {"raised", false}}},
+       {{"kind", "stack"},
+        {"tool", "py-spy"},
+        {"at", "checkpoint"},
+        {"frame", "save (train.py:84)"},
+        {"raised", false}}},
       {LogMessage(), nullptr},
   };
   for (const auto& row : rows) CHECK(Printed(row.what) == row.printed);
