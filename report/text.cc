@@ -164,7 +164,7 @@ std::string Since(const std::optional<Timestamp>& at) { return at ? " since " + 
 /// `timed out; last seen in ALLREDUCE #3`, `killed by signal 15; told to end behind rank 3`; empty where nothing is
 /// known.
 std::string StateOf(const RankRow& row, const std::map<GlobalRank, Because>& edges) {
-  std::string state = row.final_state == "unknown" ? "" : row.final_state;
+  std::string state = row.final_state;
   if (!row.last_collective.empty()) state += (state.empty() ? "" : "; ") + ("last seen in " + row.last_collective);
   const auto edge = edges.find(row.rank);
   if (edge == edges.end()) return state;

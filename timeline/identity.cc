@@ -489,7 +489,6 @@ void DescribeRanks(Timeline& timeline) {
       if (row.final_state.empty()) row.final_state = "timed out";
     }
   for (auto& [rank, row] : rows) {
-    if (row.final_state.empty()) row.final_state = "unknown";
     if (on_several.contains(rank) || row.host == "localhost") row.host.reset();
     timeline.ranks.push_back(std::move(row));
   }

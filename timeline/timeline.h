@@ -71,8 +71,8 @@ struct RankRow {
   std::optional<std::string> host;  ///< that all its lines were said to come from
   std::optional<EventIndex> first_event, last_event;
   std::string last_collective;  ///< `ALLREDUCE #4410 (timed out)`, `AllReduce call 211`; empty: none seen
-  std::string final_state;  ///< `timed out`, `exited with 1`, `killed by signal 9`, `raised ValueError`, `ended well`,
-                            ///< `unknown`
+  std::string final_state;  ///< `timed out`, `exited with 1`, `killed by signal 9`, `raised ValueError`, `ended well`;
+                            ///< empty: unknown
 };
 
 /// One communicator over all its ranks. Key: NCCL's id where printed, else derived from its parent.
