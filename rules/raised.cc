@@ -1,7 +1,5 @@
 #include "rules/raised.h"
 
-#include "core/pattern.h"
-
 #include <algorithm>
 #include <string>
 #include <variant>
@@ -37,14 +35,7 @@ std::optional<Known<GlobalRank>> RankOfHead(const Timeline& timeline, EventIndex
 }  // namespace
 
 bool IsOfLauncher(const ExceptionRaised& raised) {
-  if (raised.type.ends_with("ChildFailedError")) return true;
-  if (!raised.type.ends_with("CalledProcessError")) return false;
-  // A tool that the program itself ran and that failed is the program's own trouble.
-  static const Pattern kProgram(R"(^Command (?:'\[(?:b?['"])?|['"\[(]+)(?:[^'" ,]*/)?([A-Za-z_][\w.+-]*))");
-  static const Pattern kWorker(
-      R"(^(?:python[\d.]*|torchrun|accelerate\S*|deepspeed|srun|mpi\w+|horovodrun|ray|bash|sh|env|nohup|numactl|singularity|apptainer|docker|sudo|ssh|nsys|time|timeout)$)");
-  const auto program = kProgram.Search(raised.message);
-  return !program || kWorker.Matches(program->text(1));
+  return raised.type.ends_with("ChildFailedError") || raised.type.ends_with("CalledProcessError");
 }
 
 std::optional<EventIndex> RaisedAt(const Timeline& timeline, EventIndex index) {

@@ -45,7 +45,9 @@ bool QuotesATask(const ExceptionRaised& raised) { return LastName(raised.type).s
 
 /// Exceptions that tell of another process' end, or of a signal.
 bool TellsOfAnother(const ExceptionRaised& raised) {
-  static constexpr std::array<std::string_view, 20> kNames = {"SignalException",
+  static constexpr std::array<std::string_view, 22> kNames = {"ChildFailedError",
+                                                              "CalledProcessError",
+                                                              "SignalException",
                                                               "KeyboardInterrupt",
                                                               "ProcessRaisedException",
                                                               "ProcessExitedException",
@@ -66,7 +68,7 @@ bool TellsOfAnother(const ExceptionRaised& raised) {
                                                               "CommClosedError",
                                                               "StreamClosedError"};
   const std::string_view name = Quoted(LastName(raised.type));
-  if (IsOfLauncher(raised) || std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
+  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
   const auto last_in = [&](std::string_view file) {
     return !raised.stack.empty() && raised.stack.back().find(file) != std::string::npos;
   };

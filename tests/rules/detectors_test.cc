@@ -247,6 +247,14 @@ TEST_CASE("exceptions: what the driver and the parent raise for another", "[dete
       "ray::train() (pid=41)\n"
       "  File \"data.py\", line 9, in load\nKeyError: 'labels'\n");
   CHECK(ray.verdict.summary.find("data.py:9") != std::string::npos);
+  const auto raised = [](const char* end) {
+    return std::string("Traceback (most recent call last):\n  File \"/a/main.py\", line 2, in main\n") + end;
+  };
+  CHECK_FALSE(
+      Speaks(raised("ray.exceptions.RayTaskError(CalledProcessError): ray::train() (pid=41)\n"), "uncaught-exception"));
+  CHECK_FALSE(Speaks(raised("subprocess.CalledProcessError: Command '['/usr/bin/python3', 'train.py']' returned "
+                            "non-zero exit status 1.\n"),
+                     "uncaught-exception"));
   CHECK_FALSE(
       Speaks("Traceback (most recent call last):\n  File \"/env/torch/multiprocessing/spawn.py\", line 118, in join\n  "
              "  raise Exception(msg)\nException: \n",
