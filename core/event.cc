@@ -1,8 +1,7 @@
 // The names of bases, components and event kinds, and how a record becomes an event.
 #include "core/event.h"
 
-#include <array>
-#include <iterator>
+#include "core/names.h"
 
 namespace inquest {
 namespace {
@@ -20,99 +19,85 @@ std::string_view Cited(std::string_view text) {
 }  // namespace
 
 std::string_view Name(Basis basis) {
-  static constexpr std::array<std::string_view, 6> kNames = {"assumed",  "derived",  "file name",
-                                                             "envelope", "observed", "given"};
-  return kNames[static_cast<std::size_t>(basis)];
+  static constexpr std::string_view kNames[] = {"assumed", "derived", "file name", "envelope", "observed", "given"};
+  return NameIn<Basis::kGiven>(kNames, basis);
 }
 
 std::string_view Name(JobStopped::By by) {
-  static constexpr std::array<std::string_view, 3> kNames = {"agent-signal", "slurm", "keyboard"};
-  return kNames[static_cast<std::size_t>(by)];
+  static constexpr std::string_view kNames[] = {"agent-signal", "slurm", "keyboard"};
+  return NameIn<JobStopped::By::kKeyboard>(kNames, by);
 }
 
 std::string_view Name(CommEnd::How how) {
   static constexpr std::string_view kNames[] = {"destroy", "abort", "revoke"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(CommEnd::How::kRevoke) + 1);
-  return kNames[static_cast<std::size_t>(how)];
+  return NameIn<CommEnd::How::kRevoke>(kNames, how);
 }
 
 std::string_view Name(WorkTimedOut::How how) {
   static constexpr std::string_view kNames[] = {"watchdog", "blocking-wait", "async-error", "quoted"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(WorkTimedOut::How::kQuoted) + 1);
-  return kNames[static_cast<std::size_t>(how)];
+  return NameIn<WorkTimedOut::How::kQuoted>(kNames, how);
 }
 
 std::string_view Name(DesyncLine::State state) {
   static constexpr std::string_view kNames[] = {"never-joined", "not-finished", "not-joined",
                                                 "finished",     "started",      "timed-out"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(DesyncLine::State::kTimedOut) + 1);
-  return kNames[static_cast<std::size_t>(state)];
+  return NameIn<DesyncLine::State::kTimedOut>(kNames, state);
 }
 
 std::string_view Name(SxidReported::Severity severity) {
   static constexpr std::string_view kNames[] = {"", "correctable", "non-fatal", "fatal"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(SxidReported::Severity::kFatal) + 1);
-  return kNames[static_cast<std::size_t>(severity)];
+  return NameIn<SxidReported::Severity::kFatal>(kNames, severity);
 }
 
 std::string_view Name(DriverFault::How how) {
   static constexpr std::string_view kNames[] = {"fallen-off-bus", "init-failed", "firmware-stuck", "api-mismatch"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(DriverFault::How::kApiMismatch) + 1);
-  return kNames[static_cast<std::size_t>(how)];
+  return NameIn<DriverFault::How::kApiMismatch>(kNames, how);
 }
 
 std::string_view Name(TaskStuck::How how) {
   static constexpr std::string_view kNames[] = {"blocked", "soft-lockup", "hard-lockup", "rcu-stall"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(TaskStuck::How::kRcuStall) + 1);
-  return kNames[static_cast<std::size_t>(how)];
+  return NameIn<TaskStuck::How::kRcuStall>(kNames, how);
 }
 
 std::string_view Name(PcieError::Severity severity) {
   static constexpr std::string_view kNames[] = {"corrected", "non-fatal", "fatal", "contained", "link-down", "link-up"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(PcieError::Severity::kLinkUp) + 1);
-  return kNames[static_cast<std::size_t>(severity)];
+  return NameIn<PcieError::Severity::kLinkUp>(kNames, severity);
 }
 
 std::string_view Name(NetworkUsed::Use use) {
   static constexpr std::string_view kNames[] = {"bootstrap", "socket", "rdma", "chosen"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(NetworkUsed::Use::kChosen) + 1);
-  return kNames[static_cast<std::size_t>(use)];
+  return NameIn<NetworkUsed::Use::kChosen>(kNames, use);
 }
 
 std::string_view Name(LinkPort::State state) {
   static constexpr std::string_view kNames[] = {"", "down", "init", "active"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(LinkPort::State::kActive) + 1);
-  return kNames[static_cast<std::size_t>(state)];
+  return NameIn<LinkPort::State::kActive>(kNames, state);
 }
 
 std::string_view Name(HostLimit::Of of) {
   static constexpr std::string_view kNames[] = {"locked-memory", "open-files", "processes"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(HostLimit::Of::kProcesses) + 1);
-  return kNames[static_cast<std::size_t>(of)];
+  return NameIn<HostLimit::Of::kProcesses>(kNames, of);
 }
 
 std::string_view Name(HostFact::Of of) {
   static constexpr std::string_view kNames[] = {"kernel", "command-line", "iommu"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(HostFact::Of::kIommu) + 1);
-  return kNames[static_cast<std::size_t>(of)];
+  return NameIn<HostFact::Of::kIommu>(kNames, of);
 }
 
 std::string_view Name(RankProgress::State state) {
   static constexpr std::string_view kNames[] = {"launched", "completed",   "not-reported", "unresponsive",
                                                 "dead",     "async-error", "init-error"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(RankProgress::State::kInitError) + 1);
-  return kNames[static_cast<std::size_t>(state)];
+  return NameIn<RankProgress::State::kInitError>(kNames, state);
 }
 
 std::string_view Name(RankProgress::Source source) {
   static constexpr std::string_view kNames[] = {"ras", "inspector"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(RankProgress::Source::kInspector) + 1);
-  return kNames[static_cast<std::size_t>(source)];
+  return NameIn<RankProgress::Source::kInspector>(kNames, source);
 }
 
 std::string_view Name(Component component) {
-  static constexpr std::array<std::string_view, 6> kNames = {"any", "nccl", "c10", "elastic", "kernel", "smi"};
-  return kNames[static_cast<std::size_t>(component)];
+  static constexpr std::string_view kNames[] = {"any", "nccl", "c10", "elastic", "kernel", "smi"};
+  return NameIn<Component::kSmi>(kNames, component);
 }
 
 std::string_view KindOf(const What& what) {

@@ -52,7 +52,7 @@ struct Relation {
   std::optional<RowWeight> weight;  ///< of a catalogue's row
   Retry retry = Retry::kUnsaid;     ///< of a catalogue's row; unsaid: the finding's
   std::vector<std::pair<std::string_view, std::string>> words;  ///< one that is not given is empty
-  std::vector<Culprit> culprits;                                ///< `why` unsaid: the finding's
+  std::vector<Culprit> culprits;                                ///< `why` empty: the finding's
   std::vector<Citation> citations;                              ///< the telling ones first
   std::optional<CollectiveRef> collective;
   std::uint64_t times = 1;

@@ -1,16 +1,18 @@
 // Names of the verdict's words.
 #include "rules/verdict.h"
 
+#include "core/names.h"
+
 namespace inquest {
 
 std::string_view Name(Retry retry) {
   static constexpr std::string_view kNames[] = {"", "yes", "after-fix", "elsewhere", "no"};
-  return kNames[static_cast<std::size_t>(retry)];
+  return NameIn<Retry::kNo>(kNames, retry);
 }
 
 std::string_view Name(LineRole role) {
   static constexpr std::string_view kNames[] = {"cause", "symptom", "context"};
-  return kNames[static_cast<std::size_t>(role)];
+  return NameIn<LineRole::kContext>(kNames, role);
 }
 
 std::string_view Name(Strength strength) {

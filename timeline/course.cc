@@ -2,12 +2,12 @@
 #include "timeline/course.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
 
 #include "core/ascii.h"
+#include "core/names.h"
 #include "core/pattern.h"
 #include "timeline/goal.h"
 #include "timeline/last_round.h"
@@ -140,11 +140,9 @@ bool EndsAChild(const ExceptionRaised& raised) {
 bool IsBadExit(const ProcessExit& exit) { return exit.signal || exit.exit_code != 0; }
 
 std::string_view Name(EndingKind ending) {
-  static constexpr std::array<std::string_view, static_cast<std::size_t>(EndingKind::kFarewell) + 1> kNames = {
-      "worker", "work",    "leaving",    "launcher", "scheduler", "heading",
-      "shell",  "figures", "saved-once", "scores",   "goal",      "farewell"};
-  static_assert(kNames.back() == "farewell");
-  return kNames[static_cast<std::size_t>(ending)];
+  static constexpr std::string_view kNames[] = {"worker", "work",    "leaving",    "launcher", "scheduler", "heading",
+                                                "shell",  "figures", "saved-once", "scores",   "goal",      "farewell"};
+  return NameIn<EndingKind::kFarewell>(kNames, ending);
 }
 
 bool IsBadExit(const What& what) {

@@ -192,8 +192,10 @@ std::optional<FirstEnd> OneThatEnded(const Timeline& timeline) {
   const auto told_first = [](const ProcessExit& exit) { return exit.first_observed && IsBadExit(exit); };
   // Where srun ends the rest it names them in the same words as who ended before.
   const auto of_itself = [&](const ProcessExit& exit) { return told_first(exit) && !WasToldToEnd(exit); };
-  for (const auto& told : {FirstEnds(timeline, of_itself), FirstEnds(timeline, told_first)})
-    if (told.size() == 1) return FirstEnd{told.begin()->first, FirstEnd::How::kTold};
+  if (const auto told = FirstEnds(timeline, of_itself); told.size() == 1)
+    return FirstEnd{told.begin()->first, FirstEnd::How::kTold};
+  if (const auto told = FirstEnds(timeline, told_first); told.size() == 1)
+    return FirstEnd{told.begin()->first, FirstEnd::How::kTold};
   if (const auto only = FirstEnds(timeline, EndedWithAnError); only.size() == 1)
     return FirstEnd{only.begin()->first, FirstEnd::How::kOnlyError};
   return std::nullopt;

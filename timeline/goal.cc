@@ -18,8 +18,8 @@ using Unit = Counter::Unit;
 
 /// Rows of one value: of every rank one, where all print.
 struct CountedRows {
-  std::uint64_t at = 0, first_line = 0, last_line = 0, count = 0;
-  EventIndex last = 0, first = 0;
+  std::uint64_t at = 0, count = 0;
+  EventIndex first = 0, last = 0;
 };
 
 /// What the row counts in the unit; nullopt: nothing, or a part of it that is not full, or it tells no result.
@@ -79,12 +79,10 @@ std::vector<CountedRows> LastRows(const Timeline& timeline, std::span<const Even
   for (auto it = counted.rbegin(); it != counted.rend(); ++it) {
     const auto at = CountOf(MessageOf(timeline.events[*it]), unit);
     if (!at) continue;
-    const std::uint64_t line = timeline.events[*it].where.line;
     if (out.empty() || out.back().at != *at) {
       if (out.size() == kValues) break;
-      out.push_back({*at, line, line, 0, *it, *it});
+      out.push_back({*at, 0, *it, *it});
     }
-    out.back().first_line = line;
     out.back().first = *it;
     ++out.back().count;
   }
@@ -107,11 +105,12 @@ bool IsOfNext(const Event& before, const Event& event, const Event& next) {
 /// Lines between two values that belong to the first of them: those behind it, but for the head of the next.
 std::uint64_t LinesBehind(const Timeline& timeline, std::uint32_t input, const CountedRows& first,
                           const CountedRows& next, Unit unit) {
-  std::uint64_t lines = next.first_line - first.last_line - 1;
+  const auto line_of = [&](EventIndex i) { return timeline.events[i].where.line; };
+  std::uint64_t lines = line_of(next.first) - line_of(first.last) - 1;
   for (EventIndex i = next.last + 1; i-- > 0 && lines > 0;) {
     const Event& event = timeline.events[i];
-    if (event.where.input != input || event.where.line >= next.first_line) continue;
-    if (event.where.line <= first.last_line) break;
+    if (event.where.input != input || event.where.line >= line_of(next.first)) continue;
+    if (event.where.line <= line_of(first.last)) break;
     if (!SpeaksOf(MessageOf(event), unit, next.at) &&
         !IsOfNext(timeline.events[first.last], event, timeline.events[next.first]))
       break;
@@ -162,6 +161,7 @@ AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span
   if (input >= timeline.inputs.size()) return out;
   const Goals goals = GoalsIn(told);
   if (!goals.epochs && !goals.steps) return out;
+  const auto line_of = [&](EventIndex i) { return timeline.events[i].where.line; };
   std::set<EventIndex> full;
   for (const Told& line : told)
     if (line.percent == 100) full.insert(line.event);
@@ -177,10 +177,10 @@ AtGoal RowAtGoal(const Timeline& timeline, std::span<const Told> told, std::span
       const bool reached =
           last.at == *goal || (unit == Unit::kEpoch && goals.from_zero && stride == 1 && last.at + 1 == *goal);
       if (regular && reached &&
-          timeline.inputs[input].lines >= last.last_line + LinesBehind(timeline, input, before, last, unit))
+          timeline.inputs[input].lines >= line_of(last.last) + LinesBehind(timeline, input, before, last, unit))
         out.row = last.last;
       else  // how much follows a row of a long log, nobody knows
-        is_known = !reached || IsKnownBetween(timeline, input, before.last_line, last.first_line);
+        is_known = !reached || IsKnownBetween(timeline, input, line_of(before.last), line_of(last.first));
     }
     out.counts = out.counts || is_known;
   }

@@ -22,18 +22,28 @@ constexpr FindingRow kFindings[] = {
 };
 using Found = FoundIn<kFindings>;
 
-template <class T>
-bool IsOneOf(T what, std::initializer_list<T> list) {
-  return std::find(list.begin(), list.end(), what) != list.end();
-}
-
 bool IsOfNetwork(const KernelNotice& notice) {
-  return IsOneOf(notice.subsystem, {KernelPart::kMlx5, KernelPart::kInfiniband, KernelPart::kBond, KernelPart::kNetwork,
-                                    KernelPart::kIrdma});
+  switch (notice.subsystem) {
+    case KernelPart::kMlx5:
+    case KernelPart::kInfiniband:
+    case KernelPart::kBond:
+    case KernelPart::kNetwork:
+    case KernelPart::kIrdma:
+      return true;
+    default:
+      return false;
+  }
 }
 bool WentDown(const KernelNotice& notice) {
-  return IsOfNetwork(notice) && IsOneOf(notice.what, {KernelNews::kLinkDown, KernelNews::kCableUnplugged,
-                                                      KernelNews::kCableError, KernelNews::kTimeOut});
+  switch (notice.what) {
+    case KernelNews::kLinkDown:
+    case KernelNews::kCableUnplugged:
+    case KernelNews::kCableError:
+    case KernelNews::kTimeOut:
+      return IsOfNetwork(notice);
+    default:
+      return false;
+  }
 }
 
 /// One port of one host.

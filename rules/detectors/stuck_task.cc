@@ -36,10 +36,6 @@ constexpr Kind kKinds[] = {
 constexpr const Kind &kOnServer = kKinds[0], &kOnDisk = kKinds[1], &kInDriver = kKinds[2], &kOfDriver = kKinds[3],
                      &kUnseen = kKinds[4], &kElsewhere = kKinds[5], &kNotScheduled = kKinds[6];
 
-bool IsOneOf(KernelPart what, std::initializer_list<KernelPart> list) {
-  return std::find(list.begin(), list.end(), what) != list.end();
-}
-
 /// Threads of the driver and of the daemons that talk to it.
 bool IsOfDriver(std::string_view process) {
   static constexpr std::array<std::string_view, 8> kHeads = {
@@ -49,10 +45,20 @@ bool IsOfDriver(std::string_view process) {
 }
 
 const Kind& KindOf(const TaskStuck& stuck) {
-  if (IsOneOf(stuck.waits_on, {KernelPart::kNfs, KernelPart::kLustre, KernelPart::kCeph, KernelPart::kBeegfs,
-                               KernelPart::kGpfs, KernelPart::kCifs, KernelPart::kFuse}))
-    return kOnServer;
-  if (stuck.waits_on == KernelPart::kNvidia) return kInDriver;
+  switch (stuck.waits_on) {
+    case KernelPart::kNfs:
+    case KernelPart::kLustre:
+    case KernelPart::kCeph:
+    case KernelPart::kBeegfs:
+    case KernelPart::kGpfs:
+    case KernelPart::kCifs:
+    case KernelPart::kFuse:
+      return kOnServer;
+    case KernelPart::kNvidia:
+      return kInDriver;
+    default:
+      break;
+  }
   if (stuck.how != TaskStuck::How::kBlocked) return kNotScheduled;
   if (stuck.waits_on != KernelPart::kNone) return kOnDisk;
   if (IsOfDriver(stuck.process)) return kOfDriver;
