@@ -285,6 +285,11 @@ class Search {
   Scratch scratch_;
 };
 
+/// What every search begins with. libhs leaps at first to where a literal may begin, and on arm64 Vectorscan 5.4.9
+/// leaps past some: one of these bytes stops it, and from there on it looks at every byte.
+constexpr std::string_view kFirstLine =
+    " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~\n";
+
 /// The lines that the filter finds are copied together, so that libhs is called once a block.
 class HsScanner final : public Sieve::Scanner {
  public:
@@ -297,8 +302,9 @@ class HsScanner final : public Sieve::Scanner {
     for (const Search& search : anywhere_) search.Run(block, hits);
     lines_.clear();
     begins_.clear();
-    text_.clear();
+    text_ = kFirstLine;
     filter_.FindLines(block, lines_);
+    if (lines_.empty()) return;
     for (const WindowFilter::Line& line : lines_) {
       begins_.push_back(static_cast<std::uint32_t>(text_.size()));
       text_ += block.substr(line.begin, line.end - line.begin);
@@ -306,13 +312,16 @@ class HsScanner final : public Sieve::Scanner {
     }
     const std::size_t first = hits.size();
     for (const Search& search : covered_) search.Run(text_, hits);
+    const auto in_first_line = [](const Sieve::Hit& hit) { return hit.end <= kFirstLine.size(); };
+    hits.erase(std::remove_if(hits.begin() + static_cast<std::ptrdiff_t>(first), hits.end(), in_first_line),
+               hits.end());
     for (std::size_t i = first; i < hits.size(); ++i) hits[i].end = InBlock(hits[i].end);
   }
 
  private:
   /// A match that ends with the '\n' is taken to end with the line's text: the block may end there.
   std::uint32_t InBlock(std::uint32_t end) const {
-    const auto after = std::upper_bound(begins_.begin(), begins_.end(), end == 0 ? 0 : end - 1);
+    const auto after = std::upper_bound(begins_.begin(), begins_.end(), end - 1);
     const auto number = static_cast<std::size_t>(after - begins_.begin()) - 1;
     return std::min(lines_[number].begin + (end - begins_[number]), lines_[number].end);
   }

@@ -159,6 +159,19 @@ TEST_CASE("no sample and no mutation of one loses a confirmed hit", "[rules][slo
   CheckNothingLost(BuiltInSieve(), BuiltInRules(), Lines(1));
 }
 
+TEST_CASE("a line alone is searched as among others", "[rules][slow]") {
+  const std::vector<std::string> lines = Lines(1);
+  const auto confirmed = Confirmed(BuiltInRules(), lines);
+  for (auto at = confirmed.begin(); at != confirmed.end();) {
+    const std::size_t line = at->first;
+    const auto reported = Reported(BuiltInSieve(), lines[line] + '\n');
+    for (; at != confirmed.end() && at->first == line; ++at) {
+      CAPTURE(lines[line], at->second);
+      CHECK(reported.contains({0, at->second}));
+    }
+  }
+}
+
 TEST_CASE("one sample in some, or its mutation, loses no confirmed hit", "[rules]") {
   CheckNothingLost(BuiltInSieve(), BuiltInRules(), Lines(37));
 }
