@@ -161,18 +161,28 @@ std::optional<Change> FindEscapes(const std::vector<std::string>& lines) {
   return std::nullopt;
 }
 
-constexpr std::array<std::pair<string_view, string_view>, 6> kEntities = {
-    {{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&#39;", "'"}, {"&#x27;", "'"}, {"&amp;", "&"}}};
+constexpr string_view kBlankEntity = "&nbsp;";
+constexpr std::array<std::pair<string_view, string_view>, 7> kEntities = {{{kBlankEntity, " "},
+                                                                           {"&lt;", "<"},
+                                                                           {"&gt;", ">"},
+                                                                           {"&quot;", "\""},
+                                                                           {"&#39;", "'"},
+                                                                           {"&#x27;", "'"},
+                                                                           {"&amp;", "&"}}};
 
-/// Copied from the source of a page: all marks are spelt out, and none is there as it is.
+/// Copied from the source of a page: all marks are spelt out, and none is there as it is; or a mailer's, which spells
+/// blanks, and of the marks some.
 std::optional<Change> FindEntities(const std::vector<std::string>& lines) {
-  constexpr std::size_t kEnough = 2;
-  std::size_t count = 0;
+  constexpr std::size_t kEnough = 2, kEnoughBlanks = 3;
+  std::size_t count = 0, blanks = 0;
+  bool marks = false;
   for (const std::string& line : lines) {
-    if (line.find_first_of("<>\"") != kNowhere) return std::nullopt;
+    marks = marks || line.find_first_of("<>\"") != kNowhere;
+    blanks += line.find(kBlankEntity) != kNowhere ? 1 : 0;
     for (const auto& [spelt, meant] : kEntities) count += line.find(spelt) != kNowhere ? 1 : 0;
   }
-  return count >= kEnough ? std::optional(Change{.kind = Change::Kind::kEntities}) : std::nullopt;
+  const bool spelt = blanks >= kEnoughBlanks || (count >= kEnough && !marks);
+  return spelt ? std::optional(Change{.kind = Change::Kind::kEntities}) : std::nullopt;
 }
 
 std::string BeginningOf(string_view line) {

@@ -173,6 +173,14 @@ View ViewOf(const Timeline& timeline, const RuleBook& book, const Course& course
   return out;
 }
 
+/// `Accuracy: 9912/10000`: of what was tried so many were right, and all were tried.
+bool CountsWhatWasRight(std::string_view in_front) {
+  static const Pattern kRight(
+      R"((?i)\b(?:acc(?:uracy)?|correct\w*|right|solved|hits?|success(?:es|ful|fully)?|passed|korrekt\w*|richtig\w*|genauigkeit|aciertos|correctas)\b|正解|正确|准确)");
+  static const Pattern kLoop(R"((?i)\b(?:epochs?|ep|iter(?:ation)?s?|steps?|batch(?:es)?|episodes?|rounds?)\b)");
+  return kRight.Matches(in_front) && !kLoop.Matches(in_front);
+}
+
 /// The first `12/50` of a line, in whatever words, or the `37%|` of a bar that is not drawn to its end.
 std::optional<std::pair<std::int64_t, std::int64_t>> ShareIn(std::string_view text) {
   static const Pattern kPercent(R"(\b(\d{1,3})%\|)");
@@ -180,7 +188,8 @@ std::optional<std::pair<std::int64_t, std::int64_t>> ShareIn(std::string_view te
   static const Pattern kShare(R"((?:^|[^\d/.])(\d{1,9}) ?(?:/|of) ?(\d{1,9})(?:$|[^\d/.]))");
   for (auto match = kShare.Search(text); match; match = kShare.Search(text)) {
     const std::int64_t at = match->number(1).value_or(0), of = match->number(2).value_or(0);
-    if (of > 1 && at <= of) return std::pair(at, of);
+    const auto in_front = whole.substr(0, static_cast<std::size_t>(match->text(1).data() - whole.data()));
+    if (of > 1 && at <= of && !CountsWhatWasRight(in_front)) return std::pair(at, of);
     text.remove_prefix(static_cast<std::size_t>(match->text(2).data() - text.data()));
   }
   if (const auto percent = kPercent.Search(whole)) return std::pair(percent->number(1).value_or(0), std::int64_t{100});

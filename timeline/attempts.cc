@@ -514,6 +514,89 @@ void AddEdits(const Timeline& timeline, EventIndex begin, EventIndex end, std::v
   std::ranges::sort(boundaries, {}, &Boundary::at);
 }
 
+/// Where the first lines of an input come again as they stood: [begin, end) are its events.
+std::vector<Boundary> WhereItsHeadComesAgain(const Timeline& timeline, EventIndex begin, EventIndex end) {
+  constexpr std::size_t kFewest = 3, kMost = 6;  ///< lines of the head
+  struct Line {
+    std::string shape;
+    std::uint64_t behind = 0;  ///< the first of them
+  };
+  std::vector<Line> head;
+  std::uint64_t first = 0;
+  const auto shape_of = [&](EventIndex i) {
+    const Event& event = timeline.events[i];
+    return std::holds_alternative<LogMessage>(event.what) ? KnownBy(event) : std::string();
+  };
+  EventIndex i = begin;
+  for (; i < end && timeline.events[i].where.line <= kFirstLines && head.size() < kMost; ++i) {
+    std::string shape = shape_of(i);
+    if (shape.empty()) continue;
+    if (head.empty()) first = timeline.events[i].where.line;
+    head.push_back({std::move(shape), timeline.events[i].where.line - first});
+  }
+  std::vector<Boundary> out;
+  if (head.size() < kFewest) return out;
+  for (; i < end; ++i) {
+    const SourcePos at = timeline.events[i].where;
+    if (shape_of(i) != head.front().shape) continue;
+    EventIndex next = i;
+    const bool again = std::ranges::all_of(head, [&](const Line& line) {
+      while (next < end && timeline.events[next].where.line < at.line + line.behind) ++next;
+      return next < end && timeline.events[next].where.line == at.line + line.behind && shape_of(next) == line.shape;
+    });
+    if (again) out.push_back({.at = at, .event = i, .told = true});
+  }
+  return out;
+}
+
+/// A batch system appends what a job prints to its file of output, and its own report with it, and the errors to
+/// another that nobody reports in: where the head of one comes again as often as the other is said to have ended, these
+/// are the same starts.
+void FitToReports(const Timeline& timeline, const std::vector<std::optional<std::size_t>>& after,
+                  std::vector<std::vector<Boundary>>& by_input) {
+  std::size_t most = 0;
+  for (const std::vector<Boundary>& boundaries : by_input)
+    if (std::ranges::all_of(boundaries, &Boundary::told)) most = std::max(most, boundaries.size());
+  if (most < 2 || by_input.size() < 2) return;
+  for (EventIndex begin = 0, end = 0; begin < timeline.events.size(); begin = end) {
+    const std::uint32_t input = timeline.events[begin].where.input;
+    while (end < timeline.events.size() && timeline.events[end].where.input == input) ++end;
+    if (by_input[input].size() >= most || after[input].value_or(0) > 0) continue;
+    std::vector<Boundary> heads = WhereItsHeadComesAgain(timeline, begin, end);
+    if (heads.size() == most) by_input[input] = std::move(heads);
+  }
+}
+
+/// By input: how many of the starts that another input tells began, by the clock, when all that this one holds of the
+/// job was written. Asked of inputs that tell of no start themselves.
+std::vector<std::size_t> StartsBehindByClock(const Timeline& timeline,
+                                             const std::vector<std::vector<Boundary>>& by_input) {
+  std::vector<std::size_t> out(by_input.size());
+  const auto most = std::ranges::max_element(by_input, {}, &std::vector<Boundary>::size);
+  if (by_input.size() < 2 || most->empty()) return out;
+  const auto teller = static_cast<std::uint32_t>(most - by_input.begin());
+  std::vector<std::optional<Timestamp>> begins(most->size()), last(by_input.size());  // by boundary, by input
+  for (const Event& event : timeline.events) {
+    if (!event.at || event.at->date != Timestamp::Date::kFull || !IsOfJob(event)) continue;
+    const std::uint32_t input = event.where.input;
+    if (!last[input] || last[input]->at < event.at->at) last[input] = event.at;
+    if (input != teller) continue;
+    const auto behind = std::ranges::upper_bound(*most, event.where, {}, &Boundary::at);
+    if (behind == most->begin()) continue;
+    std::optional<Timestamp>& begin = begins[static_cast<std::size_t>(behind - most->begin()) - 1];
+    if (!begin || event.at->at < begin->at) begin = event.at;
+  }
+  for (std::uint32_t input = 0; input < by_input.size(); ++input) {
+    if (input == teller || !by_input[input].empty() || !last[input]) continue;
+    const auto is_behind = [&](const std::optional<Timestamp>& begin) {
+      return begin && begin->zone_known == last[input]->zone_known && last[input]->at < begin->at;
+    };
+    out[input] =
+        static_cast<std::size_t>(std::find_if_not(begins.rbegin(), begins.rend(), is_behind) - begins.rbegin());
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told> told) {
@@ -575,6 +658,7 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     if (boundaries.size() > kMostAttempts) boundaries.erase(boundaries.begin(), boundaries.end() - kMostAttempts);
   // Starts in files of their own hold those within each of their files.
   const std::vector<std::optional<std::size_t>> after = StartsAfter(timeline, told);
+  FitToReports(timeline, after, by_input);
   std::map<std::size_t, std::size_t> attempts_in;  // by how many starts came after
   for (std::size_t input = 0; input < inputs; ++input)
     if (after[input]) attempts_in[*after[input]] = std::max(attempts_in[*after[input]], by_input[input].size() + 1);
@@ -587,13 +671,14 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
   attempts = std::max<std::size_t>(attempts, 1);
   for (std::size_t input = 0; input < inputs; ++input)
     if (!after[input]) attempts = std::max(attempts, by_input[input].size() + 1);
+  const std::vector<std::size_t> by_clock = StartsBehindByClock(timeline, by_input);
   std::vector<Attempt> out(attempts);
   for (std::size_t number = 0; number < attempts; ++number) {
     Attempt& attempt = out[number];
     const std::size_t left = attempts - 1 - number;  // counted from the end, as inputs of one job are
     for (std::uint32_t input = 0; input < inputs; ++input) {
       const std::vector<Boundary>& boundaries = by_input[input];
-      const std::size_t later = after[input] ? behind[*after[input]] : 0;
+      const std::size_t later = (after[input] ? behind[*after[input]] : 0) + by_clock[input];
       const bool holds = left >= later && left - later <= boundaries.size();
       const std::size_t own = holds ? boundaries.size() - (left - later) : 0;
       attempt.from.push_back(!holds ? End(input) : own == 0 ? Begin(input) : boundaries[own - 1].at);

@@ -654,6 +654,15 @@ bool Course::StandsBehindEachRound(EventIndex event) const {
   return often == kOften;
 }
 
+// What a program says again and again, of one item after the other, it gets over each time.
+bool Course::IsRoutine(std::span<const EventIndex> grumbles) const {
+  constexpr std::ptrdiff_t kOften = 32;
+  const Event& last = timeline_->events[grumbles.back()];
+  const std::string shape = ShapeOf(last.text);
+  return std::ranges::count_if(
+             grumbles, [&](EventIndex other) { return IsLike(timeline_->events[other], last, shape); }) >= kOften;
+}
+
 bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const {
   const Event& event = timeline_->events[last];
   // Who waits for others is told by what each was at.
@@ -678,7 +687,7 @@ bool Course::MayBeFarewell(EventIndex last, std::span<const Told> told, std::spa
     return line.what == Told::What::kComplaint && !long_before && !WentOn(line.event) && !IsBehindEnd(line.event);
   };
   return std::ranges::none_of(told, [&](const Told& line) { return comes_first(line) || complains(line); }) &&
-         (grumbles.empty() || !near(grumbles.back()));
+         (grumbles.empty() || !near(grumbles.back()) || IsRoutine(grumbles));
 }
 
 bool Course::NothingElseIsTold(std::span<const Told> told, const std::set<EventIndex>& settled) const {

@@ -209,6 +209,7 @@ class Course {
   /// the rounds may go on.
   bool StandsBehindEachRound(EventIndex event) const;
   /// Nothing that is known of the job speaks against its last line, as it is weighed, being that of a good end.
+  bool IsRoutine(std::span<const EventIndex> grumbles) const;
   bool MayBeFarewell(EventIndex last, std::span<const Told> told, std::span<const EventIndex> grumbles) const;
   /// Beside states of hosts, plain lines of one input, of which none tells of anything but work and its end, or of what
   /// was `settled`.

@@ -93,7 +93,7 @@ class TorchelasticParser final : public Parser {
         return true;
       }
     }
-    return ConsumeReport(record, out) || IsOwnLine(record.text);
+    return ConsumeJoined(record, out) || ConsumeReport(record, out) || IsOwnLine(record.text);
   }
 
   /// Of an entry that was cut behind its rank it is known at least that this one failed first.
@@ -109,6 +109,25 @@ class TorchelasticParser final : public Parser {
   }
 
  private:
+  /// A report whose lines somebody has joined: its first failure stands last.
+  bool ConsumeJoined(const Record& record, EventSink& out) {
+    static const Pattern kEntry(
+        R"((?:\bhost ?: ?(\S+) +)?\brank ?: ?(\d+) \(local_rank: (\d+)\) +exitcode ?: ?(-?\d+) \(pid: (\d+)\))");
+    const std::size_t root = record.text.find("Root Cause");
+    const auto match = kEntry.Search(root == std::string_view::npos ? record.text : record.text.substr(root));
+    if (!match || !match->number(4)) return false;
+    ProcessExit exit = ExitWithCode(*match->number(4), kElastic);
+    exit.host = std::string(match->text(1));
+    exit.rank = RankOf<GlobalRank>(*match, 2);
+    exit.local_rank = RankOf<LocalRank>(*match, 3);
+    exit.pid = match->number(5);
+    exit.first_observed = root != std::string_view::npos;
+    out.Add(EventFrom(record, std::move(exit)));
+    entry_ = {};
+    root_cause_ = false;
+    return true;
+  }
+
   // The block's fields come in the order time, host, rank, exitcode; older versions write no blanks before the colon.
   bool ConsumeReport(const Record& record, EventSink& out) {
     static const Pattern kField(R"(^\s*(time|host|rank|exitcode|error_file|msg|traceback)\s*: ?(.*)$)");

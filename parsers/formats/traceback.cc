@@ -234,9 +234,12 @@ struct OpenTraceback {
     if (!headed || stack.empty()) return std::nullopt;
     return WaitIn(stack, places, Raising());
   }
-  /// The log ends within the traceback: something was raised, whatever it was.
+  /// The log ends within the traceback: something was raised, whatever it was. What begins behind its head is one where
+  /// each line has its rank in front, as PyTorch prints what nobody caught.
   std::optional<Event> CutAtEnd() const {
-    if (!headed || quoted || ignored || (stack.empty() && !type.empty())) return std::nullopt;
+    constexpr std::size_t kFewestFrames = 3;
+    const bool tagged = origin.rank && origin.rank->basis == Basis::kEnvelope && stack.size() >= kFewestFrames;
+    if ((!headed && !tagged) || quoted || ignored || (stack.empty() && !type.empty())) return std::nullopt;
     Event event = Raising();
     if (stack.empty()) {
       event.where = begin;
@@ -446,6 +449,8 @@ class TracebackParser final : public Parser {
     FlushPending(false, out);
     OpenTraceback& open = Open(record.where);
     open.headed = true;
+    open.origin = record.origin;
+    open.at = record.at;
     open.of = of;
     open.quoted = record.text.substr(0, at).ends_with("Original ");
     if (IsHead(record.text.substr(0, at))) open.head = record.text.substr(0, at);
