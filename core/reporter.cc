@@ -12,6 +12,7 @@ std::string_view Name(Reporter reporter) {
                                                 "composer",
                                                 "deepspeed",
                                                 "docker",
+                                                "flux",
                                                 "gasnet",
                                                 "horovod",
                                                 "htcondor",

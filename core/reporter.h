@@ -13,6 +13,7 @@ enum class Reporter : std::uint8_t {
   kComposer,
   kDeepSpeed,
   kDocker,
+  kFlux,
   kGasnet,
   kHorovod,
   kHtCondor,

@@ -31,8 +31,11 @@ std::vector<Culprit> Borrowed(const RuleBook& book, const Finding& top, const st
     const auto same = [&](const Culprit& own) { return !own.host || !culprit.host || own.host == culprit.host; };
     return !top.culprits.empty() && std::none_of(top.culprits.begin(), top.culprits.end(), same);
   };
+  const Rule* rule = book.FindRule(top.rule);
+  // Who was told to end because somebody stopped the job did nothing to it.
+  const bool of_nobody = rule != nullptr && rule->blames == Rule::Blames::kNobody && book.CauseIs(top.cause, "stop");
   for (const Finding& finding : findings) {
-    if (&finding == &top || finding.cause != top.cause) continue;
+    if (&finding == &top || finding.cause != top.cause || of_nobody) continue;
     std::vector<Culprit> culprits = finding.culprits;
     std::erase_if(culprits, elsewhere);
     if (NamesARank(culprits)) return culprits;

@@ -108,15 +108,23 @@ void NoteWhatFollowsATimeOut(const Evidence& evidence, std::vector<Finding>& fin
 }
 
 /// The agent on whose host the store lives ends with its workers, and the agents of the other hosts lose it: behind a
-/// worker's bad end a network that fails says nothing new.
+/// worker's bad end a network that fails says nothing new. Nor does one anywhere, that is but a hint, where a launcher
+/// says which rank ended first: it says so once the rest has fallen apart.
 void NoteWhatFollowsAWorker(const Evidence& evidence, std::vector<Finding>& findings) {
-  const auto lost = FirstWorkerLost(evidence.timeline);
-  if (!lost) return;
+  const Timeline& timeline = evidence.timeline;
+  const auto lost = FirstWorkerLost(timeline);
+  const bool first_is_told = std::ranges::any_of(timeline.events, [](const Event& event) {
+    const auto* exit = std::get_if<ProcessExit>(&event.what);
+    return exit != nullptr && exit->first_observed && exit->rank && IsBadExit(*exit);
+  });
+  if (!lost && !first_is_told) return;
   for (Finding& finding : findings) {
     const auto shown = FirstEventOf(finding);
-    if (HasTrait(evidence.book, finding, "aftermath") && LayerOf(evidence.book, finding) == CauseLayer::kNetwork &&
-        finding.strength != Strength::kDecisive && finding.explained_by.empty() && shown &&
-        evidence.timeline.Order(*lost, *shown) == std::partial_ordering::less)
+    if (!HasTrait(evidence.book, finding, "aftermath") || LayerOf(evidence.book, finding) != CauseLayer::kNetwork ||
+        finding.strength == Strength::kDecisive || !finding.explained_by.empty() || !shown)
+      continue;
+    if ((lost && timeline.Order(*lost, *shown) == std::partial_ordering::less) ||
+        (first_is_told && finding.strength == Strength::kHint))
       finding.explained_by = "worker-ended";
   }
 }

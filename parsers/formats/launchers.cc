@@ -14,6 +14,8 @@
 // Clock:   none of their own but DeepSpeed's logging and slurmstepd's CANCELLED AT.
 // Not read: the command in DeepSpeed's "exits with": it is that of the process started last, whichever one died.
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -305,6 +307,18 @@ constexpr Sentence kSentences[] = {
     {Reporter::kDocker, "returned a non-zero code: ", R"(^The command '.*' returned a non-zero code: (\d+))", 0, 0, 1},
     {Reporter::kDocker, "did not complete successfully: exit code: ",
      R"(failed to solve: .* did not complete successfully: exit code: (\d+))", 0, 0, 1},
+    // flux-core src/shell/doom.c, src/cmd/job/attach.c and the shell's event log, which tells of the first task alone.
+    {Reporter::kFlux, "FATAL: doom: ",
+     R"(FATAL: doom: (?:\S+: )?rank (\d+)(?: on host ([\w.-]+))? (?:exited|failed) and exit-)", 1, 0, 0, false, false, 2,
+     true},
+    {Reporter::kFlux, "\"shell.task-exit\"",
+     R"re("shell\.task-exit","context":\{"localid":\d+,"rank":(\d+),"state":"\w+","pid":(\d+),"wait_status":\d+,"signaled":([1-9]\d*),)re",
+     1, 2, 3, false, true, 0, true},
+    {Reporter::kFlux, "\"shell.task-exit\"",
+     R"re("shell\.task-exit","context":\{"localid":\d+,"rank":(\d+),"state":"\w+","pid":(\d+),"wait_status":\d+,"signaled":0,"exitcode":([1-9]\d*)\})re",
+     1, 2, 3, false, false, 0, true},
+    {Reporter::kFlux, "flux-job: task(s) ", R"(^flux-job: task\(s\) exited with exit code ([1-9]\d*))", 0, 0, 1},
+    {Reporter::kFlux, "flux-job: task(s) ", R"(^flux-job: task\(s\) ([A-Z][a-z]+(?: [a-z]+)*))", 0, 0, 1, false, true},
     {Reporter::kSlurm, "State: FAILED (exit code ", R"(^State: FAILED \(exit code (\d+)\))", 0, 0, 1},  // seff's report
     {Reporter::kLsf, "Exited with exit code ", R"(^Exited with exit code (\d+)\.$)", 0, 0, 1},
     {Reporter::kNsys, "The target application returned non-zero exit code ",
@@ -356,8 +370,8 @@ constexpr Sentence kSentences[] = {
      R"(\*\*\* Caught a fatal signal \(proc (\d+)\): (SIG[A-Z]+))", 1, 0, 2, false, true},
     {Reporter::kGasnet, "*** FATAL ERROR (proc ", R"(\*\*\* FATAL ERROR \(proc (\d+)\): )", 1, 0, 0},
     FirstGone(Reporter::kProgram, "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)"),
-    {Reporter::kPoe, "0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
-    {Reporter::kPoe, "0031-300 ",
+    {Reporter::kPoe, "ERROR: 0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
+    {Reporter::kPoe, "ERROR: 0031-300 ",
      R"(ERROR: 0031-300 +Forcing all remote tasks to exit due to exit code (\d+) in task (\d+))", 2, 0, 1},
     // The node is the process's number in MPI_COMM_WORLD, whichever communicator it aborts.
     Aborting(R"(\bAbort\((-?\d+)\) on node (\d+) \(rank \d+ in comm \d+\): application called MPI_Abort\()"),
@@ -381,8 +395,8 @@ constexpr Sentence kSentences[] = {
      R"(\bEngine core proc EngineCore(?:_DP(\d+))?\S* died unexpectedly)", 1, 0, 0},
     {Reporter::kVllm, "WorkerProc failed to start.", R"(\] WorkerProc failed to start\.$)", 0, 0, 0, false, false, 0,
      false, true},
-    {Reporter::kPsid, " with rank ", R"(Child with rank (\d+) exited on signal (\d+))", 1, 0, 2, false, true},
-    {Reporter::kPsid, " with rank ", R"(Child with rank (\d+) exited with status (\d+))", 1, 0, 2},
+    {Reporter::kPsid, "Child with rank ", R"(Child with rank (\d+) exited on signal (\d+))", 1, 0, 2, false, true},
+    {Reporter::kPsid, "Child with rank ", R"(Child with rank (\d+) exited with status (\d+))", 1, 0, 2},
     {Reporter::kMpiexec, "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) died with signal (\d+))", 1, 0, 2,
      false, true},
     {Reporter::kMpiexec, "mpiexec: Warning: task ", R"(^mpiexec: Warning: task (\d+) exited with status (\d+))", 1, 0,
@@ -576,15 +590,7 @@ class LaunchersParser final : public Parser {
   ProcessExit hydra_;               // whom the last frame of Hydra's was about
 };
 
-constexpr std::string_view kLaunchersMarks[] = {
-    " received by node ",
-    "*** Caught a ",
-    "rocess completed with exit code ",
-    "ERROR: Job failed: ",
-    "returned a non-zero code: ",
-    "did not complete successfully: exit code: ",
-    "State: FAILED (exit code ",
-    "The target application returned non-zero exit code ",
+constexpr std::string_view kOwnMarks[] = {
     "srun: ",
     "slurmstepd: ",
     " CANCELLED AT ",
@@ -595,7 +601,6 @@ constexpr std::string_view kLaunchersMarks[] = {
     " exited on signal ",
     "noticed that process rank ",
     " exiting improperly",
-    "has exited due to process rank ",
     "processes exited with non-zero status, thus causing",
     "Process name: ",
     "Exit code: ",
@@ -612,50 +617,25 @@ constexpr std::string_view kLaunchersMarks[] = {
     " exit with status code ",
     "Terminating remaining workers after failure",
     "ssh exited with exit code ",
-    "Exited with exit code ",
-    "Child process with PID ",
-    " crashed with exit code ",
-    "Global rank ",
-    "Child process unexpectedly failed with ",
-    " died, exit code: ",
-    "was signaled to shutdown with signal ",
-    " died from signal ",
-    " exited with code ",
-    "Normal termination (return value ",
-    "Abnormal termination (signal ",
-    "One or more process",
-    "Child with rank ",
-    "mpiexec: Warning: task ",
-    "application called MPI_Abort(",
-    ": Fatal error in ",
-    "MPICH ERROR [Rank ",
-    "*** reported by process [",
-    "torchelastic.worker.status.FAILED",
-    "WorkerProc failed to start.",
-    " died unexpectedly, shutting down executor",
-    " received signal SIG",
-    " is aborting with error code ",
-    " has terminated without calling MPI_Finalize",
-    "][error_sighandler] Caught error: ",
-    "MPI process (rank: ",
-    "xit status of rank ",
-    " PE RANK ",
-    " exit signals: ",
-    " exit codes: ",
-    " of MPI processes was aborted.(rank=",
-    " terminated with signal SIG",
-    " terminated with exit code ",
-    "Engine core proc EngineCore",
-    " failed to start",
-    "*** Caught a fatal signal (proc ",
-    "*** FATAL ERROR (proc ",
-    "Error occurred on rank ",
-    " is timed out. It may exit",
-    " before MPI_Finalize() with ",
-    "ERROR: 0031-",
-    "Container rank ",
     " trainers, the trainer process with rank=",
 };
+
+/// Sentences of one mark stand together.
+constexpr bool IsNewMark(std::size_t sentence) {
+  return sentence == 0 || kSentences[sentence].mark != kSentences[sentence - 1].mark;
+}
+constexpr std::size_t kNewMarks = [] {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < std::size(kSentences); ++i) count += IsNewMark(i) ? 1 : 0;
+  return count;
+}();
+constexpr auto kLaunchersMarks = [] {
+  std::array<std::string_view, std::size(kOwnMarks) + kNewMarks> marks;
+  auto end = std::copy(std::begin(kOwnMarks), std::end(kOwnMarks), marks.begin());
+  for (std::size_t i = 0; i < std::size(kSentences); ++i)
+    if (IsNewMark(i)) *end++ = kSentences[i].mark;
+  return marks;
+}();
 
 }  // namespace
 
