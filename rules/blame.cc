@@ -284,6 +284,7 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
 std::vector<Culprit> FirstGone(const Timeline& timeline, const std::vector<Finding>& findings) {
   std::vector<Culprit> out;
   for (const FirstEnd& end : FirstToEnd(timeline)) out.push_back(Blamed(timeline, end));
+  if (out.empty()) out = ThoseThatAborted(timeline);
   if (out.empty()) out = Awaited(timeline);
   // Whom a consequence names by its number is who was missed.
   for (const Finding& finding : findings)

@@ -25,8 +25,9 @@ namespace {
 constexpr std::size_t kMostAttempts = 4096;
 constexpr std::uint64_t kFirstLines = 8;  ///< of an input, by which its program is known
 constexpr std::uint64_t kShortEnd = 12;   ///< lines behind the last run in which a script sums up
-constexpr std::uint64_t kEpilog = 16;     ///< lines of a scheduler's report on the job that has ended
-constexpr std::uint64_t kShortRun = 64;   ///< lines within which no program ends and is started again
+constexpr std::size_t kOfAStart = 4;     ///< of an input's first lines, that show a start of which nothing else is seen
+constexpr std::uint64_t kEpilog = 16;    ///< lines of a scheduler's report on the job that has ended
+constexpr std::uint64_t kShortRun = 64;  ///< lines within which no program ends and is started again
 
 SourcePos Begin(std::uint32_t input) { return {.input = input}; }
 SourcePos End(std::uint32_t input) { return {.input = input, .line = std::numeric_limits<std::uint64_t>::max()}; }
@@ -453,9 +454,17 @@ void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vec
       telling.insert(line.event);
   for (std::size_t input = 0; input < by_input.size(); ++input) {
     std::vector<Boundary>& boundaries = by_input[input];
+    std::vector<std::string> head;
+    for (EventIndex i = 0; i < timeline.events.size() && !boundaries.empty(); ++i) {
+      const Event& event = timeline.events[i];
+      if (event.where.input != input || event.where.line > kFirstLines) continue;
+      if (std::string shape = KnownBy(event); !shape.empty()) head.push_back(std::move(shape));
+    }
     const auto lives = [&](const Boundary& boundary) {
+      std::set<std::string> of_head;  // as many of its first lines as no sum holds
       // A script counts its starts in front of each, and sums up behind the last: what few lines show is no start yet.
       const bool brief = boundary.by_shape && timeline.inputs[input].lines < boundary.at.line + kShortEnd;
+      const bool by_first = !head.empty() && KnownBy(timeline.events[boundary.event]) == head.front();
       for (EventIndex i = boundary.event; i < timeline.events.size(); ++i) {
         const Event& event = timeline.events[i];
         if (event.where.input != input || event.where < boundary.at || !IsOfJob(event) || endings.contains(i) ||
@@ -463,6 +472,10 @@ void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vec
             (boundary.told && IsOfRestart(event)))
           continue;
         const bool plain = std::holds_alternative<LogMessage>(event.what);
+        if (std::string shape = plain && brief && by_first ? KnownBy(event) : std::string();
+            std::ranges::find(head, shape) != head.end())
+          of_head.insert(std::move(shape));
+        if (of_head.size() >= kOfAStart) return true;
         if (plain && brief && !telling.contains(i)) continue;
         if (event.where.line > boundary.at.line || !plain) return true;
       }

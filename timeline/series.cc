@@ -118,6 +118,29 @@ std::optional<std::size_t> HeadOf(const std::vector<SeriesLine>& lines) {
   return std::nullopt;
 }
 
+/// The whole log is runs of one program, one behind the other: each begins with a line like its first, which counts
+/// nothing, and has a line like its last in front of the next one's. One that was cut off anywhere ends so once in as
+/// many times as a run has lines.
+bool IsWholeRuns(const std::vector<SeriesLine>& lines, std::size_t head) {
+  constexpr std::size_t kLeastRuns = 3, kLeastOfARun = 4, kNotice = 1;  // `nohup: ignoring input`
+  if (head > kNotice) return false;
+  const std::string first_word = FirstWord(lines[head]);
+  std::vector<std::string_view> numbers;  // of the lines that begin a run, the first
+  std::size_t runs = 0, begin = head;
+  for (std::size_t i = head; i < lines.size(); ++i) {
+    const bool begins = FirstWord(lines[i]) == first_word,
+               behind = i > head && lines[i - 1].shape == lines.back().shape;
+    if (i > head && begins != behind) return false;
+    if (!begins) continue;
+    if (i > head && i - begin < kLeastOfARun) return false;
+    begin = i;
+    ++runs;
+    const auto number = std::ranges::find_if(lines[i].tokens, IsNumber);
+    if (number != lines[i].tokens.end()) numbers.push_back(*number);
+  }
+  return runs >= kLeastRuns && (numbers.size() < runs || !CountsUp(numbers, runs));
+}
+
 }  // namespace
 
 bool EndsAWholeRound(const Timeline& timeline, std::uint32_t input) {
@@ -127,6 +150,9 @@ bool EndsAWholeRound(const Timeline& timeline, std::uint32_t input) {
   if (!lines || lines->size() < 2 * kLeastRows) return false;
   const auto head = HeadOf(*lines);
   if (!head) return false;
+  if (std::ranges::none_of(*lines, [](const SeriesLine& line) { return kCounted.Matches(line.text); }) &&
+      IsWholeRuns(*lines, *head))
+    return true;
   std::map<std::string_view, std::vector<std::size_t>> rows;  // by form
   std::set<std::string_view> heads;
   const std::string first_word = FirstWord((*lines)[*head]);

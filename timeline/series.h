@@ -14,7 +14,8 @@ namespace inquest {
 // other numbers each time; and a last line behind which such a line always came, before. One that was cut off anywhere
 // ends so once in as many times as a round has rows. What looks like it: ranks, layers or GPUs that print in turn,
 // which count up or have no line in front; the parts of a loop, whose lines count epochs or steps.
-/// The whole input is such a series, and its last round is complete.
+/// The whole input is such a series, and its last round is complete; or it is runs of one program, three or more, each
+/// of which begins and ends alike, and so does the last.
 bool EndsAWholeRound(const Timeline& timeline, std::uint32_t input);
 
 }  // namespace inquest

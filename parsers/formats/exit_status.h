@@ -62,7 +62,8 @@ inline std::string SignalName(int number) {
 /// as a number without a sign or with one.
 inline std::optional<int> SignalOfStatus(std::int64_t code) {
   constexpr std::int64_t kOverrun = 0xC0000409, kHeap = 0xC0000374, kAccess = 0xC0000005, kStack = 0xC00000FD,
-                         kIllegal = 0xC000001D, kCtrlC = 0xC000013A, kWord = std::int64_t{1} << 32;
+                         kIllegal = 0xC000001D, kDivideFloat = 0xC000008E, kDivide = 0xC0000094,
+                         kPrivileged = 0xC0000096, kCtrlC = 0xC000013A, kWord = std::int64_t{1} << 32;
   switch (code < 0 ? code + kWord : code) {
     case kOverrun:
     case kHeap:
@@ -71,7 +72,11 @@ inline std::optional<int> SignalOfStatus(std::int64_t code) {
     case kStack:
       return 11;
     case kIllegal:
+    case kPrivileged:
       return 4;
+    case kDivide:
+    case kDivideFloat:
+      return 8;
     case kCtrlC:
       return 2;
     default:

@@ -308,9 +308,9 @@ constexpr Sentence kSentences[] = {
     {Reporter::kDocker, "did not complete successfully: exit code: ",
      R"(failed to solve: .* did not complete successfully: exit code: (\d+))", 0, 0, 1},
     // flux-core src/shell/doom.c, src/cmd/job/attach.c and the shell's event log, which tells of the first task alone.
-    {Reporter::kFlux, "FATAL: doom: ",
-     R"(FATAL: doom: (?:\S+: )?rank (\d+)(?: on host ([\w.-]+))? (?:exited|failed) and exit-)", 1, 0, 0, false, false, 2,
-     true},
+    {Reporter::kFlux,
+     "FATAL: doom: ", R"(FATAL: doom: (?:\S+: )?rank (\d+)(?: on host ([\w.-]+))? (?:exited|failed) and exit-)", 1, 0,
+     0, false, false, 2, true},
     {Reporter::kFlux, "\"shell.task-exit\"",
      R"re("shell\.task-exit","context":\{"localid":\d+,"rank":(\d+),"state":"\w+","pid":(\d+),"wait_status":\d+,"signaled":([1-9]\d*),)re",
      1, 2, 3, false, true, 0, true},
@@ -370,7 +370,8 @@ constexpr Sentence kSentences[] = {
      R"(\*\*\* Caught a fatal signal \(proc (\d+)\): (SIG[A-Z]+))", 1, 0, 2, false, true},
     {Reporter::kGasnet, "*** FATAL ERROR (proc ", R"(\*\*\* FATAL ERROR \(proc (\d+)\): )", 1, 0, 0},
     FirstGone(Reporter::kProgram, "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)"),
-    {Reporter::kPoe, "ERROR: 0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false, true},
+    {Reporter::kPoe, "ERROR: 0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false,
+     true},
     {Reporter::kPoe, "ERROR: 0031-300 ",
      R"(ERROR: 0031-300 +Forcing all remote tasks to exit due to exit code (\d+) in task (\d+))", 2, 0, 1},
     // The node is the process's number in MPI_COMM_WORLD, whichever communicator it aborts.

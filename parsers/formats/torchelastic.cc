@@ -166,8 +166,8 @@ class TorchelasticParser final : public Parser {
   void AddExit(const Record& record, std::string_view value, EventSink& out) {
     static const Pattern kCode(R"(^(-?\d+)\s+\(pid: (\d+)\))");
     const auto match = kCode.Search(value);
-    entry_.of_rank.reset();
     if (!match || !match->number(1)) return;
+    entry_.of_rank.reset();
     ProcessExit exit = ExitWithCode(*match->number(1), kElastic);
     exit.pid = match->number(2);
     exit.rank = entry_.exit.rank;

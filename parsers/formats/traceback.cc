@@ -544,6 +544,11 @@ class TracebackParser final : public Parser {
     if (line.type.ends_with("Warning")) return false;
     return Contains(line.type, ".") || (text.starts_with(line.type) && !line.message.empty() && !IsStop(line.type));
   }
+  /// `[rank2]: EOFError`, as PyTorch prints of each rank what nobody caught.
+  static bool IsTagged(const Record& record, const ExceptionLine& line) {
+    return record.origin.rank && record.origin.rank->basis == Basis::kEnvelope && line.type.ends_with("Error") &&
+           record.text == line.type;
+  }
   static bool IsStop(std::string_view type) {
     return type == "KeyboardInterrupt" || type == "SystemExit" || type == "GeneratorExit" || type == "Exception" ||
            type.ends_with("Iteration") || type.ends_with("Timeout");
@@ -561,7 +566,7 @@ class TracebackParser final : public Parser {
       if (line && behind > kEndReach && !Contains(line->type, ".")) line.reset();
     }
     if (!line || IsAbortReport(*line)) return false;
-    if (open_.empty() && IsAlone(record.text, *line)) Open(record.where);
+    if (open_.empty() && (IsAlone(record.text, *line) || IsTagged(record, *line))) Open(record.where);
     const bool raised = !open_.empty();
     if (raised) {
       FlushPending(false, out);
