@@ -485,12 +485,21 @@ void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vec
   }
 }
 
+/// Python's word for a command that a program ran, and that failed.
+bool TellsOfACommand(const Event& event) {
+  const auto* raised = std::get_if<ExceptionRaised>(&event.what);
+  return raised != nullptr && raised->type.ends_with("CalledProcessError");
+}
+
 /// A program refused its command line, and nobody reports that it left: what is printed behind it is of another run.
-/// `left`: the last such line; `end`: of the input's events.
-std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::optional<EventIndex> left,
-                                              EventIndex end) {
+/// Where another failed in front of it, and nothing shows a start between the two, a script goes on whatever fails.
+/// `begin`, `end`: of the input's events, from the last start on; `left`: the last such line.
+std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, EventIndex begin,
+                                              std::optional<EventIndex> left, EventIndex end) {
   constexpr std::size_t kFewest = 4;  ///< lines; a script says less about what it gave up
   if (!left) return std::nullopt;
+  for (EventIndex i = begin; i < *left; ++i)
+    if (EndsAProcess(timeline.events[i])) return std::nullopt;
   std::optional<EventIndex> first;
   std::size_t lines = 0;
   bool broke = false;
@@ -498,7 +507,7 @@ std::optional<Boundary> BehindTheLastThatLeft(const Timeline& timeline, std::opt
     const Event& event = timeline.events[i];
     if (event.where.line == timeline.events[*left].where.line) continue;
     const bool by_hand = IsStopByHand(event.what);
-    if ((IsDeath(event.what) && !by_hand) || !IsOfJob(event)) return std::nullopt;
+    if ((IsDeath(event.what) && !by_hand) || !IsOfJob(event) || TellsOfACommand(event)) return std::nullopt;
     if (!first) first = i;
     lines += SaysAnything(event.text) ? 1 : 0;
     broke = broke || by_hand || std::holds_alternative<ExceptionRaised>(event.what);
@@ -660,7 +669,8 @@ std::vector<Attempt> FindAttempts(const Timeline& timeline, std::span<const Told
     }
     by_input[input] = reader.Take();
     AddEdits(timeline, begin, i, by_input[input]);
-    if (const auto next_run = BehindTheLastThatLeft(timeline, left, i);
+    const EventIndex last_start = by_input[input].empty() ? begin : std::max(begin, by_input[input].back().event);
+    if (const auto next_run = BehindTheLastThatLeft(timeline, last_start, left, i);
         next_run &&
         std::ranges::none_of(by_input[input], [&](const Boundary& known) { return known.at > next_run->at; }))
       by_input[input].push_back(*next_run);
