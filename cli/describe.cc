@@ -44,7 +44,7 @@ std::string WhatToDo(const std::vector<Remedy>& remedies) {
 }
 
 /// Samples are printed whole, so that they can be pasted.
-std::string Samples(std::string_view title, const std::vector<std::string>& samples) {
+std::string SamplesUnder(std::string_view title, const std::vector<std::string>& samples) {
   if (samples.empty()) return {};
   std::string out = fmt::format("\n{}\n", title);
   for (const std::string& sample : samples) out += "  " + Sanitize(sample) + "\n";
@@ -110,7 +110,7 @@ std::string Describe(const Rule& rule, const RuleBook& book) {
                      Sanitize(rule.text));
   out += Items("Sets aside", rule.explains) + WhatToDo(rule.remedies) + Items("What to collect", rule.collect) +
          Items("References", rule.references);
-  return out + Samples("Matches", rule.match) + Samples("Does not match", rule.differ);
+  return out + SamplesUnder("Matches", rule.match) + SamplesUnder("Does not match", rule.differ);
 }
 
 std::string Describe(const FindingRule& rule) {

@@ -64,7 +64,7 @@ CommandResult Unknown(const RuleBook& book, const std::string& name) {
 }  // namespace
 
 CommandResult RunExplain(const Options& options) {
-  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.analysis.rules_dir);
+  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.analysis.rules_dir, Samples::kRead);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);
   if (options.arguments.empty()) return Everything(book);

@@ -8,6 +8,12 @@
 #include "cli/options.h"
 #include "cli/pager.h"
 
+/// What jemalloc asks of the program that is linked with it: two pools for few threads, a cache in each thread for
+/// blocks up to 64 KiB, and pages that are free go back to the kernel soon. It would keep them for ten seconds, which
+/// is longer than a run; to give them back at once costs a flood a sixth of its speed.
+extern "C" const char* malloc_conf;
+const char* malloc_conf = "narenas:2,dirty_decay_ms:20,muzzy_decay_ms:0,lg_tcache_max:16";
+
 namespace inquest {
 namespace {
 

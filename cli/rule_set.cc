@@ -9,15 +9,15 @@
 
 namespace inquest {
 
-std::variant<RuleBook, RuleErrors> LoadRuleSet(const std::string& rules_dir) {
-  RuleBook embedded = Deserialize(EmbeddedRules());
+std::variant<RuleBook, RuleErrors> LoadRuleSet(const std::string& rules_dir, Samples samples) {
+  RuleBook embedded = Deserialize(EmbeddedRules(), samples);
   if (rules_dir.empty()) return embedded;
   return LoadRules(rules_dir, &embedded);
 }
 
 Result<std::unique_ptr<Sieve>> LoadSieveFor(const std::string& rules_dir, const RuleBook& book) {
   if (rules_dir.empty()) return LoadSieve(EmbeddedSieve(), SoughtBy(book, Marks().marks));
-  const RuleBook embedded = Deserialize(EmbeddedRules());
+  const RuleBook embedded = Deserialize(EmbeddedRules(), Samples::kLeft);
   return ExtendSieve(EmbeddedSieve(), SoughtBy(embedded, Marks().marks), SoughtBy(book, Marks().marks));
 }
 

@@ -10,7 +10,8 @@
 
 namespace inquest {
 
-std::variant<RuleBook, RuleErrors> LoadRuleSet(const std::string& rules_dir);
+/// With their samples for those who show or try them.
+std::variant<RuleBook, RuleErrors> LoadRuleSet(const std::string& rules_dir, Samples samples = Samples::kLeft);
 /// The embedded database, and a second one for the rules that are not in it.
 Result<std::unique_ptr<Sieve>> LoadSieveFor(const std::string& rules_dir, const RuleBook& book);
 /// All mistakes, one a line: `file:line: message; hint`.

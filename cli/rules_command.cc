@@ -109,7 +109,7 @@ CommandResult RunRules(const Options& options) {
   if (word != "show" && options.arguments.size() > 1)
     return CouldNotRun(
         {fmt::format("rules {} takes no '{}'", word, options.arguments[1]), "a folder is given by --rules DIR", ""});
-  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.analysis.rules_dir);
+  const std::variant<RuleBook, RuleErrors> loaded = LoadRuleSet(options.analysis.rules_dir, Samples::kRead);
   if (word == "lint") return Lint(options, loaded);
   if (const RuleErrors* errors = std::get_if<RuleErrors>(&loaded)) return BadRules(*errors);
   const RuleBook& book = std::get<RuleBook>(loaded);

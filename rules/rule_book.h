@@ -231,9 +231,12 @@ std::variant<RuleBook, RuleErrors> LoadRules(const std::string& dir, const RuleB
 /// that only one side knows. Of a whole set of rules; a folder that adds to ours need not have them all.
 RuleErrors CheckFindings(const RuleBook& book);
 
+/// Whether a rule's samples are read with it: they take as much as all the rest, and no job is judged by them.
+enum class Samples : std::uint8_t { kRead, kLeft };
+
 /// Bytes for embedding, and back. Aborts on bytes that are not ours.
 std::string Serialize(const RuleBook& book);
-RuleBook Deserialize(std::string_view bytes);
+RuleBook Deserialize(std::string_view bytes, Samples samples = Samples::kRead);
 
 /// The book and the sieve database that were embedded at build time.
 std::string_view EmbeddedRules();

@@ -8,7 +8,7 @@
 namespace inquest {
 namespace {
 
-constexpr std::string_view kMagic = "inquest-rules-4\n";
+constexpr std::string_view kMagic = "inquest-rules-5\n";
 
 class Writer {
  public:
@@ -102,8 +102,7 @@ void Fields(Archive& archive, Rule& rule) {
   archive.Value(rule.tells_death);
   archive.Value(rule.own_advice);
   archive.Value(rule.remedies);
-  for (auto* list : {&rule.words, &rule.explains, &rule.collect, &rule.references, &rule.match, &rule.differ})
-    archive.Value(*list);
+  for (auto* list : {&rule.words, &rule.explains, &rule.collect, &rule.references}) archive.Value(*list);
 }
 template <class Archive>
 void Fields(Archive& archive, AdvisedStep& step) {
@@ -192,10 +191,15 @@ std::string Serialize(const RuleBook& book) {
   writer.Value(copy.xids);
   writer.Value(copy.sxids);
   writer.Value(copy.farewell);
+  // Last of all, so that who leaves them out does not even touch their pages.
+  for (Rule& rule : copy.rules) {
+    writer.Value(rule.match);
+    writer.Value(rule.differ);
+  }
   return writer.Take();
 }
 
-RuleBook Deserialize(std::string_view bytes) {
+RuleBook Deserialize(std::string_view bytes, Samples samples) {
   RuleBook book;
   BytesReader reader(bytes);
   reader.Value(book.rules);
@@ -205,6 +209,11 @@ RuleBook Deserialize(std::string_view bytes) {
   reader.Value(book.xids);
   reader.Value(book.sxids);
   reader.Value(book.farewell);
+  if (samples == Samples::kLeft) return book;
+  for (Rule& rule : book.rules) {
+    reader.Value(rule.match);
+    reader.Value(rule.differ);
+  }
   INQUEST_CHECK(reader.done());
   return book;
 }
