@@ -582,6 +582,17 @@ bool Course::StoppedShort(std::uint32_t input) const {
   return last != nullptr && last->count < last->of;
 }
 
+bool Course::EndsWithin(EventIndex event) const {
+  static const Pattern kStep(R"((?i)\b(?:step|iter|iteration|epoch|batch|round)\b\W{0,3}(\d{1,9})/(\d{1,9})\b)");
+  for (EventIndex i = timeline_->EventsOf(timeline_->events[event].where.input).second; i-- > event + 1;) {
+    const Event& last = timeline_->events[i];
+    if (!SaysAnything(last.text) || chatter_.Holds(last.where)) continue;
+    const auto step = kStep.Search(last.text);
+    return step && step->number(1).value_or(0) + 1 < step->number(2).value_or(0);
+  }
+  return false;
+}
+
 bool Course::BeganAnother(EventIndex event) const {
   const std::uint32_t input = timeline_->events[event].where.input;
   const Bar* last = LastBar(input);
@@ -809,6 +820,8 @@ void Course::ReadEndings(std::span<const Told> told) {
       continue;
     if (line.ending == EndingKind::kLeaving && StoppedShort(where.input)) continue;
     if (IsPrograms(line.ending) && BeganAnother(line.event)) continue;
+    if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler && EndsWithin(line.event))
+      continue;
     if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler &&
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
       continue;

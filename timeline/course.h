@@ -195,7 +195,9 @@ class Course {
   const Bar* LastBar(std::uint32_t input) const;  ///< nullptr: none
   /// Its last bar is not full: who leaves then may have been made to.
   bool StoppedShort(std::uint32_t input) const;
-  /// The last thing that is printed, behind it, is a bar that was full before and counts anew.
+  /// The last thing that is printed, behind it, is a step that says itself how many follow: `step 00000/00050`.
+  bool EndsWithin(EventIndex event) const;
+  /// Or a bar that was full before and counts anew.
   bool BeganAnother(EventIndex event) const;
   /// The bar that counted longest in the input is full, for the first time, and the last thing that is printed.
   std::optional<EventIndex> LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const;

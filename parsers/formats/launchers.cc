@@ -389,6 +389,8 @@ constexpr Sentence kSentences[] = {
     {Reporter::kMpich, "MPICH ERROR [Rank ",
      R"(^MPICH ERROR \[Rank (\d+)\] \[job id [^\]]*\] \[[^\]]*\] \[([\w.-]+)\] - Abort\()", 1, 0, 0, false, false, 2},
     // More than a million stands for a process that is not known.
+    {Reporter::kMpirun, "Local abort before MPI_INIT completed",
+     R"(^\[([\w.-]+):(\d+)\] Local abort before MPI_INIT completed)", 0, 2, 0, false, false, 1},
     {Reporter::kMpirun, "*** reported by process [",
      R"((?:^\[([\w.-]+):(\d+)\] |^)\*\*\* reported by process \[\d+,(\d{1,6})\])", 3, 2, 0, false, false, 1},
     // Its node, and that it left improperly, stand in the next line.
