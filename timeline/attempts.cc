@@ -434,9 +434,9 @@ Timeline WithoutEvents(const Timeline& timeline) {
           .by_local_rank = timeline.by_local_rank};
 }
 
-/// The agent's own account of a restart: its log, and the sizes and addresses that it lists.
+/// The agent's own account of a restart: its log, and the sizes and addresses that it lists; LSF's postscript.
 bool IsOfRestart(const Event& event) {
-  static const Pattern kListed(R"(^\s+\w+=)");
+  static const Pattern kListed(R"(^\s+\w+=|^PS:\s*$|^Read file <)");
   return std::holds_alternative<WorldSize>(event.what) ||
          (std::holds_alternative<LogMessage>(event.what) &&
           (event.text.find("torch.distributed.elastic.agent") != std::string::npos || kListed.Matches(event.text)));
@@ -455,11 +455,9 @@ void DropLifeless(const Timeline& timeline, std::span<const Told> told, std::vec
   for (std::size_t input = 0; input < by_input.size(); ++input) {
     std::vector<Boundary>& boundaries = by_input[input];
     std::vector<std::string> head;
-    for (EventIndex i = 0; i < timeline.events.size() && !boundaries.empty(); ++i) {
-      const Event& event = timeline.events[i];
-      if (event.where.input != input || event.where.line > kFirstLines) continue;
-      if (std::string shape = KnownBy(event); !shape.empty()) head.push_back(std::move(shape));
-    }
+    const auto [first, end] = timeline.EventsOf(static_cast<std::uint32_t>(input));
+    for (EventIndex i = first; i < end && !boundaries.empty() && timeline.events[i].where.line <= kFirstLines; ++i)
+      if (std::string shape = KnownBy(timeline.events[i]); !shape.empty()) head.push_back(std::move(shape));
     const auto lives = [&](const Boundary& boundary) {
       std::set<std::string> of_head;  // as many of its first lines as no sum holds
       // A script counts its starts in front of each, and sums up behind the last: what few lines show is no start yet.

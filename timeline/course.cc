@@ -665,6 +665,19 @@ bool Course::StandsBehindEachRound(EventIndex event) const {
   return often == kOften;
 }
 
+bool Course::WasStartedLater(EventIndex event) const {
+  constexpr std::chrono::hours kLeast(1);
+  const Event& ending = timeline_->events[event];
+  const auto dated = [](const Event& line) { return line.at && line.at->date == Timestamp::Date::kFull; };
+  if (!dated(ending)) return false;
+  for (EventIndex i = event + 1, end = timeline_->EventsOf(ending.where.input).second; i < end; ++i) {
+    const Event& next = timeline_->events[i];
+    if (next.where == ending.where || !dated(next) || !SaysAnything(next.text)) continue;
+    return std::holds_alternative<LogMessage>(next.what) && next.at->at > ending.at->at + kLeast;
+  }
+  return false;
+}
+
 // What a program says again and again, of one item after the other, it gets over each time.
 bool Course::IsRoutine(std::span<const EventIndex> grumbles) const {
   constexpr std::ptrdiff_t kOften = 32;
@@ -820,7 +833,8 @@ void Course::ReadEndings(std::span<const Told> told) {
       continue;
     if (line.ending == EndingKind::kLeaving && StoppedShort(where.input)) continue;
     if (IsPrograms(line.ending) && BeganAnother(line.event)) continue;
-    if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler && EndsWithin(line.event))
+    if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler &&
+        (EndsWithin(line.event) || WasStartedLater(line.event)))
       continue;
     if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler &&
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))

@@ -197,7 +197,9 @@ class Course {
   bool StoppedShort(std::uint32_t input) const;
   /// The last thing that is printed, behind it, is a step that says itself how many follow: `step 00000/00050`.
   bool EndsWithin(EventIndex event) const;
-  /// Or a bar that was full before and counts anew.
+  /// What is printed next in its input has a clock an hour and more later: somebody started something there anew.
+  bool WasStartedLater(EventIndex event) const;
+  /// The last thing that is printed, behind it, is a bar that was full before and counts anew.
   bool BeganAnother(EventIndex event) const;
   /// The bar that counted longest in the input is full, for the first time, and the last thing that is printed.
   std::optional<EventIndex> LongestBarIsFull(std::uint32_t input, std::span<const Told> told) const;

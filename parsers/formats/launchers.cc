@@ -375,6 +375,8 @@ constexpr Sentence kSentences[] = {
      R"(MPI Application rank (\d+) exited before MPI_Finalize\(\) with status (\d+))", 1, 0, 2},
     {Reporter::kGasnet, "*** Caught a fatal signal (proc ",
      R"(\*\*\* Caught a fatal signal \(proc (\d+)\): (SIG[A-Z]+))", 1, 0, 2, false, true},
+    {Reporter::kGasnet, "*** FATAL ERROR: Assertion failure (proc ",
+     R"(\*\*\* FATAL ERROR: Assertion failure \(proc (\d+)\): )", 1, 0, 0},
     {Reporter::kGasnet, "*** FATAL ERROR (proc ", R"(\*\*\* FATAL ERROR \(proc (\d+)\): )", 1, 0, 0},
     FirstGone(Reporter::kProgram, "Error occurred on rank ", R"(^\W*Error occurred on rank (\d+)\b)"),
     {Reporter::kPoe, "ERROR: 0031-250 ", R"(ERROR: 0031-250 +task (\d+): ([A-Z][a-z]+(?: [a-z]+)*))", 1, 0, 2, false,

@@ -11,7 +11,7 @@ make_fresh_debian "${1:-bookworm}"
 
 # Libraries are arm64's; what runs here, or has no architecture, is our own.
 own=() foreign=()
-for package in "${packages[@]}" "${libhs_packages[0]}"; do
+for package in "${packages[@]}" libvectorscan-dev; do
   case $package in
     g++ | cmake | ninja-build | pkg-config | libcli11-dev | nlohmann-json3-dev) own+=("$package") ;;
     *) foreign+=("$package:arm64") ;;
