@@ -108,16 +108,51 @@ std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
   return inputs;
 }
 
+/// Names that users of batch systems give, `train_88123.out` beside `train_88123.err`, and that any number can have: of
+/// a family in which an id has both streams, where no rank of one id is another's peer, and what clocks say agrees.
+std::map<std::size_t, Numbered> ByLikelyJobIds(const Timeline& timeline, const std::vector<Seen>& inputs) {
+  std::map<std::string_view, std::map<std::uint64_t, std::vector<std::size_t>>> families;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (const auto file = LikelyBatchFileOf(timeline.inputs[i].path); file && file->task.empty())
+      families[file->family][NumberAt(file->id, 0).value_or(0)].push_back(i);
+  std::map<std::size_t, Numbered> out;
+  for (const auto& [family, ids] : families) {
+    if (ids.size() < 2 || std::ranges::all_of(ids, [](const auto& id) { return id.second.size() < 2; })) continue;
+    std::optional<Timestamp> last;
+    std::optional<std::set<int>> ranks;
+    bool in_order = true;
+    for (const auto& [id, own] : ids) {
+      const auto before = last;
+      std::set<int> own_ranks;
+      for (const std::size_t i : own) {
+        own_ranks.insert(inputs[i].ranks.begin(), inputs[i].ranks.end());
+        if (!inputs[i].first) continue;
+        in_order = in_order && (!before || before->at <= inputs[i].first->at);
+        if (!last || last->at < inputs[i].last->at) last = inputs[i].last;
+      }
+      if (own_ranks.empty()) continue;
+      in_order = in_order && (!ranks || std::ranges::any_of(own_ranks, [&](int r) { return ranks->contains(r); }));
+      ranks = std::move(own_ranks);
+    }
+    if (!in_order) continue;
+    for (const auto& [id, own] : ids)
+      for (const std::size_t i : own) out[i] = Numbered{std::string(family), id};
+  }
+  return out;
+}
+
 /// Counted from the last of each family.
 std::vector<std::optional<std::size_t>> ByNames(const Timeline& timeline, const std::vector<Seen>& inputs) {
   std::vector<std::optional<Numbered>> names(inputs.size());
   std::map<std::string, std::set<std::uint64_t>> families;
+  const std::map<std::size_t, Numbered> likely = ByLikelyJobIds(timeline, inputs);
   bool previous = false, others = false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].of_job) continue;
     const std::string& path = timeline.inputs[i].path;
     for (const auto read : {&ByAttemptFolder, &ByPodsLog, &ByJobId})
       if (!names[i]) names[i] = read(path);
+    if (const auto named = likely.find(i); !names[i] && named != likely.end()) names[i] = named->second;
     if (names[i]) families[names[i]->family].insert(names[i]->number);
     (IsPrevious(path) ? previous : others) = true;
   }

@@ -45,9 +45,11 @@ std::optional<BatchFile> SpooledOf(std::string_view base) {
 /// A day, or a moment, as names of files have them: 20310405, 20310405060708.
 bool IsDate(std::string_view digits) {
   constexpr std::size_t kDay = 8, kMoment = 12;
+  constexpr int kLastYears = 50;  // behind 20; what counts on to there is no date
   const auto part = [&](std::size_t at) { return 10 * (digits[at] - '0') + (digits[at + 1] - '0'); };
-  return digits.size() >= kMoment || (digits.size() == kDay && (part(0) == 19 || part(0) == 20) && part(4) >= 1 &&
-                                      part(4) <= 12 && part(6) >= 1 && part(6) <= 31);
+  const auto is_year = [&] { return part(0) == 19 || (part(0) == 20 && part(2) < kLastYears); };
+  return digits.size() >= kMoment ||
+         (digits.size() == kDay && is_year() && part(4) >= 1 && part(4) <= 12 && part(6) >= 1 && part(6) <= 31);
 }
 
 }  // namespace
@@ -98,11 +100,13 @@ std::optional<BatchFile> LikelyBatchFileOf(std::string_view path) {
   const auto begin_of_digits = [](std::string_view text) { return text.find_last_not_of("0123456789") + 1; };
   std::size_t begin = begin_of_digits(stem);
   BatchFile file{.family = {}, .id = stem.substr(begin), .task = {}, .system = BatchFile::System::kAlike};
-  if (const std::size_t bar = begin == 0 ? 0 : begin - 1; bar > 0 && stem[bar] == '_' && IsDigit(stem[bar - 1])) {
-    const std::string_view front = stem.substr(0, bar);  // 88123_4
-    begin = begin_of_digits(front);
-    file.task = file.id;
-    file.id = front.substr(begin);
+  if (const std::size_t bar = begin == 0 ? 0 : begin - 1; bar > 0 && stem[bar] == '_') {
+    const std::string_view front = stem.substr(0, bar);  // 88123_4, and not v2_88123
+    if (const std::size_t of_front = begin_of_digits(front); bar - of_front >= kDigitsOfAnId) {
+      begin = of_front;
+      file.task = file.id;
+      file.id = front.substr(begin);
+    }
   }
   const bool apart = begin == 0 || std::string_view("-_.").find(stem[begin - 1]) != std::string_view::npos;
   if (!apart || file.id.size() < kDigitsOfAnId || file.id[0] == '0' || IsDate(file.id) || IsDate(file.task))

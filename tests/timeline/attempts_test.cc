@@ -288,6 +288,19 @@ TEST_CASE("attempts: starts in files of their own", "[attempts]") {
   CHECK(causes({{"run/attempt_0/0/stderr.log", kOom},
                 {"run/attempt_1/0/stderr.log", kMissing},
                 {"run/agent.log", kBanner + kRestart + kBanner}}) == both);
+  // Names that users give, where one id has both streams.
+  CHECK(causes({{"fit_v2_88123.out", "step 1\n"}, {"fit_v2_88123.err", kOom}, {"fit_v2_88130.err", kMissing}}) == both);
+  CHECK(causes({{"fit_20570527.out", "step 1\n"}, {"fit_20570527.err", kOom}, {"fit_20575253.err", kMissing}}) == both);
+  CHECK(causes({{"fit_88123.err", kOom}, {"fit_88130.err", kMissing}}).empty());  // pids of ranks, as well as jobs
+  // Where clocks say otherwise they are right.
+  CHECK(causes({{"fit_88123.out", run(30, "")}, {"fit_88123.err", kOom}, {"fit_88130.err", run(10, kMissing)}}) !=
+        both);
+  CHECK(causes({{"fit_88123.out", "[rank0]: step 1 loss 2\n"},
+                {"fit_88123.err", kOom},
+                {"fit_88130.err", "[rank1]: step 1 loss 2\n" + kMissing}})
+            .empty());  // one rank each
+  CHECK(causes({{"fit_20310405.out", "step 1\n"}, {"fit_20310405.err", kOom}, {"fit_20310406.err", kMissing}})
+            .empty());  // dates
   // Nothing that numbers a start: ranks, hosts, tasks of an array, two logs of one start.
   CHECK(causes({{"logs/rank_0.log", kOom}, {"logs/rank_1.log", kMissing}}).empty());
   CHECK(causes({{"slurm-88123_1.out", kOom}, {"slurm-88123_2.out", kMissing}}).empty());
