@@ -39,7 +39,9 @@ Count CountIn(std::string_view text) {
     const bool fraction = (i > 0 && text[i - 1] == '.') ||
                           (end < text.size() && text[end] == '.' && is_digit(end + 1)) || is_exponent(end) ||
                           (i >= 2 && is_exponent(i - 2));
-    if (!fraction && out.numbers.size() < kMost) out.numbers.push_back(value);
+    // Keras' `64/64 - 3s - loss: `: how long the epoch took is no count.
+    const bool took = i >= 2 && text.substr(i - 2, 2) == "- " && text.substr(end, 2) == "s ";
+    if (!fraction && !took && out.numbers.size() < kMost) out.numbers.push_back(value);
     if (out.shape.empty() || out.shape.back() != '0') out.shape += '0';
     i = end;
   }
