@@ -182,6 +182,16 @@ std::vector<Culprit> ThoseThatAborted(const Timeline& timeline) {
   return out;
 }
 
+/// Those that were gone before the rest, where as many complained as went: who is told to end complains of nothing.
+std::vector<Culprit> AsManyAsWent(const Timeline& timeline, const Finding& top) {
+  const std::vector<FirstEnd> first = FirstToEnd(timeline);
+  std::vector<Culprit> out;
+  if (first.size() < 2 || first.size() != top.times) return out;
+  for (const FirstEnd& end : first)
+    out.push_back(BlameRank(timeline, end.rank, "gone before the rest; as many complained as went"));
+  return out;
+}
+
 /// What a process does to itself was done by the one that ended first, as its launcher says, by the only one that ended
 /// with an error, as its parent saw it, or by the only one that never came to the operation in which the others waited.
 std::vector<Culprit> OnlyFailed(const Timeline& timeline, const std::optional<CollectiveRef>& collective) {
@@ -276,6 +286,7 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
+  if (std::vector<Culprit> went = culprits.empty() ? AsManyAsWent(timeline, top) : culprits; !went.empty()) return went;
   if (const auto raised = culprits.empty() && !of_network ? OnlyRaised(timeline, top) : std::nullopt)
     return {BlameRank(timeline, *raised, "raised an exception right behind it")};
   return culprits;
