@@ -127,6 +127,17 @@ std::vector<Culprit> AllThatRaised(const Timeline& timeline, const Finding& top)
   return out;
 }
 
+/// As many complained as there are ranks, and nobody says who: all of them.
+std::vector<Culprit> AllComplained(const Timeline& timeline, const Finding& top) {
+  constexpr int kMost = 64;
+  const int size = timeline.world_size ? timeline.world_size->value : 0;
+  std::vector<Culprit> out;
+  if (size < 2 || size > kMost || top.times != static_cast<std::size_t>(size)) return out;
+  for (int rank = 0; rank < size; ++rank)
+    out.push_back(BlameRank(timeline, GlobalRank{rank}, "as many complained as there are ranks"));
+  return out;
+}
+
 /// A process raised; nullopt: the event says nothing of the kind. Where its traceback begins, as far as that is known.
 std::optional<SourcePos> RaisesAt(const Event& event) {
   const auto* raised = std::get_if<ExceptionRaised>(&event.what);
@@ -286,10 +297,12 @@ std::vector<Culprit> CulpritsOf(const Timeline& timeline, const RuleBook& book, 
   }
   if (std::vector<Culprit> all = AllThatRaised(timeline, top); !all.empty()) return all;
   if (std::vector<Culprit> only = OnlyFailed(timeline, collective); !only.empty()) return only;
-  if (std::vector<Culprit> went = culprits.empty() ? AsManyAsWent(timeline, top) : culprits; !went.empty()) return went;
-  if (const auto raised = culprits.empty() && !of_network ? OnlyRaised(timeline, top) : std::nullopt)
+  if (!culprits.empty()) return culprits;
+  if (std::vector<Culprit> all = AllComplained(timeline, top); !all.empty()) return all;
+  if (std::vector<Culprit> went = AsManyAsWent(timeline, top); !went.empty()) return went;
+  if (const auto raised = !of_network ? OnlyRaised(timeline, top) : std::nullopt)
     return {BlameRank(timeline, *raised, "raised an exception right behind it")};
-  return culprits;
+  return {};
 }
 
 std::vector<Culprit> FirstGone(const Timeline& timeline, const std::vector<Finding>& findings) {

@@ -9,6 +9,7 @@
 #include "core/ascii.h"
 #include "core/names.h"
 #include "core/pattern.h"
+#include "timeline/broken_off.h"
 #include "timeline/goal.h"
 #include "timeline/last_round.h"
 #include "timeline/row_counters.h"
@@ -768,6 +769,12 @@ void Course::ReadEndings(std::span<const Told> told) {
   }
   const std::set<EventIndex> of_rounds = EndsOfRounds(*timeline_, told);
   const std::vector<std::uint32_t> others = OtherStreams(timeline_->inputs);
+  std::map<std::uint32_t, bool> cut;  // by input that was asked about
+  const auto breaks_off = [&](std::uint32_t input) {
+    const auto [known, is_new] = cut.try_emplace(input);
+    if (is_new) known->second = BreaksOff(*timeline_, input);
+    return known->second;
+  };
   // A reminder that processes print when they leave in order is a good end where nothing else is given.
   bool only_leaving = true;
   for (std::uint32_t input = 0; input < timeline_->inputs.size(); ++input)
@@ -791,6 +798,7 @@ void Course::ReadEndings(std::span<const Told> told) {
     const bool only_last = line.ending == EndingKind::kScores || counts || line.ending == EndingKind::kSavedOnce;
     const bool of_anyone = line.ending == EndingKind::kShell || line.ending == EndingKind::kFigures || only_last;
     if (of_anyone && of_rounds.contains(line.event)) continue;
+    if ((of_anyone || line.ending == EndingKind::kFarewell) && breaks_off(where.input)) continue;
     if (of_anyone && !counts && where.InputLine() + kClosingLines < timeline_->inputs[where.input].lines) continue;
     if (line.ending == EndingKind::kFarewell) {
       const bool joins = writer.sets_up && !writer.set_up && (work_.empty() || work_.front() >= line.event);
@@ -840,7 +848,7 @@ void Course::ReadEndings(std::span<const Told> told) {
         (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
       continue;
     endings_.push_back(line.event);
-    only_scores_ = only_scores_ && only_last;
+    only_scores_ = only_scores_ && (only_last || only_leaving);
     only_weighed_ = false;
   }
 }

@@ -361,6 +361,21 @@ TEST_CASE("course: only what keeps rising is work that goes on", "[lifelines]") 
                 "0.29\n") == Outcome::kFailed);  // of several runs
 }
 
+TEST_CASE("course: a log that breaks off within its last line did not end", "[lifelines]") {
+  const auto outcome = [](const std::string& end) {
+    std::string log = "loading model from /data/base\ncompiling kernels took 12 s\n";
+    for (int i = 1; i < 12; ++i)
+      log += fmt::format("{{'loss': 0.9{}, 'learning_rate': 0.00{}, 'epoch': 0.{}}}\n", i, i, i);
+    return JudgeText(log + end).verdict.outcome;
+  };
+  const std::string result = "test accuracy 0.913 f1 0.872, results written to out/test.json\n";
+  CHECK(outcome(result) == Outcome::kHealthy);
+  CHECK(outcome(result + "{'loss': 0.88, 'learning_rate': 0.00") == Outcome::kUndecided);  // of a row
+  CHECK(outcome("test results after 3 min: accuracy 0.913 {'car': 0.9, 'bike") == Outcome::kUndecided);
+  CHECK(outcome("final results:\n{'accuracy': 0.913,\n 'precision': 0.89,\n 'recall': 0.9") == Outcome::kUndecided);
+  CHECK(outcome("test results after 3 min: accuracy 0.913 in [0, 1), written to out/test.json\n") == Outcome::kHealthy);
+}
+
 TEST_CASE("course: a reminder of leaving is a good end where nothing else is given", "[lifelines]") {
   std::string left;
   for (int rank = 0; rank < 2; ++rank)
