@@ -64,6 +64,19 @@ bool IsRowOfFigures(string_view line) {
   return figures >= kFewest && figures * 3 >= words * 2;
 }
 
+/// Open MPI's `[node17:04120] ` and `[[12065,1],23][btl_openib_component.c:...]`, which may stand among much advice.
+bool IsOfOpenMpi(string_view line) {
+  constexpr std::size_t kLongest = 80;
+  if (line.size() > 2 && line.starts_with("[[")) return IsDigit(line[2]);
+  const std::size_t end = line.starts_with('[') ? line.substr(0, kLongest).find(']') : kNowhere;
+  const std::size_t colon = end == kNowhere ? kNowhere : line.substr(0, end).rfind(':');
+  if (colon == kNowhere || colon < 2 || colon + 1 == end) return false;
+  const auto is_of_host = [](char c) { return IsOfName(c) || c == '-' || c == '.'; };
+  return std::all_of(line.begin() + 1, line.begin() + static_cast<std::ptrdiff_t>(colon), is_of_host) &&
+         std::all_of(line.begin() + static_cast<std::ptrdiff_t>(colon) + 1,
+                     line.begin() + static_cast<std::ptrdiff_t>(end), IsDigit);
+}
+
 /// Of a line without the blanks at its end. Exceptions are listed in comments too, indented.
 bool IsPrinted(string_view whole) {
   static constexpr std::array<string_view, 28> kHeads = {"Traceback (most",
@@ -97,7 +110,7 @@ bool IsPrinted(string_view whole) {
   static constexpr std::array<string_view, 7> kLevels = {"INFO",  "WARNING",  "WARN", "ERROR",
                                                          "DEBUG", "CRITICAL", "FATAL"};
   const string_view line = Trimmed(whole);
-  if (BeginsWithOneOf(line, kHeads)) return true;
+  if (BeginsWithOneOf(line, kHeads) || IsOfOpenMpi(line)) return true;
   for (const string_view level : kLevels)
     if (line.starts_with(level) && line.size() > level.size() &&
         string_view(" :]|").find(line[level.size()]) != kNowhere)

@@ -253,12 +253,13 @@ std::vector<Culprit> OnlyThere(const Timeline& timeline, const RuleBook& book, c
   return only ? std::vector{BlameRank(timeline, *only, top.claim)} : std::vector<Culprit>();
 }
 
-/// They name the host alone of the one that its launcher saw end first.
+/// They name the host alone of the one that its launcher saw end first; of one whose host nobody names, the only host.
 bool IsOnlyWhere(const Timeline& timeline, const std::vector<Culprit>& culprits, const FirstEnd& one) {
   const std::optional<std::string> host = BlameRank(timeline, one.rank, "").host;
-  return host && std::ranges::all_of(culprits, [&](const Culprit& culprit) {
-           return culprit.host == host && !culprit.bus_id && !culprit.gpu_index;
-         });
+  if (!host && (culprits.size() > 1 || timeline.hosts.size() > 1)) return false;
+  return std::ranges::all_of(culprits, [&](const Culprit& culprit) {
+    return (!host || culprit.host == host) && !culprit.bus_id && !culprit.gpu_index;
+  });
 }
 
 /// For whom all who waited did so in the end; nobody where that is many.

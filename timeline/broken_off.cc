@@ -61,7 +61,8 @@ bool OpensInItself(std::string_view last) {
 bool IsOfAnOpenOne(const std::vector<std::string_view>& lines) {
   int closed = 0;
   for (const std::string_view line : lines) {
-    const int opens = static_cast<int>(std::ranges::count(line, '{')), closes = static_cast<int>(std::ranges::count(line, '}'));
+    const int opens = static_cast<int>(std::ranges::count(line, '{')),
+              closes = static_cast<int>(std::ranges::count(line, '}'));
     if (opens > closes + closed) return &line != &lines.front() && (line.ends_with(',') || line.ends_with('{'));
     closed = std::max(0, closed + closes - opens);
     if (line.find(':') == std::string_view::npos && line.find('}') == std::string_view::npos) return false;

@@ -1,10 +1,10 @@
 // Processes and GPUs do not pair one to one.
 //
 // What holds: nvidia-smi shows the same program's pids together with their working memory on one GPU while each holds a
-// small context on another; or a rank works on another GPU than the one that it gave NCCL; or a rank's guessed device
-// is not the one it reports. Why that implies the cause: a process works where its memory is. What looks like it: MPS
-// and MIG share a GPU on purpose; a server beside the job has another name; a small context on the first GPU is only
-// untidy.
+// small context on another; or a rank works on another GPU than the one that it gave NCCL; or two ranks of one host
+// gave a communicator the same GPU, and it did not come about; or a rank's guessed device is not the one it reports.
+// Why that implies the cause: a process works where its memory is. What looks like it: MPS and MIG share a GPU on
+// purpose; a server beside the job has another name; a small context on the first GPU is only untidy.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,6 +21,7 @@ constexpr FindingRow kFindings[] = {
     {"processes-share-gpu", "working", "count gpu"},
     {"process-on-other-gpu", "by-pid", "rank given used"},
     {"guessed-device-differs", "guessed", "rank own guessed"},
+    {"ranks-give-one-gpu", "by-address", "ranks gpu nranks"},
 };
 using Found = FoundIn<kFindings>;
 
@@ -148,8 +149,41 @@ void FindWrongGuess(const Evidence& evidence, std::vector<Relation>& out) {
   }
 }
 
+/// Ranks of one communicator that gave it the same GPU of the same host. NCCL refuses that, unless it was told not to.
+void FindOneGpuOfTwo(const Evidence& evidence, std::vector<Relation>& out) {
+  const Timeline& timeline = evidence.timeline;
+  if (!evidence.course.failed()) return;
+  for (const CommunicatorRow& row : timeline.communicators) {
+    using Member = CommunicatorRow::Member;
+    if (std::ranges::any_of(row.members, [](const Member& member) { return member.completed; })) continue;
+    std::map<std::pair<std::string, std::string>, std::vector<const Member*>> by_gpu;  // by host and address
+    for (const Member& member : row.members) {
+      const auto* init = member.init_event ? std::get_if<CommInit>(&timeline.events[*member.init_event].what) : nullptr;
+      const auto& host = timeline.processes[member.process].host;
+      if (init != nullptr && init->bus_id && member.rank && host) by_gpu[{*host, *init->bus_id}].push_back(&member);
+    }
+    for (const auto& [gpu, members] : by_gpu) {
+      if (members.size() < 2) continue;
+      Found found({"ranks-give-one-gpu", "by-address"});
+      RankSet ranks;
+      for (const Member* member : members) {
+        ranks.Add(member->rank->value);
+        found.citations.push_back(Cite(timeline, *member->init_event, LineRole::kCause));
+        const auto rank = timeline.processes[member->process].rank;
+        if (rank) found.culprits.push_back(BlameRank(timeline, rank->value, ""));
+      }
+      found.Say("ranks", RanksInWords(ranks));
+      found.Say("gpu", gpu.second);
+      found.Say("nranks", std::to_string(row.nranks));
+      out.push_back(std::move(found));
+      return;
+    }
+  }
+}
+
 std::vector<Relation> Run(const Evidence& evidence) {
   std::vector<Relation> out;
+  FindOneGpuOfTwo(evidence, out);
   for (const GpuHost& host : ReadGpus(evidence.timeline)) {
     if (std::any_of(host.gpus.begin(), host.gpus.end(), [](const GpuSeen& gpu) { return gpu.state.mig; })) continue;
     FindCrowds(evidence, host, out);
