@@ -83,7 +83,7 @@ string_view WithoutTagsBeforeRank(string_view text) {
   return text;
 }
 
-// Programs put their own `rank 3: `, `[rank 3] `, `Rank 3/8: ` in front; it stays in the text.
+// Programs put their own `rank 3: `, `[rank 3] `, `Rank 3/8: `, `rank:  3 | ` in front; it stays in the text.
 std::optional<Known<GlobalRank>> OwnRank(string_view text) {
   text = WithoutTagsBeforeRank(text);
   std::size_t at = text.starts_with("[") ? 1 : 0;
@@ -94,10 +94,13 @@ std::optional<Known<GlobalRank>> OwnRank(string_view text) {
     return std::nullopt;
   at += 4;
   if (at < text.size() && (text[at] == ' ' || text[at] == '=' || text[at] == '_' || text[at] == ':')) ++at;
+  for (int blanks = 0; blanks < 3 && text.substr(at - 1).starts_with(blanks == 0 ? ": " : "  "); ++blanks) ++at;
   int rank = 0;
   const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), rank);
   if (error != std::errc() || rank < 0 || end == text.data() + text.size()) return std::nullopt;
-  const bool closed = bracket ? *end == ']' || *end == '/' : *end == ':' || *end == '/' || *end == ']';
+  const string_view behind = text.substr(static_cast<std::size_t>(end - text.data()));
+  const bool closed =
+      bracket ? *end == ']' || *end == '/' : *end == ':' || *end == '/' || *end == ']' || behind.starts_with(" | ");
   if (!closed) return std::nullopt;
   return Known<GlobalRank>{GlobalRank{rank}, Basis::kDerived, "the program's own words at the head of the line"};
 }

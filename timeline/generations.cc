@@ -2,6 +2,7 @@
 #include "timeline/generations.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -108,16 +109,40 @@ std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
   return inputs;
 }
 
+/// Slurm speaks of the job whose id the name of the input has.
+bool SpeaksOf(const Timeline& timeline, std::size_t input, std::string_view id) {
+  constexpr std::array<std::string_view, 5> kWords = {"JOB ", "STEP ", "job ", "StepId=", "JobId="};
+  return std::ranges::any_of(timeline.events, [&](const Event& event) {
+    const std::string_view text = event.text;
+    for (std::size_t at = text.find(id); event.where.input == input && at != text.npos; at = text.find(id, at + 1)) {
+      const std::size_t end = at + id.size();
+      const bool whole = end == text.size() || text[end] < '0' || text[end] > '9';
+      const auto stands = [&](std::string_view word) { return text.substr(0, at).ends_with(word); };
+      if (whole && std::ranges::any_of(kWords, stands)) return true;
+    }
+    return false;
+  });
+}
+
 /// Names that users of batch systems give, `train_88123.out` beside `train_88123.err`, and that any number can have: of
-/// a family in which an id has both streams, where no rank of one id is another's peer, and what clocks say agrees.
+/// a family in which an id has both streams, or two are spoken of in their own files, where no rank of one id is
+/// another's peer, and what clocks say agrees.
 std::map<std::size_t, Numbered> ByLikelyJobIds(const Timeline& timeline, const std::vector<Seen>& inputs) {
   std::map<std::string_view, std::map<std::uint64_t, std::vector<std::size_t>>> families;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (const auto file = LikelyBatchFileOf(timeline.inputs[i].path); file && file->task.empty())
-      families[file->family][NumberAt(file->id, 0).value_or(0)].push_back(i);
+  std::map<std::string_view, std::set<std::string_view>> named;  // by family, ids
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    auto file = LikelyBatchFileOf(timeline.inputs[i].path);
+    if (!file) file = BatchLogOf(timeline.inputs[i].path);
+    if (!file || !file->task.empty()) continue;
+    families[file->family][NumberAt(file->id, 0).value_or(0)].push_back(i);
+    if (SpeaksOf(timeline, i, file->id)) named[file->family].insert(file->id);
+  }
   std::map<std::size_t, Numbered> out;
   for (const auto& [family, ids] : families) {
-    if (ids.size() < 2 || std::ranges::all_of(ids, [](const auto& id) { return id.second.size() < 2; })) continue;
+    const auto is_pair = [&](const auto& id) {
+      return id.second.size() > 1 && LikelyBatchFileOf(timeline.inputs[id.second.front()].path);
+    };
+    if (ids.size() < 2 || (std::ranges::none_of(ids, is_pair) && named[family].size() < 2)) continue;
     std::optional<Timestamp> last;
     std::optional<std::set<int>> ranks;
     bool in_order = true;

@@ -92,10 +92,12 @@ std::optional<BatchFile> BatchFileOf(std::string_view path) {
   return file;
 }
 
-std::optional<BatchFile> LikelyBatchFileOf(std::string_view path) {
+namespace {
+
+/// Of a name with an ending of three letters.
+std::optional<BatchFile> NumberedFileOf(std::string_view path) {
   constexpr std::size_t kDigitsOfAnId = 5;  // fewer number ranks and steps
   const std::string_view base = BaseOf(path);
-  if (!base.ends_with(".out") && !base.ends_with(".err")) return std::nullopt;
   const std::string_view stem = base.substr(0, base.size() - 4);
   const auto begin_of_digits = [](std::string_view text) { return text.find_last_not_of("0123456789") + 1; };
   std::size_t begin = begin_of_digits(stem);
@@ -119,6 +121,16 @@ std::optional<BatchFile> LikelyBatchFileOf(std::string_view path) {
   }
   file.family = path.substr(0, path.size() - base.size() + begin);
   return file;
+}
+
+}  // namespace
+
+std::optional<BatchFile> LikelyBatchFileOf(std::string_view path) {
+  return path.ends_with(".out") || path.ends_with(".err") ? NumberedFileOf(path) : std::nullopt;
+}
+
+std::optional<BatchFile> BatchLogOf(std::string_view path) {
+  return path.ends_with(".log") ? NumberedFileOf(path) : std::nullopt;
 }
 
 std::optional<std::string_view> RaySubmissionOf(std::string_view path) {

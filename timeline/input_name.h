@@ -27,6 +27,8 @@ std::optional<BatchFile> BatchFileOf(std::string_view path);
 /// `train-88123.out`, `train_88123_4.err`, `88123.out`: names that users of batch systems give (Slurm's `%x-%j.out`),
 /// and others too: a number alone does not make two files two jobs.
 std::optional<BatchFile> LikelyBatchFileOf(std::string_view path);
+/// The same of a `.log`, which has fewer of them.
+std::optional<BatchFile> BatchLogOf(std::string_view path);
 
 /// `raysubmit_Xq3bT5wYc1kLm9ZP` of `job-driver-raysubmit_Xq3bT5wYc1kLm9ZP.log`.
 std::optional<std::string_view> RaySubmissionOf(std::string_view path);

@@ -292,6 +292,12 @@ TEST_CASE("attempts: starts in files of their own", "[attempts]") {
   CHECK(causes({{"fit_v2_88123.out", "step 1\n"}, {"fit_v2_88123.err", kOom}, {"fit_v2_88130.err", kMissing}}) == both);
   CHECK(causes({{"fit_20570527.out", "step 1\n"}, {"fit_20570527.err", kOom}, {"fit_20575253.err", kMissing}}) == both);
   CHECK(causes({{"fit_88123.err", kOom}, {"fit_88130.err", kMissing}}).empty());  // pids of ranks, as well as jobs
+  const auto step = [](const std::string& id) {
+    return "srun: error: node07: task 3: Exited with exit code 1\nslurmstepd: error: *** STEP " + id +
+           ".0 ON node07 CANCELLED AT 2031-04-05T06:07:08 ***\n";
+  };
+  CHECK(causes({{"srun.88123.log", kOom + step("88123")}, {"srun.88130.log", kMissing + step("88130")}}) == both);
+  CHECK(causes({{"srun.88123.log", kOom + step("88123")}, {"srun.88130.log", kMissing + step("88123")}}).empty());
   // Where clocks say otherwise they are right.
   CHECK(causes({{"fit_88123.out", run(30, "")}, {"fit_88123.err", kOom}, {"fit_88130.err", run(10, kMissing)}}) !=
         both);
