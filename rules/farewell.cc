@@ -29,6 +29,7 @@ constexpr std::size_t kWords = 14;       ///< of a line, that tell it from other
 constexpr std::size_t kOften = 3;        ///< so many lines of one kind are rows
 constexpr std::size_t kElsewhere = 512;  ///< lines from all over the log, beside those
 constexpr std::uint64_t kUnseen = 6;     ///< rulers and blank lines at the end say nothing
+constexpr std::uint64_t kFigures = 64;   ///< lines of bare numbers, that may be a table of results
 
 constexpr std::array<std::string_view, 17> kRelations = {
     "any-log",    "of-a-round", "worked",      "elsewhere",       "said-often", "at-once",
@@ -349,6 +350,9 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
   // Rows of bare numbers say nothing, and are work.
   const bool rows = view.whole && timeline.inputs[input].lines >= kFirst + kLast;
   if (view.lines.empty() || (std::max(view.with_chatter, view.lines.size()) < kLeast && !rows)) return std::nullopt;
+  // Many of them behind the last words are rows of what it was at.
+  const std::uint64_t last_words = timeline.events[view.lines.back().event].where.InputLine();
+  if (last_words + kFigures < timeline.inputs[input].lines) return std::nullopt;
   // What libraries say as they are torn down is no last word of the program's.
   const auto* message = std::get_if<LogMessage>(&timeline.events[view.lines.back().event].what);
   if (message == nullptr || message->component != Component::kAny) return std::nullopt;

@@ -41,7 +41,7 @@ struct Report {
   std::map<std::set<int>, std::pair<std::string, EventIndex>>
       ready_for;  ///< by who came: a tensor for which only they did
   std::vector<EventIndex> of_ready;
-  bool cut = false;
+  std::set<int> cut;  ///< ranks of which not all was listed
 
   void Add(std::string_view tensor, int rank, EventIndex event) {
     if (lacks.size() >= kMostTensors && !lacks.contains(std::string(tensor))) return;
@@ -82,7 +82,7 @@ void ReadLine(std::string_view text, EventIndex event, Report& report) {
   const auto rank = by_rank ? by_rank->number(1) : std::nullopt;
   if (!rank || *rank > 1 << 24) return;
   std::string_view names = by_rank->text(2);
-  report.cut = report.cut || names.ends_with("...");
+  if (names.ends_with("...")) report.cut.insert(static_cast<int>(*rank));
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(", "), names.size());
     if (const std::string_view name = Trimmed(names.substr(0, end)); !name.empty())
@@ -115,8 +115,15 @@ Found WaitCrosswise(const Timeline& timeline, const Waiting& a, const Waiting& b
   return found;
 }
 
+/// What is not listed may be lacked all the same; of two ranks whoever does not lack a tensor submitted it.
+bool IsOfTwo(const Timeline& timeline, const Report& report) {
+  if (report.cut.size() > 1 || timeline.KnownRanks() > 2) return false;
+  return std::ranges::all_of(
+      report.lacks, [](const auto& tensor) { return tensor.second.size() == 1 && *tensor.second.begin() < 2; });
+}
+
 std::optional<Found> Crosswise(const Timeline& timeline, const Report& report) {
-  if (report.cut) return std::nullopt;  // what is not listed may be lacked all the same
+  if (!report.cut.empty() && !IsOfTwo(timeline, report)) return std::nullopt;
   for (auto a = report.lacks.begin(); a != report.lacks.end(); ++a)
     for (auto b = std::next(a); b != report.lacks.end(); ++b) {
       if (Lacks(a->second, b->second)) continue;

@@ -146,6 +146,27 @@ void AcrossNumbers(const Timeline& timeline, std::vector<Relation>& out) {
   }
 }
 
+// Of a job of two each operation is of both, whatever its group: two that wait in different ones wait for one another.
+void OfTwo(const Timeline& timeline, std::vector<Relation>& out) {
+  if (timeline.ranks.size() != 2 || timeline.KnownRanks() != 2) return;
+  std::map<int, const CollectiveRow*> first;  // by rank, of the lowest number
+  for (const CollectiveRow& row : timeline.collectives) {
+    if (!row.work.seq || row.recorded || PairOp(row.work.op) || row.waiters.size() != 1 ||
+        timeline.groups[row.group].named())
+      return;
+    const CollectiveRow*& known = first[row.waiters.front().rank.value];
+    if (known == nullptr || row.work.seq->value < known->work.seq->value) known = &row;
+  }
+  if (first.size() != 2) return;
+  const CollectiveRow *early = first.begin()->second, *late = first.rbegin()->second;
+  if (early->work.seq->value > late->work.seq->value) std::swap(early, late);
+  if (early->work.op == late->work.op) return;
+  if (auto found = FromNumbers(timeline, *early, *late)) {
+    found->Grade({"work-order-mismatch", "group-guessed"});
+    out.push_back(*std::move(found));
+  }
+}
+
 /// nullopt: more than there can be.
 std::optional<std::int64_t> Elements(const std::vector<std::int64_t>& shape) {
   std::int64_t product = 1;
@@ -260,6 +281,7 @@ std::vector<Relation> Run(const Evidence& evidence) {
     if (sides.size() > 1) out.push_back(FromSides(evidence.timeline, row, sides));
   }
   AcrossNumbers(evidence.timeline, out);
+  if (out.empty()) OfTwo(evidence.timeline, out);
   return out;
 }
 
