@@ -347,6 +347,9 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
                                    std::uint32_t input) {
   if (book.farewell.empty() || !SeesTheEnd(timeline, input)) return std::nullopt;
   const View view = ViewOf(timeline, book, course, input);
+  constexpr double kRollCall = 0.9;  ///< programs that only greet hardly ever hang behind it
+  if (!view.lines.empty() && IsWholeRollCall(timeline, input))
+    return Farewell{.last = view.lines.back().event, .signs = {{"roll-call", 1}}, .well = kRollCall};
   // Rows of bare numbers say nothing, and are work.
   const bool rows = view.whole && timeline.inputs[input].lines >= kFirst + kLast;
   if (view.lines.empty() || (std::max(view.with_chatter, view.lines.size()) < kLeast && !rows)) return std::nullopt;

@@ -27,10 +27,10 @@ inline constexpr double kOfAWarning = 0.35;  ///< of what a program logs as a wa
 inline constexpr double kEndedWell = 0.9;  ///< an ending and nothing against it: what is printed nowhere cannot be seen
 inline constexpr double kEndedWithScores =
     0.6;  ///< scores and nothing behind: a run can be cut there, or hang in what comes next
-inline constexpr double kWellByItsEnd = 0.43;  ///< of what the last lines of a log weigh, where logs that were cut on
+inline constexpr double kWellByItsEnd = 0.42;  ///< of what the last lines of a log weigh, where logs that were cut on
                                                ///< purpose have their part in the weights
 inline constexpr double kCutOffByItsEnd =
-    0.1;  ///< the same: hardly a job ended well of which a log ends so, unless somebody says it who knows
+    0.06;  ///< the same: hardly a job ended well of which a log ends so, unless somebody says it who knows
 inline constexpr double kRival = 0.2;  ///< a candidate that is less sure by so much is still to be told apart
 inline constexpr double kMayBeSecond =
     0.65;  ///< where another rank broke of something else and nothing says who was first: more than a guess, not sure

@@ -141,13 +141,50 @@ bool IsWholeRuns(const std::vector<SeriesLine>& lines, std::size_t head) {
   return runs >= kLeastRuns && (numbers.size() < runs || !CountsUp(numbers, runs));
 }
 
+/// Each of so many ranks greeted as often as the others, and nobody said anything else that counts: `Hello from process
+/// 3 of 8`.
+bool IsRollCall(const std::vector<SeriesLine>& lines) {
+  static const Pattern kGreeting(R"((?i)\b(?:hello|greetings|hi|hey|hallo|bonjour|hola|ciao)\b)");
+  static const Pattern kOfHowMany(R"(\b(\d{1,6}) ?(?:of|out of|/) ?(?:a total of )?(\d{1,6})\b)");
+  constexpr std::size_t kOthers = 3;            ///< of so many lines one may be a scheduler's or a compiler's
+  std::map<std::int64_t, std::size_t> greeted;  // by rank, how often
+  std::int64_t size = 0;
+  std::size_t others = 0, behind = 0;
+  for (const SeriesLine& line : lines) {
+    const auto match = kGreeting.Matches(line.text) ? kOfHowMany.Search(line.text) : std::nullopt;
+    if (!match) {
+      ++others;
+      ++behind;
+      continue;
+    }
+    behind = 0;
+    const std::int64_t of = match->number(2).value_or(0);
+    if (size != 0 && of != size) return false;
+    size = of;
+    ++greeted[match->number(1).value_or(0)];
+  }
+  if (size < 2 || behind > 0 || static_cast<std::int64_t>(greeted.size()) != size) return false;
+  const bool from_0 = greeted.begin()->first == 0 && greeted.rbegin()->first == size - 1,
+             from_1 = greeted.begin()->first == 1 && greeted.rbegin()->first == size;
+  const std::size_t times = greeted.begin()->second;
+  return (from_0 || from_1) && others * kOthers <= lines.size() + kLeastOfARound * kOthers &&
+         std::ranges::all_of(greeted, [&](const auto& rank) { return rank.second == times; });
+}
+
 }  // namespace
+
+bool IsWholeRollCall(const Timeline& timeline, std::uint32_t input) {
+  const auto lines = LinesOf(timeline, input);
+  return lines && IsRollCall(*lines);
+}
 
 bool EndsAWholeRound(const Timeline& timeline, std::uint32_t input) {
   static const Pattern kCounted(
       R"((?i)\b(?:epoch|ep|step|iteration|iter|batch|round|episode|rank|worker|layer|loss|global_step)s?\b\W{0,4}\d)");
   const auto lines = LinesOf(timeline, input);
-  if (!lines || lines->size() < 2 * kLeastRows) return false;
+  if (!lines) return false;
+  if (IsRollCall(*lines)) return true;
+  if (lines->size() < 2 * kLeastRows) return false;
   const auto head = HeadOf(*lines);
   if (!head) return false;
   if (std::ranges::none_of(*lines, [](const SeriesLine& line) { return kCounted.Matches(line.text); }) &&

@@ -15,7 +15,11 @@ namespace inquest {
 // ends so once in as many times as a round has rows. What looks like it: ranks, layers or GPUs that print in turn,
 // which count up or have no line in front; the parts of a loop, whose lines count epochs or steps.
 /// The whole input is such a series, and its last round is complete; or it is runs of one program, three or more, each
-/// of which begins and ends alike, and so does the last.
+/// of which begins and ends alike, and so does the last; or it is a whole roll call.
 bool EndsAWholeRound(const Timeline& timeline, std::uint32_t input);
+
+/// Each of so many ranks greeted, `Hello from process 3 of 8`, as often as the others, and nothing else came of the
+/// program: that is all that it does.
+bool IsWholeRollCall(const Timeline& timeline, std::uint32_t input);
 
 }  // namespace inquest
