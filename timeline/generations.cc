@@ -110,11 +110,14 @@ std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
 }
 
 /// Slurm speaks of the job whose id the name of the input has.
-bool SpeaksOf(const Timeline& timeline, std::size_t input, std::string_view id) {
+bool SpeaksOf(const Timeline& timeline, std::uint32_t input, std::string_view id) {
   constexpr std::array<std::string_view, 5> kWords = {"JOB ", "STEP ", "job ", "StepId=", "JobId="};
-  return std::ranges::any_of(timeline.events, [&](const Event& event) {
+  const auto input_of = [](const Event& event) { return event.where.input; };
+  const auto begin = std::ranges::lower_bound(timeline.events, input, {}, input_of),
+             end_of_input = std::ranges::upper_bound(timeline.events, input, {}, input_of);
+  return std::any_of(begin, end_of_input, [&](const Event& event) {
     const std::string_view text = event.text;
-    for (std::size_t at = text.find(id); event.where.input == input && at != text.npos; at = text.find(id, at + 1)) {
+    for (std::size_t at = text.find(id); at != text.npos; at = text.find(id, at + 1)) {
       const std::size_t end = at + id.size();
       const bool whole = end == text.size() || text[end] < '0' || text[end] > '9';
       const auto stands = [&](std::string_view word) { return text.substr(0, at).ends_with(word); };
@@ -135,7 +138,7 @@ std::map<std::size_t, Numbered> ByLikelyJobIds(const Timeline& timeline, const s
     if (!file) file = BatchLogOf(timeline.inputs[i].path);
     if (!file || !file->task.empty()) continue;
     families[file->family][NumberAt(file->id, 0).value_or(0)].push_back(i);
-    if (SpeaksOf(timeline, i, file->id)) named[file->family].insert(file->id);
+    if (SpeaksOf(timeline, static_cast<std::uint32_t>(i), file->id)) named[file->family].insert(file->id);
   }
   std::map<std::size_t, Numbered> out;
   for (const auto& [family, ids] : families) {
