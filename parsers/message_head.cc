@@ -94,7 +94,8 @@ std::optional<Known<GlobalRank>> OwnRank(string_view text) {
     return std::nullopt;
   at += 4;
   if (at < text.size() && (text[at] == ' ' || text[at] == '=' || text[at] == '_' || text[at] == ':')) ++at;
-  for (int blanks = 0; blanks < 3 && text.substr(at - 1).starts_with(blanks == 0 ? ": " : "  "); ++blanks) ++at;
+  if (text[at - 1] == ':')
+    for (int blanks = 0; blanks < 3 && text.substr(at).starts_with(' '); ++blanks) ++at;
   int rank = 0;
   const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), rank);
   if (error != std::errc() || rank < 0 || end == text.data() + text.size()) return std::nullopt;

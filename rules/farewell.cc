@@ -109,9 +109,8 @@ bool Says(const Event& event) {
 
 /// Of a traceback that is cut off nothing is made; then what is seen last is not the end.
 bool SeesTheEnd(const Timeline& timeline, std::uint32_t input) {
-  const auto last = std::find_if(timeline.events.rbegin(), timeline.events.rend(),
-                                 [&](const Event& event) { return event.where.input == input; });
-  return last != timeline.events.rend() && last->where.InputLine() + kUnseen >= timeline.inputs[input].lines;
+  const auto [first, behind] = timeline.EventsOf(input);
+  return first < behind && timeline.events[behind - 1].where.InputLine() + kUnseen >= timeline.inputs[input].lines;
 }
 
 /// The line of its own source that a warning of Python's shows, or TensorFlow's advice behind one.
@@ -144,10 +143,11 @@ struct View {
 View ViewOf(const Timeline& timeline, const RuleBook& book, const Course& course, std::uint32_t input) {
   const auto others = std::ranges::find(book.farewell, kOfOthers, &FarewellSign::name);
   std::vector<EventIndex> own;
-  for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+  const auto [first, behind] = timeline.EventsOf(input);
+  for (EventIndex i = first; i < behind; ++i) {
     const Event& event = timeline.events[i];
     const bool again = !own.empty() && timeline.events[own.back()].where == event.where;  // one line, several events
-    if (event.where.input == input && !again && Says(event)) own.push_back(i);
+    if (!again && Says(event)) own.push_back(i);
   }
   View out;
   // What others print all the time stands between; who ends in it was cut off there, or may have been.
@@ -348,7 +348,8 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
   if (book.farewell.empty() || !SeesTheEnd(timeline, input)) return std::nullopt;
   const View view = ViewOf(timeline, book, course, input);
   constexpr double kRollCall = 0.9;  ///< programs that only greet hardly ever hang behind it
-  if (!view.lines.empty() && IsWholeRollCall(timeline, input))
+  const bool whole_round = EndsAWholeRound(timeline, input);
+  if (!view.lines.empty() && whole_round && IsWholeRollCall(timeline, input))
     return Farewell{.last = view.lines.back().event, .signs = {{"roll-call", 1}}, .well = kRollCall};
   // Rows of bare numbers say nothing, and are work.
   const bool rows = view.whole && timeline.inputs[input].lines >= kFirst + kLast;
@@ -359,7 +360,7 @@ std::optional<Farewell> FarewellOf(const Timeline& timeline, const RuleBook& boo
   // What libraries say as they are torn down is no last word of the program's.
   const auto* message = std::get_if<LogMessage>(&timeline.events[view.lines.back().event].what);
   if (message == nullptr || message->component != Component::kAny) return std::nullopt;
-  Weighing weighing(view, book, course, EndsAWholeRound(timeline, input));
+  Weighing weighing(view, book, course, whole_round);
   return Farewell{.last = view.lines.back().event, .signs = std::move(weighing.signs), .well = weighing.Well()};
 }
 

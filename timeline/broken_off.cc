@@ -2,7 +2,7 @@
 #include "timeline/broken_off.h"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,17 +18,16 @@ constexpr std::size_t kLines = 64;  ///< that are looked at
 /// The last lines of the input that say anything, the last one first.
 std::vector<std::string_view> LastLines(const Timeline& timeline, std::uint32_t input) {
   std::vector<std::string_view> out;
-  const Event* last = nullptr;
-  for (auto event = timeline.events.rbegin(); event != timeline.events.rend() && out.size() < kLines; ++event) {
-    if (event->where.input != input || (last != nullptr && last->where == event->where)) continue;
-    last = &*event;
-    if (const std::string_view text = MessageOf(*event); SaysAnything(text)) out.push_back(text);
+  const auto [first, behind] = timeline.EventsOf(input);
+  for (EventIndex i = behind; i-- > first && out.size() < kLines;) {
+    if (i + 1 < behind && timeline.events[i].where == timeline.events[i + 1].where) continue;  // of the line behind it
+    if (const std::string_view text = MessageOf(timeline.events[i]); SaysAnything(text)) out.push_back(text);
   }
   return out;
 }
 
 /// The beginning of at least two rows above it, which go on there without a blank.
-bool IsPartOfARow(std::string_view last, const std::vector<std::string_view>& above) {
+bool IsPartOfARow(std::string_view last, std::span<const std::string_view> above) {
   constexpr std::size_t kLeast = 12, kRows = 2;
   constexpr std::string_view kSentence = ".!?";
   const std::string shape = ShapeOf(last);
@@ -63,7 +62,7 @@ bool IsOfAnOpenOne(const std::vector<std::string_view>& lines) {
   for (const std::string_view line : lines) {
     const int opens = static_cast<int>(std::ranges::count(line, '{')),
               closes = static_cast<int>(std::ranges::count(line, '}'));
-    if (opens > closes + closed) return &line != &lines.front() && (line.ends_with(',') || line.ends_with('{'));
+    if (opens > closes + closed) return line.ends_with(',') || line.ends_with('{');
     closed = std::max(0, closed + closes - opens);
     if (line.find(':') == std::string_view::npos && line.find('}') == std::string_view::npos) return false;
   }
@@ -75,8 +74,8 @@ bool IsOfAnOpenOne(const std::vector<std::string_view>& lines) {
 bool BreaksOff(const Timeline& timeline, std::uint32_t input) {
   const std::vector<std::string_view> lines = LastLines(timeline, input);
   if (lines.empty()) return false;
-  const std::vector<std::string_view> above(std::next(lines.begin()), lines.end());
-  return IsPartOfARow(lines.front(), above) || OpensInItself(lines.front()) || IsOfAnOpenOne(lines);
+  return IsPartOfARow(lines.front(), std::span(lines).subspan(1)) || OpensInItself(lines.front()) ||
+         IsOfAnOpenOne(lines);
 }
 
 }  // namespace inquest

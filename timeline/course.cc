@@ -842,10 +842,8 @@ void Course::ReadEndings(std::span<const Told> told) {
     if (line.ending == EndingKind::kLeaving && StoppedShort(where.input)) continue;
     if (IsPrograms(line.ending) && BeganAnother(line.event)) continue;
     if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler &&
-        (EndsWithin(line.event) || WasStartedLater(line.event)))
-      continue;
-    if (line.ending != EndingKind::kInFront && line.ending != EndingKind::kScheduler &&
-        (EndsInComplaint(writer.grumbles, line.event) || EndsInBeginning(writer.begins, line.event)))
+        (EndsWithin(line.event) || WasStartedLater(line.event) || EndsInComplaint(writer.grumbles, line.event) ||
+         EndsInBeginning(writer.begins, line.event)))
       continue;
     endings_.push_back(line.event);
     only_scores_ = only_scores_ && (only_last || only_leaving);

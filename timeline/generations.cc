@@ -112,10 +112,8 @@ std::vector<Seen> Look(const Timeline& timeline, std::span<const Told> told) {
 /// Slurm speaks of the job whose id the name of the input has.
 bool SpeaksOf(const Timeline& timeline, std::uint32_t input, std::string_view id) {
   constexpr std::array<std::string_view, 5> kWords = {"JOB ", "STEP ", "job ", "StepId=", "JobId="};
-  const auto input_of = [](const Event& event) { return event.where.input; };
-  const auto begin = std::ranges::lower_bound(timeline.events, input, {}, input_of),
-             end_of_input = std::ranges::upper_bound(timeline.events, input, {}, input_of);
-  return std::any_of(begin, end_of_input, [&](const Event& event) {
+  const auto [first, behind] = timeline.EventsOf(input);
+  return std::ranges::any_of(std::span(timeline.events).subspan(first, behind - first), [&](const Event& event) {
     const std::string_view text = event.text;
     for (std::size_t at = text.find(id); at != text.npos; at = text.find(id, at + 1)) {
       const std::size_t end = at + id.size();
@@ -132,20 +130,23 @@ bool SpeaksOf(const Timeline& timeline, std::uint32_t input, std::string_view id
 /// another's peer, and what clocks say agrees.
 std::map<std::size_t, Numbered> ByLikelyJobIds(const Timeline& timeline, const std::vector<Seen>& inputs) {
   std::map<std::string_view, std::map<std::uint64_t, std::vector<std::size_t>>> families;
-  std::map<std::string_view, std::set<std::string_view>> named;  // by family, ids
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     auto file = LikelyBatchFileOf(timeline.inputs[i].path);
     if (!file) file = BatchLogOf(timeline.inputs[i].path);
     if (!file || !file->task.empty()) continue;
     families[file->family][NumberAt(file->id, 0).value_or(0)].push_back(i);
-    if (SpeaksOf(timeline, static_cast<std::uint32_t>(i), file->id)) named[file->family].insert(file->id);
   }
   std::map<std::size_t, Numbered> out;
   for (const auto& [family, ids] : families) {
     const auto is_pair = [&](const auto& id) {
       return id.second.size() > 1 && LikelyBatchFileOf(timeline.inputs[id.second.front()].path);
     };
-    if (ids.size() < 2 || (std::ranges::none_of(ids, is_pair) && named[family].size() < 2)) continue;
+    const auto is_named = [&](const auto& id) {
+      return std::ranges::any_of(id.second, [&, number = std::to_string(id.first)](std::size_t i) {
+        return SpeaksOf(timeline, static_cast<std::uint32_t>(i), number);
+      });
+    };
+    if (ids.size() < 2 || (std::ranges::none_of(ids, is_pair) && std::ranges::count_if(ids, is_named) < 2)) continue;
     std::optional<Timestamp> last;
     std::optional<std::set<int>> ranks;
     bool in_order = true;

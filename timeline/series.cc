@@ -52,8 +52,10 @@ std::string FirstWord(const SeriesLine& line) {
 std::optional<std::vector<SeriesLine>> LinesOf(const Timeline& timeline, std::uint32_t input) {
   std::vector<SeriesLine> out;
   std::optional<SourcePos> last;
-  for (const Event& event : timeline.events) {
-    if (event.where.input != input || (last && *last == event.where)) continue;
+  const auto [first, behind] = timeline.EventsOf(input);
+  for (EventIndex i = first; i < behind; ++i) {
+    const Event& event = timeline.events[i];
+    if (last && *last == event.where) continue;
     if (event.where.line > (last ? last->line : 0) + kBlank) return std::nullopt;
     last = event.where;
     const std::string_view text = MessageOf(event);
@@ -149,21 +151,21 @@ bool IsRollCall(const std::vector<SeriesLine>& lines) {
   constexpr std::size_t kOthers = 3;            ///< of so many lines one may be a scheduler's or a compiler's
   std::map<std::int64_t, std::size_t> greeted;  // by rank, how often
   std::int64_t size = 0;
-  std::size_t others = 0, behind = 0;
+  std::size_t others = 0;
+  bool is_last = false;
   for (const SeriesLine& line : lines) {
     const auto match = kGreeting.Matches(line.text) ? kOfHowMany.Search(line.text) : std::nullopt;
+    is_last = match.has_value();
     if (!match) {
       ++others;
-      ++behind;
       continue;
     }
-    behind = 0;
     const std::int64_t of = match->number(2).value_or(0);
     if (size != 0 && of != size) return false;
     size = of;
     ++greeted[match->number(1).value_or(0)];
   }
-  if (size < 2 || behind > 0 || static_cast<std::int64_t>(greeted.size()) != size) return false;
+  if (size < 2 || !is_last || static_cast<std::int64_t>(greeted.size()) != size) return false;
   const bool from_0 = greeted.begin()->first == 0 && greeted.rbegin()->first == size - 1,
              from_1 = greeted.begin()->first == 1 && greeted.rbegin()->first == size;
   const std::size_t times = greeted.begin()->second;
